@@ -23,6 +23,13 @@ from lance_duck.wire.paths import TABLE_SUFFIX
 
 FUNCTIONS: Final = frozenset({"lance_scan", "lance_vector_search", "lance_fts", "lance_hybrid_search"})
 _NAME: Final = "lance"
+_HINTS: Final = ("duckdb_", "information_schema", "pg_", "tables")
+_LISTS_COLUMNS: Final = re.compile(
+    r"\bduckdb_(columns|views)\b|\binformation_schema\b.*\bcolumns\b|\bpg_(attribute|class)\b"
+    r"|\bshow\s+all\s+tables\b|\bshow_tables_expanded\b",
+    re.DOTALL,
+)
+"""What a statement contains, in lower case, that reads columns from the catalog; it contains one of `_HINTS`, too."""
 WORD: Final = re.compile(r"[\w$]+")
 """A word of a statement, or of a name that needs no quotes."""
 
@@ -186,15 +193,20 @@ class TableCatalog:
         attached = [each for each in self.databases if each is not self.default]
         return [*self.default.tables, *(f"{each.name}.{name}" for each in attached for name in each.tables)]
 
-    def refresh(self, *, force: bool = False) -> bool:
+    def refresh(self, statement: object = None, *, force: bool = False) -> bool:
         """Look for tables again; return True if some appeared or disappeared.
 
         Args:
+            statement: The text to be run. If it may read the columns of tables from DuckDB's catalog, these are
+                brought up to date; other texts cost nothing more.
             force: Look even if nothing seems to have changed, and retry tables that could not be opened.
         """
         changed = False
         for database in self.databases:
             changed |= database.refresh(force=force)
+        if isinstance(statement, str) and _lists_columns(statement.lower()):
+            for database in self.databases:
+                database.show_changed_columns()
         return changed
 
     @property
@@ -231,6 +243,11 @@ class TableCatalog:
     def _forget(self) -> None:
         self._vocabulary = None
         self.version += 1
+
+
+def _lists_columns(text: str) -> bool:
+    """Return whether a statement in lower case may read the columns of tables from the catalog."""
+    return any(hint in text for hint in _HINTS) and _LISTS_COLUMNS.search(text) is not None
 
 
 @dataclass(frozen=True)

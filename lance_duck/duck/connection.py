@@ -348,13 +348,13 @@ class Connection:
         """
         if not later:
             self._writer.count.drop()
-        self._introduce_history(query.query if isinstance(query, duckdb.Statement) else query, later=bool(later))
+        self._introduce_history(text := getattr(query, "query", query), later=bool(later))
         if isinstance(query, duckdb.Statement):
             query = self._text_of(query) or query
         if not isinstance(query, str):
             self._writer.rowcount = None
             call = partial(call_as_user, partial(method, query, **options))
-            return self._with_new_tables(partial(with_one_version, call))
+            return self._with_new_tables(partial(with_one_version, call), text)
         query = self._session.shown(with_named_arguments(query, FUNCTIONS))
         if (statements := self._writer.several(query)) is not None:
             for statement in statements[:-1]:
@@ -447,7 +447,7 @@ class Connection:
         """Call DuckDB, and again if a name that it did not know has meanwhile become a table of the folder."""
         try:
             with self._inherited.use(), self._changes.during(statement):
-                self._catalog.refresh()
+                self._catalog.refresh(statement)
                 try:
                     return call()
                 except duckdb.CatalogException as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import duckdb
+import pyarrow as pa
 
 from lance_duck.arguments import is_unicode
 from lance_duck.dataset import LanceDataset
@@ -49,6 +50,7 @@ class LanceDatabase:
     choice: VersionChoice = field(default_factory=VersionChoice)
     read_only: str | None = None
     _views: dict[str, tuple[TableHandle, Any]] = field(default_factory=dict)
+    _listed: dict[str, tuple[pa.Schema, str | None]] = field(default_factory=dict)
     _broken: dict[str, LanceDuckError] = field(default_factory=dict)
     _stamp: object = None
     _lock: RLock = field(default_factory=RLock)
@@ -93,6 +95,21 @@ class LanceDatabase:
             view = next((table_name for table_name in self._views if folded(table_name) == folded(name)), None)
             if view is not None:
                 self._create_view(view, self._views[view][0])
+
+    def show_changed_columns(self) -> None:
+        """Update the columns and comments that DuckDB lists for tables that anybody has changed.
+
+        Tables that cannot be read keep what is listed: the statements that read them raise the errors.
+        """
+        with self._lock:
+            for name, (handle, _) in list(self._views.items()):
+                try:
+                    if not _is_listed(handle.current(), self._listed.get(name)):
+                        self._create_view(name, handle)
+                except duckdb.InterruptException:
+                    raise
+                except (LanceDuckError, duckdb.Error):
+                    continue
 
     def show_comments(self, name: str) -> None:
         """Update the comments that DuckDB shows, from the metadata of a table and its columns."""
@@ -174,7 +191,8 @@ class LanceDatabase:
             raise InvalidInputError(
                 f"name {name!a} of a table, which SQL cannot spell", remedy='give {"name": path} with another name'
             )
-        if not handle.current().schema.names:
+        table = handle.current()
+        if not table.schema.names:
             raise UnsupportedError(
                 "SQL has no tables without columns", where=handle.uri, remedy="LanceDataset.add_columns adds some"
             )
@@ -187,22 +205,32 @@ class LanceDatabase:
         try:
             with self.binder.spare_cursor() as cursor:
                 cursor.execute(f"CREATE OR REPLACE VIEW {self._qualified(name)} AS {body}")
-                _show_comments(cursor, self._qualified(name), handle.current())
+                _show_comments(cursor, self._qualified(name), table)
         except duckdb.Error:
             self._views.pop(name)
             if before is not None:
                 self._views[name] = before
             self.changed()
             raise
+        self._listed[name] = (table.schema, table.metadata.get(COMMENT))
 
     def _drop_view(self, name: str) -> None:
         with self.binder.spare_cursor() as cursor:
             cursor.execute(f"DROP VIEW IF EXISTS {self._qualified(name)}")
         self._views.pop(name)
+        self._listed.pop(name, None)
         self.changed()
 
     def _qualified(self, name: str) -> str:
         return f"{quoted(self.name)}.{SCHEMA}.{quoted(name)}"
+
+
+def _is_listed(table: LanceDataset, listed: tuple[pa.Schema, str | None] | None) -> bool:
+    """Return whether a schema, its metadata and a comment are still those of a table."""
+    if listed is None:
+        return False
+    schema, comment = listed
+    return table.schema.equals(schema, check_metadata=True) and table.metadata.get(COMMENT) == comment
 
 
 def _show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDataset) -> None:
