@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import duckdb
@@ -102,6 +103,16 @@ class TargetColumn:
         """Whether it holds durations, which are intervals in DuckDB."""
         return bool(pa.types.is_duration(self.arrow))
 
+    @cached_property
+    def ambiguous(self) -> Mapping[str, list[str]]:
+        """The names of fields of structs in it that differ by case alone, by the name in lower case."""
+        return _ambiguous_fields(self.arrow)
+
+    def refuse_ambiguous(self, where: str = "") -> None:
+        """Raise InvalidInputError if names of fields differ by case alone."""
+        for name, names in self.ambiguous.items():
+            raise ambiguous_name(name, names, f"{where}, column {self.name}" if where else f"column {self.name}")
+
     def cast(self, expression: str) -> str:
         """Return SQL of a value as the column holds it, under the name of the column.
 
@@ -111,7 +122,12 @@ class TargetColumn:
         return f"{self.value(expression)} AS {self.quoted}"
 
     def value(self, expression: str) -> str:
-        """Return SQL of a value as the column holds it, without a name."""
+        """Return SQL of a value as the column holds it, without a name.
+
+        Raises:
+            InvalidInputError: The type has fields whose names differ by case alone, which DuckDB lacks.
+        """
+        self.refuse_ambiguous()
         value = f"CAST(({expression}) AS {self.type})"
         return f"epoch_us({value})" if self.is_duration else value
 
@@ -148,12 +164,39 @@ class TargetTable:
         """Return a column by its name, compared without case.
 
         Raises:
-            InvalidInputError: There is none.
+            InvalidInputError: There is none, or there are several.
         """
-        for column in self.columns:
-            if folded(column.name) == folded(name):
-                return column
+        found = [column for column in self.columns if folded(column.name) == folded(name)]
+        if len(found) > 1:
+            raise ambiguous_name(name, [column.name for column in found], f"table {self.name}")
+        if found:
+            return found[0]
         raise unknown_column(name, [column.name for column in self.columns], f"table {self.name}")
+
+    @cached_property
+    def ambiguous(self) -> Mapping[str, list[str]]:
+        """The names of columns that differ by case alone, by the name in lower case."""
+        names: dict[str, list[str]] = {}
+        for column in self.columns:
+            names.setdefault(folded(column.name), []).append(column.name)
+        return {name: spelled for name, spelled in names.items() if len(spelled) > 1}
+
+    @property
+    def unambiguous(self) -> TargetTable:
+        """The table without columns that native tables cannot have, because names differ by case alone."""
+        columns = [c for c in self.columns if folded(c.name) not in self.ambiguous and not c.ambiguous]
+        return self if len(columns) == len(self.columns) else replace(self, columns=columns)
+
+    def refuse_ambiguous(self) -> None:
+        """Refuse columns that native tables cannot have, because names differ by case alone.
+
+        Raises:
+            InvalidInputError: There are some.
+        """
+        for name, names in self.ambiguous.items():
+            raise ambiguous_name(name, names, f"table {self.name}")
+        for column in self.columns:
+            column.refuse_ambiguous(f"table {self.name}")
 
     def named(self, names: Sequence[str]) -> list[TargetColumn]:
         """Return the columns by their names, each of which may come once.
@@ -186,6 +229,29 @@ class TargetTable:
             if column.is_duration:
                 values = values.set_column(place, column.name, values.column(place).cast(pa.duration("us")))
         return values
+
+
+def ambiguous_name(name: str, names: Sequence[str], where: str) -> InvalidInputError:
+    """Return the error for a name that several columns or fields have, if case does not count."""
+    return InvalidInputError(
+        f"{name!r} names several columns or fields, which differ by case alone",
+        where=where,
+        found=", ".join(map(repr, names)),
+        remedy="alter_columns of LanceDataset renames one: it compares names with case",
+    )
+
+
+def _ambiguous_fields(type_: pa.DataType) -> dict[str, list[str]]:
+    if not type_.num_fields:
+        return {}
+    found: dict[str, list[str]] = {}
+    for i in range(type_.num_fields):
+        field = type_.field(i)
+        found.setdefault(folded(field.name), []).append(field.name)
+    found = {name: names for name, names in found.items() if len(names) > 1}
+    for i in range(type_.num_fields):
+        found |= _ambiguous_fields(type_.field(i).type)
+    return found
 
 
 def _has_inner_duration(type_: pa.DataType) -> bool:

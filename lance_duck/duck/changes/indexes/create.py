@@ -24,13 +24,13 @@ from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.tables.column_path import ColumnPath
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.errors import IndexExistsError, InvalidInputError, UnsupportedError
 from lance_duck.index.inverted.settings import INVERTED_PARAMETERS
 from lance_duck.index.vector.storage.files import KINDS as VECTOR_KINDS
 from lance_duck.verbs.indexes.rows import column_path
 from lance_duck.verbs.indexes.vector import is_vector_kind
-from lance_duck.wire.column_path import join_path
 
 _DEFAULT_KIND: Final = "BTREE"
 _COMMON: Final = ("replace", "train", "commit_message", "params")
@@ -89,7 +89,8 @@ class CreateIndexStatement(TableStatement):
     def run(self, session: ChangeSession) -> ChangeResult:
         """Make the index."""
         dataset = session.handle(self.target).current()
-        kind, column, options = self._parts()
+        kind, path, options = self._parts()
+        column = path.index_path(dataset.handle.snapshot.schema, self.subject)
         if kind is None:
             kind = self._default_kind(dataset, column)
         if self.unique:
@@ -130,19 +131,19 @@ class CreateIndexStatement(TableStatement):
             )
         return _DEFAULT_KIND
 
-    def _parts(self) -> tuple[str | None, str, Options]:
+    def _parts(self) -> tuple[str | None, ColumnPath, Options]:
         """Return the kind, the path of the column, and the options."""
         definition = self.definition
         place, kind = _kind(definition, 0)
         close = definition.closer(place) if definition.text_at(place) == "(" else len(definition)
         if close >= len(definition):
             raise self._misread(place)
-        column = _column(definition.part(place + 1, close))
+        path = _column(definition.part(place + 1, close))
         place = close + 1
         if kind is None:
             place, kind = _kind(definition, place)
         options = Options.of(definition.part(place), f"CREATE INDEX on {self.target.name}")
-        return kind, column, options
+        return kind, path, options
 
     def _misread(self, place: int) -> InvalidInputError:
         rest = self.definition.part(place).text.strip() or "the end of the statement"
@@ -191,14 +192,14 @@ def _kind(definition: Clauses, place: int) -> tuple[int, str | None]:
     return (place, None) if name is None else (place + 2, name.upper())
 
 
-def _column(columns: Clauses) -> str:
+def _column(columns: Clauses) -> ColumnPath:
     """Return the path of the column that stands in parentheses."""
-    name = TableName.at(columns, 0)
-    if name is None or name.path is not None or name.after != len(columns):
+    path = ColumnPath.at(columns, 0)
+    if path is None or path.after != len(columns):
         raise UnsupportedError(
             "columns of an index", where="CREATE INDEX", expected="one column", found=columns.text.strip()
         )
-    return join_path(name.parts)
+    return path
 
 
 def _with_params(values: dict[str, Any], names: list[str]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from lance_duck.duck.changes.merge.join import MergeJoin, Rows, values_of_source
 from lance_duck.duck.changes.merge.keys import KeyPair, SourceKeys
 from lance_duck.duck.changes.merge.source import MERGE_SOURCE, MergeSourceRows, merge_source
 from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
 from lance_duck.duck.changes.rows.insert import EFFECTS
 from lance_duck.duck.changes.rows.joined import refuse_same_name
 from lance_duck.duck.changes.rows.mentions import mentioned, refuse_identifiers, without_address
@@ -109,6 +110,7 @@ class MergeStatement(TableStatement):
                 "MERGE from tables that are joined", where=f"table {table.name}", remedy="USING (SELECT …) AS a name"
             )
         clauses = (self.ctes, self.source, self.join, *self.actions)
+        refuse_ambiguous(session, table, self.alias, (*clauses[2:], self.returning))
         with (
             session.pinned(table, self.target, *clauses) as ((ctes, source, join, *actions), tables),
             merge_source(session, ctes, source, tables, self._values_of_source(session, table, actions)) as rows,

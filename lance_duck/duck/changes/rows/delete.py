@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult
+from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
 from lance_duck.duck.changes.rows.joined import JoinedClauses
 from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers, returned_table
 from lance_duck.duck.changes.session import ChangeSession
@@ -65,9 +66,10 @@ class DeleteStatement(TableStatement):
 
     def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
         """Find the rows to delete in a version."""
+        refuse_ambiguous(session, table, self.alias, (self.using, self.where, self.returning))
         no_clause = self.ctes.part(len(self.ctes))
         clauses = JoinedClauses("DELETE FROM", self.target, self.alias, self.ctes, no_clause, self.using, self.where)
-        shown = returned_table(table, self.returning, self.alias)
+        shown = returned_table(table.unambiguous, self.returning, self.alias)
         returned = [*shown.columns, *returned_identifiers(table, self.returning)] if self.returning.tokens else ()
         with clauses.texts(session, table) as (joined, _):
             rows = joined.select([column.read(f"{quoted(self.alias)}.{column.quoted}") for column in returned])

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
 from lance_duck.duck.changes.rows.conflict import Upsert, upserted
 from lance_duck.duck.changes.rows.constants import constant_rows
 from lance_duck.duck.changes.rows.returning import result_of
@@ -139,12 +140,15 @@ class InsertStatement(TableStatement):
         return counted(counts[-1]), sum(counts)
 
     def _upserted(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
+        refuse_ambiguous(session, table, self.alias, (self.conflict, self.returning))
         rows = self.rows(session, table)
         upsert = Upsert(self.target, self.alias, self.conflict, self.instead, self.returning, self.by_name)
         return upserted(session, table, upsert, rows)
 
     def result(self, session: ChangeSession, table: TargetTable, inserted: pa.Table) -> ChangeResult:
         """Return what the statement gives for the rows that it inserts."""
+        refuse_ambiguous(session, table, table.name, (self.returning,))
+        table = table.unambiguous
         for column in table.columns:
             if column.name not in inserted.column_names:
                 inserted = inserted.append_column(column.name, pa.nulls(inserted.num_rows))
@@ -186,7 +190,7 @@ class InsertStatement(TableStatement):
             ]
             names = ", ".join(column.quoted for column in columns)
             sql = f"{ctes}SELECT * FROM (VALUES ({'), ('.join(lines)})) AS {_ROWS}({names})"  # noqa: S608
-            return session.arrow(sql, tables)
+            return session.arrow(sql, tables).rename_columns([column.name for column in columns])
 
     @contextmanager
     def _selected(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:

@@ -40,6 +40,7 @@ def shadow(session: ChangeSession, table: TargetTable, rows: pa.Table, unique: S
         rows: The rows that the shadow has, with their addresses, as `TargetTable.stored` gives them.
         unique: Columns of which no two rows may have the same values.
     """
+    table.refuse_ambiguous()
     columns = [f"{c.quoted} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
     columns.append(f'"{ADDRESS}" UBIGINT')
     if unique:

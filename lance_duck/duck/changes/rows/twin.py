@@ -28,12 +28,14 @@ _ROWS: Final = "__lance_rows"
 def twin(session: ChangeSession, table: TargetTable, *, identified: bool = False) -> Iterator[str]:
     """Make an empty twin for one statement, and yield its name as SQL. Errors of DuckDB's about it speak of the table.
 
+    It lacks columns that no native table can have, which no clause may name: see `refuse_ambiguous`.
+
     Args:
         session: The statement.
         table: The table.
         identified: It has `_rowid` and `_rowaddr` as columns, too: statements are bound on it, and not run.
     """
-    columns = [f"{column.quoted} {column.type}" for column in table.columns]
+    columns = [f"{column.quoted} {column.type}" for column in table.unambiguous.columns]
     if identified:
         more = row_identifiers((ROW_ID, ROW_ADDRESS), table.dataset)
         columns += [f"{quoted(column.field.name)} UBIGINT" for column in more]

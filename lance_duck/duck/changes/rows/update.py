@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult
+from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
 from lance_duck.duck.changes.rows.joined import JoinedClauses
 from lance_duck.duck.changes.rows.precision import is_coarser, kept_exact
 from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers, returned_table
@@ -88,6 +89,8 @@ class UpdateStatement(TableStatement):
 
     def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
         """Compute the new values of rows of a version."""
+        parts = (self.assignments, self.others, self.where, self.returning)
+        refuse_ambiguous(session, table, self.alias, parts)
         assigned = table.named([item.column for item in self.items])
         expressions_of = [item.value for item in self.items if item.value is not None]
         clauses = JoinedClauses("UPDATE", self.target, self.alias, self.ctes, self.assignments, self.others, self.where)
@@ -98,7 +101,7 @@ class UpdateStatement(TableStatement):
                 column.cast("NULL" if item.value is None else next(remaining))
                 for item, column in zip(self.items, assigned, strict=True)
             ]
-            shown = returned_table(table, self.returning, self.alias)
+            shown = returned_table(table.unambiguous, self.returning, self.alias)
             if self.returning.tokens:
                 rest = [column for column in shown.columns if column not in assigned]
                 columns += [column.read(self._qualified(column.name)) for column in (*rest, *self._identifiers(table))]

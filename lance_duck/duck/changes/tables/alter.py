@@ -2,13 +2,13 @@
 
     ALTER TABLE [IF EXISTS] t
         ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e]
-        DROP [COLUMN] [IF EXISTS] c
+        DROP [COLUMN] [IF EXISTS] c [CASCADE | RESTRICT]
         RENAME [COLUMN] c TO d
         ALTER [COLUMN] c [SET DATA] TYPE type | SET NOT NULL | DROP NOT NULL
         RENAME TO u
 
-DEFAULT gives the rows that there are their values; later rows have none. A table is called as its folder, which another
-name moves beside itself.
+c is a column, or a field below it: see `column_path`. DEFAULT gives the rows that there are their values; later rows
+have none. A table is called as its folder, which another name moves beside itself.
 """
 
 from __future__ import annotations
@@ -18,13 +18,20 @@ from typing import Final
 
 import pyarrow as pa
 
+from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession, check_table_name
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.target import TargetTable
+from lance_duck.duck.changes.tables.altered_fields import (
+    default_values,
+    dropped_field,
+    new_field,
+    null_field,
+    renamed_field,
+)
+from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path
 from lance_duck.duck.statement.clauses import Clauses, TableName
-from lance_duck.duck.statement.identifiers import folded
 from lance_duck.errors import UnsupportedError
 from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.versions.rename import rename_table
@@ -40,6 +47,8 @@ _REMEDIES: Final = (
     (frozenset({"check"}), "WHERE in the statements that write"),
 )
 """What does the same, by words of the form."""
+_DEPENDENTS: Final = frozenset({"cascade", "restrict"})
+"""Words about what depends on a column: its indexes go with it, whichever stands there."""
 _REFUSED: Final = frozenset({"check", "primary", "unique", "references", "generated", "collate"})
 
 
@@ -66,19 +75,18 @@ class AlterStatement(TableStatement):
         session.refuse_in_transaction("ALTER TABLE")
         session.explain_query("SELECT 1 WHERE false", {})
         handle = session.handle(self.target)
-        table = session.table(self.target, handle.current())
+        dataset = handle.current()
         verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
         if self.action.says(0, "rename", "to"):
             return self._rename(session)
         if verb == "add":
-            self._add(session, table, place)
+            self._add(session, dataset, place)
         elif verb == "drop":
-            self._drop(table, place)
-        elif verb in ("rename", "alter") and len(self.action) > place + 1 and self.action.word(place) != "to":
-            column = table.column(self.action.tokens[place].name or "")
-            change = self._change(session, verb, place + 1)
-            if change.get("data_type") != column.arrow:
-                table.dataset.alter_columns({"path": column.name, **change})
+            self._drop(dataset, place)
+        elif verb == "rename":
+            self._rename_column(dataset, place)
+        elif verb == "alter":
+            self._alter(session, dataset, place)
         else:
             raise self._unsupported()
         session.catalog.refresh(force=True)
@@ -107,44 +115,61 @@ class AlterStatement(TableStatement):
         session.catalog.refresh(force=True)
         return nothing()
 
-    def _add(self, session: ChangeSession, table: TargetTable, place: int) -> None:
+    def _path(self, place: int) -> ColumnPath:
+        path = ColumnPath.at(self.action, place)
+        if path is None:
+            raise self._unsupported()
+        return path
+
+    def _add(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
         may_exist = self.action.says(place, "if", "not", "exists")
-        place += 3 if may_exist else 0
-        if len(self.action) < place + 2 or _has_constraint(self.action):
+        path = self._path(place + (3 if may_exist else 0))
+        default = self.action.find("default", start=path.after)
+        kind = self.action.part(path.after, None if default < 0 else default).text.strip()
+        if not kind or _has_constraint(self.action):
             raise self._unsupported()
-        name = self.action.tokens[place].name
-        default = self.action.find("default", start=place)
-        end = len(self.action) if default < 0 else default
-        kind = self.action.part(place + 1, end).text.strip()
-        if name is None or not kind or self.action.text_at(place + 1) == ".":
-            raise self._unsupported()
-        if may_exist and any(folded(column.name) == folded(name) for column in table.columns):
+        if not new_field(dataset.handle.snapshot.schema, path, self.subject, may_exist=may_exist):
             return
-        value = "NULL" if default < 0 else self.action.part(default + 1).text
-        type_ = self._arrow(session, kind)
         if default < 0:
-            table.dataset.add_columns(pa.field(name, type_))
+            dataset.add_columns(pa.schema([null_field(dataset, path, self._arrow(session, kind), self.subject)]))
         else:
-            table.dataset.add_columns({name: f"CAST(({value}) AS {kind})"})
+            value = f"CAST(({self.action.part(default + 1).text}) AS {kind})"
+            dataset.add_columns(default_values(dataset, path, value, self.subject))
 
-    def _drop(self, table: TargetTable, place: int) -> None:
+    def _drop(self, dataset: LanceDataset, place: int) -> None:
         may_miss = self.action.says(place, "if", "exists")
-        name = self.action.tokens[place + (2 if may_miss else 0)].name or ""
-        if may_miss and all(folded(column.name) != folded(name) for column in table.columns):
-            return
-        table.dataset.drop_columns([table.column(name).name])
+        path = self._path(place + (2 if may_miss else 0))
+        end = path.after + (self.action.word(path.after) in _DEPENDENTS)
+        if end < len(self.action):
+            raise self._unsupported()
+        dropped = dropped_field(dataset.handle.snapshot.schema, path, self.subject, may_miss=may_miss)
+        if dropped is not None:
+            dataset.drop_columns([dropped])
 
-    def _change(self, session: ChangeSession, verb: str | None, place: int) -> dict[str, object]:
-        """Return what `alter_columns` is asked for."""
+    def _rename_column(self, dataset: LanceDataset, place: int) -> None:
+        path = self._path(place)
+        name = self.action.tokens[-1].name
+        if self.action.word(path.after) != "to" or path.after + 2 != len(self.action) or name is None:
+            raise self._unsupported()
+        renamed = renamed_field(dataset.handle.snapshot.schema, path, name, self.subject)
+        dataset.alter_columns({"path": renamed, "name": name})
+
+    def _alter(self, session: ChangeSession, dataset: LanceDataset, place: int) -> None:
+        path = self._path(place)
+        change = self._change(session, path.after)
+        schema = dataset.handle.snapshot.schema
+        field = path.field(schema, self.subject)
+        if change.get("data_type") != field.to_arrow().type:
+            dataset.alter_columns({"path": lance_path(schema, field), **change})
+
+    def _change(self, session: ChangeSession, place: int) -> dict[str, object]:
+        """Return the alteration that `alter_columns` makes."""
         action = self.action
-        if verb == "rename" and action.word(place) == "to" and place + 2 == len(action):
-            return {"name": action.tokens[place + 1].name}
-        if verb == "alter" and action.says(place, "set", "not", "null"):
-            return {"nullable": False}
-        if verb == "alter" and action.says(place, "drop", "not", "null"):
-            return {"nullable": True}
+        for words, nullable in ((("set", "not", "null"), False), (("drop", "not", "null"), True)):
+            if action.says(place, *words) and place + len(words) == len(action):
+                return {"nullable": nullable}
         place += 2 if action.says(place, "set", "data") else 0
-        if verb == "alter" and action.word(place) == "type" and action.find("using", start=place) < 0:
+        if action.word(place) == "type" and action.find("using", start=place) < 0:
             return {"data_type": self._arrow(session, action.part(place + 1).text.strip())}
         raise self._unsupported()
 

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path
 from lance_duck.duck.databases.database import COMMENT, LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
-from lance_duck.duck.statement.identifiers import folded
-from lance_duck.errors import InvalidInputError, UnknownColumnError
+from lance_duck.errors import InvalidInputError
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,10 @@ class CommentStatement(TableStatement):
         handle = session.handle(table)
         dataset = handle.current()
         if self.is_column:
-            path = _path(dataset.schema, self.target.parts[len(table.parts) :], self.subject)
-            dataset.update_field_metadata({path: {COMMENT: text}})
+            path = ColumnPath(self.target.parts[len(table.parts) :], self.target.after)
+            schema = dataset.handle.snapshot.schema
+            field = path.field(schema, f"table {table.name}")
+            dataset.update_field_metadata({lance_path(schema, field): {COMMENT: text}})
         else:
             dataset.update_metadata({COMMENT: text})
         database = session.database(table)
@@ -104,20 +104,3 @@ class CommentStatement(TableStatement):
             )
         (text,) = session.relation(f"SELECT {value.text}", {}).fetchall()[0]
         return None if text is None else str(text)
-
-
-def _path(schema: pa.Schema, parts: tuple[str, ...], where: str) -> str:
-    """Return the path of a field as the table spells it; names are matched without case.
-
-    Raises:
-        UnknownColumnError: There is no such field.
-    """
-    names: list[str] = []
-    fields = list(schema)
-    for part in parts:
-        field = next((field for field in fields if folded(field.name) == folded(part)), None)
-        if field is None:
-            raise UnknownColumnError(f"no column {part!r}", where=where, expected=", ".join(f.name for f in fields))
-        names.append(field.name)
-        fields = list(field.type) if pa.types.is_struct(field.type) else []
-    return ".".join(names)

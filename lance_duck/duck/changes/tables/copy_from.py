@@ -78,6 +78,7 @@ class CopyFromStatement(TableStatement):
 
     @contextmanager
     def _rows(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
+        table.refuse_ambiguous()
         columns = [f"{c.quoted} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
         names = "" if self.names is None else f" ({', '.join(map(quoted, self.names))})"
         sql = f"COPY {SHADOW}{names} {self.source.text}"

@@ -1,0 +1,97 @@
+"""Clauses that name columns or fields whose names differ by case alone.
+
+Lance tables of other writers may have columns `id` and `ID`. DuckDB reads them as `id` and `ID_1`, and cannot say which
+one a statement means, so a change that names one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from lance_duck.duck.changes.rows.mentions import means_row
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.target import SOURCE, TargetTable, ambiguous_name, visible
+from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.identifiers import folded
+
+_OPERANDS: Final = frozenset({")", "]", "}"})
+_TABLES: Final = frozenset({"from", "using"})
+
+
+def refuse_ambiguous(session: ChangeSession, table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> None:
+    """Refuse clauses that name ambiguous columns or fields, or mean whole rows with such columns.
+
+    Args:
+        session: The statement.
+        table: The table.
+        alias: What the statement calls it.
+        clauses: Its clauses.
+
+    Raises:
+        InvalidInputError: There is such a name.
+    """
+    if table.unambiguous is table:
+        return
+    columns = _columns(session, table)
+    fields = {name: names for column in table.columns for name, names in column.ambiguous.items()}
+    qualifiers = {folded(alias), folded(table.name)}
+    for part in clauses:
+        for place in range(len(part)):
+            for known, name in ((columns, _column(part, place, qualifiers)), (fields, _field(part, place))):
+                if name is not None and folded(name) in known:
+                    raise ambiguous_name(name, known[folded(name)], f"table {table.name}")
+        if part.word(0) == "returning":
+            _refuse_returned(table, qualifiers, part)
+    if means_row(table, alias, clauses):
+        table.refuse_ambiguous()
+
+
+def _refuse_returned(table: TargetTable, qualifiers: set[str], part: Clauses) -> None:
+    """Refuse a RETURNING of all columns, or of one whose type no native table can have."""
+    if next(_stars(part), None) is not None:
+        table.refuse_ambiguous()
+    names = {folded(name) for place in range(len(part)) if (name := _column(part, place, qualifiers)) is not None}
+    for column in table.columns:
+        if folded(column.name) in names:
+            column.refuse_ambiguous(f"table {table.name}")
+
+
+def _columns(session: ChangeSession, table: TargetTable) -> Mapping[str, list[str]]:
+    """Return the names of ambiguous columns by the names that mean one, those that DuckDB makes included."""
+    known = dict(table.ambiguous)
+    shown = session.relation(visible(SOURCE), table.sources).columns if known else []
+    for column, name in zip(table.columns, shown, strict=False):
+        if name != column.name:
+            known[folded(name)] = table.ambiguous[folded(column.name)]
+    return known
+
+
+def _column(part: Clauses, place: int, qualifiers: set[str]) -> str | None:
+    """Return the name at a place if it may be that of a column of the table."""
+    name, before, after = part.tokens[place].name, part.text_at(place - 1), part.text_at(place + 1)
+    if before == ".":
+        qualifier = part.tokens[place - 2].name if place > 1 else None
+        return name if qualifier is not None and folded(qualifier) in qualifiers else None
+    if part.word(0) in _TABLES:
+        return None  # subqueries there do not see the columns of the table
+    is_key = after == ":" and not part.sql.startswith("::", part.tokens[place + 1].start)
+    return None if after == "(" or is_key or part.word(place - 1) == "as" else name
+
+
+def _field(part: Clauses, place: int) -> str | None:
+    """Return the name at a place if it may be that of a field of a struct."""
+    token = part.tokens[place]
+    if part.text_at(place - 1) == ".":
+        return token.name
+    return token.text[1:-1] if token.text[:1] == "'" and part.text_at(place - 1) in ("[", ",") else None
+
+
+def _stars(part: Clauses) -> Iterator[int]:
+    """Yield the places of stars that mean all columns: a product has an operand before its star."""
+    for place in range(1, len(part)):
+        before = part.tokens[place - 1]
+        is_product = before.text in _OPERANDS or before.text[:1].isdigit() or before.text[:1] == "'"
+        is_product = is_product or (before.name is not None and before.word not in ("returning", "distinct", "all"))
+        if part.text_at(place) == "*" and not is_product and part.text_at(place - 2) != "count":
+            yield place

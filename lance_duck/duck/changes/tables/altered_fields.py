@@ -1,0 +1,201 @@
+"""Columns, and fields below them, that ALTER TABLE adds, drops and renames.
+
+Changes that DuckDB refuses for its own tables are refused in its words.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.changes.tables.column_path import ColumnPath, field_below, is_struct, lance_path
+from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.errors import InvalidInputError, UnknownColumnError, UnsupportedError
+from lance_duck.wire.schema import Field, Schema
+
+
+def new_field(schema: Schema, path: ColumnPath, where: str, *, may_exist: bool) -> bool:
+    """Return whether a column or field is to be added.
+
+    Args:
+        schema: Columns of the table.
+        path: The column or field.
+        where: The table, for errors.
+        may_exist: IF NOT EXISTS.
+
+    Raises:
+        UnknownColumnError: The column around it does not exist.
+        InvalidInputError: It exists, under whichever case, or the field above it is not a struct.
+    """
+    parent = None
+    if len(path.names) > 1:
+        column = path.column(schema, where)
+        if not column.children:
+            what = f'Column "{column.name}" is not a nested type, ADD COLUMN can only be used on nested types'
+            raise InvalidInputError(what, where=where, found=column.logical_type)
+        parent = path.parent(schema, where)
+        assert parent is not None
+        if not is_struct(parent):
+            what = f'Column "{parent.name}" is not a struct - ALTER TABLE can only add fields to structs'
+            raise InvalidInputError(what, where=where, found=parent.logical_type)
+    siblings = schema.fields if parent is None else parent.children
+    if all(folded(field.name) != folded(path.name) for field in siblings):
+        return True
+    if may_exist:
+        return False
+    if parent is None:
+        raise InvalidInputError(f'Column with name "{path.name}" already exists!', where=where)
+    what = f'Duplicate field "{path.name}" - field already exists in struct "{parent.name}"'
+    raise InvalidInputError(what, where=where)
+
+
+def null_field(dataset: LanceDataset, path: ColumnPath, type_: pa.DataType, where: str) -> pa.Field:
+    """Return the argument of `add_columns` that adds a column or field without values.
+
+    Raises:
+        UnsupportedError: The field is in the values of a map, or in lists of fixed size.
+    """
+    schema = dataset.handle.snapshot.schema
+    above = _above(schema, path, where)
+    added = pa.field(path.name, type_)
+    for field in reversed(above):
+        if field.logical_type == "struct":
+            type_ = pa.struct([added])
+        elif field.logical_type.startswith("large_list"):
+            type_ = pa.large_list(added)
+        elif field.is_list:
+            type_ = pa.list_(added)
+        else:
+            raise UnsupportedError(
+                "fields of structs in maps and in lists of fixed size cannot be added",
+                where=where,
+                found=".".join(path.names),
+                remedy="ADD COLUMN with another type, UPDATE it, DROP COLUMN the old one",
+            )
+        added = pa.field(field.name, type_)
+    return added
+
+
+def default_values(dataset: LanceDataset, path: ColumnPath, value: str, where: str) -> dict[str, str]:
+    """Return the argument of `add_columns` that gives a column or field a value in every row.
+
+    Args:
+        dataset: The table.
+        path: The column or field.
+        value: SQL of the value.
+        where: The table, for errors.
+
+    Raises:
+        UnsupportedError: The field is in lists or maps.
+    """
+    above = _above(dataset.handle.snapshot.schema, path, where)
+    if any(not is_struct(field) for field in above):
+        raise UnsupportedError(
+            "DEFAULT of a field in lists or maps",
+            where=where,
+            found=".".join(path.names),
+            remedy="ADD COLUMN without DEFAULT, then UPDATE",
+        )
+    name = path.name
+    for depth in range(len(above), 0, -1):
+        struct = ".".join(quoted(field.name) for field in above[:depth])
+        value = f"CASE WHEN {struct} IS NOT NULL THEN struct_pack({quoted(name)} := {value}) END"
+        name = above[depth - 1].name
+    return {name: value}
+
+
+def dropped_field(schema: Schema, path: ColumnPath, where: str, *, may_miss: bool) -> str | None:
+    """Return the dotted path of a column or field to drop; None if IF EXISTS allows that it is missing.
+
+    Args:
+        schema: Columns of the table.
+        path: The column or field.
+        where: The table, for errors.
+        may_miss: IF EXISTS.
+
+    Raises:
+        UnknownColumnError: There is no such column or field.
+        InvalidInputError: It is not a member of a struct, or the last one, or several have its name.
+    """
+    try:
+        column = path.column(schema, where)
+    except UnknownColumnError:
+        if may_miss:
+            return None
+        raise
+    if len(path.names) == 1:
+        return lance_path(schema, column)
+    if not column.children:
+        raise _not_nested("drop", column, where)
+    parent = _parent(schema, path, where, may_miss=may_miss)
+    if parent is not None and not parent.children:
+        raise _not_nested("drop", parent, where)
+    found = None if parent is None else field_below(parent, path.name, where)
+    if parent is None or found is None:
+        if may_miss:
+            return None
+        raise UnknownColumnError(f'Cannot drop field "{path.name}" - it does not exist', where=where)
+    if not is_struct(parent):
+        what = f'Cannot drop field "{path.name}" from column "{column.name}" - it\'s not a struct'
+        raise InvalidInputError(what, where=where, found=parent.logical_type)
+    if len(parent.children) == 1:
+        what = f"Cannot drop field {found.name} from column {column.name} - it is the last field of the struct"
+        raise InvalidInputError(what, where=where, remedy=f"DROP COLUMN {column.name} drops the whole column")
+    return lance_path(schema, found)
+
+
+def renamed_field(schema: Schema, path: ColumnPath, name: str, where: str) -> str:
+    """Return the dotted path of a column or field to rename.
+
+    Args:
+        schema: Columns of the table.
+        path: The column or field.
+        name: Its new name.
+        where: The table, for errors.
+
+    Raises:
+        UnknownColumnError: There is no such column or field.
+        InvalidInputError: The new name is taken, under whichever case; or it is not a member of a struct.
+    """
+    column = path.column(schema, where)
+    if len(path.names) == 1:
+        taken = [field.name for field in schema.fields if field is not column and folded(field.name) == folded(name)]
+        if taken:
+            raise InvalidInputError(f'Column with name "{taken[0]}" already exists!', where=where)
+        return lance_path(schema, column)
+    if not column.children:
+        raise _not_nested("rename", column, where)
+    parent = path.parent(schema, where)
+    found = None if parent is None else field_below(parent, path.name, where)
+    if parent is None or found is None:
+        raise UnknownColumnError(f'Cannot rename field "{path.name}" - it does not exist', where=where)
+    what = f'Cannot rename field "{path.name}" from column "{column.name}"'
+    if not is_struct(parent):
+        raise InvalidInputError(f"{what} - can only rename fields inside a struct", where=where)
+    if any(folded(field.name) == folded(name) for field in parent.children):
+        raise InvalidInputError(f"{what} to {name} - a field with this name already exists", where=where)
+    return lance_path(schema, found)
+
+
+def _parent(schema: Schema, path: ColumnPath, where: str, *, may_miss: bool) -> Field | None:
+    try:
+        return path.parent(schema, where)
+    except UnknownColumnError:
+        if may_miss:
+            return None
+        raise
+
+
+def _above(schema: Schema, path: ColumnPath, where: str) -> list[Field]:
+    """Return the fields around a field, as the table nests them, outermost first."""
+    parent = path.parent(schema, where)
+    above: list[Field] = []
+    while parent is not None:
+        above.insert(0, parent)
+        parent = schema.by_id(parent.parent_id) if parent.parent_id >= 0 else None
+    return above
+
+
+def _not_nested(verb: str, column: Field, where: str) -> InvalidInputError:
+    what = f'Cannot {verb} field from column "{column.name}" - not a nested type'
+    return InvalidInputError(what, where=where, found=column.logical_type)
