@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import duckdb
@@ -217,23 +218,32 @@ class TableCatalog:
             vocabulary = self._vocabulary = Vocabulary.of(self._names())
         return vocabulary
 
-    def explain(self, message: str, current: Callable[[], str]) -> LanceDuckError | None:
-        """Return the reason why DuckDB does not find an existing table of ours, which cannot be opened; else None.
+    def explain(self, message: str, current: Callable[[], str], statement: object) -> LanceDuckError | None:
+        """Return the reason why DuckDB does not find a Lance table: it cannot be opened, or its folder does not exist.
 
         Args:
             message: DuckDB's.
             current: Returns the database that unqualified names are looked up in first.
+            statement: The text that was run.
+
+        Returns:
+            The error; None if DuckDB's own is the right one.
         """
         missing = missing_table(message)
         if missing is None:
             return None
         name, qualifiers = missing
-        first = self.database(qualifiers[0]) if qualifiers else None
-        if first is not None:
-            return first.broken(name)
+        named = self.database(qualifiers[0]) if qualifiers else None
+        if named is not None:
+            return named.broken(name) or named.missing()
+        first = self.database(current()) or self.default
         others = self.databases if qualifiers is None else [self.default]
-        databases = [database for database in (self.database(current()), *others) if database is not None]
-        reasons = (database.broken(name) for database in databases)
+        text = folded(statement) if isinstance(statement, str) and qualifiers is None else ""
+        named_by_text = [database for database in self.databases if folded(database.name) in text]
+        reasons = chain(
+            (database.broken(name) for database in (first, *others)),
+            (database.missing() for database in (first, *named_by_text)),
+        )
         return next((reason for reason in reasons if reason is not None), None)
 
     def describe(self) -> str:

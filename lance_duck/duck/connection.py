@@ -65,8 +65,8 @@ def connect(
 
     Args:
         tables: A folder of `*.lance` tables (path or URI; each is named by its folder without the ending, and new ones
-            are found), or a mapping of names to paths, URIs or datasets. A dataset is read at its own
-            version, everything else at its newest.
+            are found; the first makes the folder), or a mapping of names to paths, URIs or datasets. A dataset is read
+            at its own version, everything else at its newest.
         database: Database of DuckDB, as `duckdb.connect` takes it; in memory also where it is "".
         read_only: Refuse to change Lance tables, and open a database file for reading only.
         config: Settings of DuckDB, and those of `duck.run.search_settings` by the names that SET has for them:
@@ -75,11 +75,11 @@ def connect(
             there is CREATE SECRET.
 
     Raises:
-        NotFoundError: There is no such folder or table.
+        NotFoundError: There is no such table, or no such folder to read.
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
     place = checked_place(_IN_MEMORY if database == "" else database)
-    catalog = _catalog(tables, storage_options)
+    catalog = _catalog(tables, storage_options, may_be_new=not read_only)
     settings, config = split_config(config or {})
     with own_errors():
         native = duckdb.connect(place, read_only=read_only and not place.startswith(_IN_MEMORY), config=config)
@@ -314,7 +314,7 @@ class Connection:
                     return self._writer.settled(self._native.sql(shown))
                 return self._writer.settled((self._native.view if is_view else native)(name))
 
-        return self._with_new_tables(found)
+        return self._with_new_tables(found, name)
 
     def _text_of(self, statement: duckdb.Statement) -> str | None:
         """Return the text of a parsed statement; None if it is for DuckDB alone.
@@ -453,7 +453,7 @@ class Connection:
                 except duckdb.CatalogException as error:
                     if self._catalog.refresh(force=True) or self._introduce_history(str(error), later=True):
                         return call()
-                    raise self._catalog.explain(str(error), self._current_database) or error from None
+                    raise self._catalog.explain(str(error), self._current_database, statement) or error from None
         except duckdb.Error as error:
             raise_own(error)
             raise
@@ -484,11 +484,11 @@ def _finds_otherwise(config: Mapping[str, Any]) -> bool:
     return any(str(name).lower().startswith("python_") for name in config)
 
 
-def _catalog(tables: Tables, storage_options: Mapping[str, str] | None) -> TableCatalog:
+def _catalog(tables: Tables, storage_options: Mapping[str, str] | None, *, may_be_new: bool) -> TableCatalog:
     if tables is None:
         return TableCatalog({})
     if isinstance(tables, str | os.PathLike):
-        return TableCatalog({}, Folder(os.fspath(tables), storage_options))
+        return TableCatalog({}, Folder(os.fspath(tables), storage_options, may_be_new=may_be_new))
     if not isinstance(tables, Mapping):
         raise InvalidInputError("bad tables", expected="a folder or a mapping of names", found=type(tables).__name__)
     return TableCatalog({name: _handle(table, storage_options) for name, table in tables.items()})

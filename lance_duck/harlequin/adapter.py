@@ -8,8 +8,8 @@ from typing import Any
 from harlequin.exception import HarlequinConnectionError, HarlequinQueryError
 from harlequin_duckdb.adapter import DuckDbAdapter, DuckDbConnection, DuckDbCursor
 
-from lance_duck.cli.sql.places import VersionArguments, connect_to
-from lance_duck.errors import LanceDuckError
+from lance_duck.cli.sql.places import VersionArguments, connect_to, is_missing
+from lance_duck.errors import LanceDuckError, NotFoundError
 
 
 class LanceAdapter(DuckDbAdapter):  # type: ignore[misc]  # Harlequin is read as unknown, see pyproject.toml
@@ -35,6 +35,9 @@ class LanceAdapter(DuckDbAdapter):  # type: ignore[misc]  # Harlequin is read as
             HarlequinConnectionError: The folder or a table does not exist.
         """
         try:
+            for place in self._places:
+                if is_missing(place):
+                    raise NotFoundError("no such folder", where=place, expected="a folder of tables, or a table")
             connection = connect_to(self._places, VersionArguments(), read_only=self.read_only)
         except LanceDuckError as error:
             raise HarlequinConnectionError(str(error), title="The tables cannot be opened.") from error

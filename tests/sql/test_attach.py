@@ -178,6 +178,53 @@ def test_a_folder_that_is_gone_leaves_other_tables_alone(con: ld.Connection, fol
         con.execute("FROM two.u")
 
 
+READS = (
+    "FROM new.t",
+    "FROM new.main.t",
+    "DESCRIBE new.t",
+    "INSERT INTO new.t VALUES (1)",
+    "DELETE FROM new.t",
+    "UPDATE new.t SET id = 1",
+    "DROP TABLE new.t",
+    "ALTER TABLE new.t ADD COLUMN x INTEGER",
+)
+
+
+@pytest.mark.parametrize("sql", READS)
+def test_reading_from_a_folder_that_does_not_exist_says_so(con: ld.Connection, folders: Path, sql: str) -> None:
+    con.execute("ATTACH 'new/deep' AS new (TYPE lance)")
+    for run in (con.execute, con.sql):
+        with pytest.raises(NotFoundError, match="new/deep: no such folder"):
+            run(sql)
+    with pytest.raises(duckdb.CatalogException, match="unrelated"):
+        con.execute("FROM unrelated")
+    assert not (folders / "new").exists()
+
+
+def test_the_first_table_makes_the_folder(con: ld.Connection, folders: Path) -> None:
+    con.execute("ATTACH 'new/deep' AS new (TYPE lance)")
+    assert con.execute("SELECT count(*) FROM duckdb_views() WHERE database_name = 'new'").fetchone() == (0,)
+    con.execute("CREATE TABLE new.t AS SELECT 7 AS id")
+    assert ids(con, "new.t") == ids(con.cursor(), "new.t") == [7]
+    assert [each.name for each in (folders / "new" / "deep").iterdir()] == ["t.lance"]
+    with pytest.raises(duckdb.CatalogException):
+        con.execute("FROM new.u")
+
+
+def test_a_folder_that_somebody_else_makes_is_noticed(con: ld.Connection, folders: Path) -> None:
+    con.execute("ATTACH 'new' AS new (TYPE lance); ATTACH 'memory://new_in_memory' AS other (TYPE lance)")
+    ld.write_dataset({"id": [3]}, folders / "new" / "t.lance")
+    ld.write_dataset({"id": [4]}, "memory://new_in_memory/t.lance")
+    assert [ids(con, "new.t"), ids(con, "other.t")] == [[3], [4]]
+
+
+def test_a_change_that_fails_makes_no_folder(con: ld.Connection, folders: Path) -> None:
+    con.execute("ATTACH 'new' AS new (TYPE lance)")
+    with pytest.raises(duckdb.Error):
+        con.execute("CREATE TABLE new.t AS SELECT error('no') AS id")
+    assert not (folders / "new").exists()
+
+
 def test_all_cursors_see_what_is_attached(con: ld.Connection, folders: Path) -> None:
     before, after = con.cursor(), con.cursor()
     con.execute("ATTACH 'one' AS third (TYPE lance)")
@@ -279,7 +326,10 @@ def test_a_folder_is_attached_at_a_version(con: ld.Connection, folders: Path) ->
 @pytest.mark.parametrize(
     ("sql", "error"),
     [
-        ("ATTACH 'nope' AS q (TYPE lance)", NotFoundError),
+        ("ATTACH 'nope' AS q (TYPE lance, READ_ONLY)", NotFoundError),
+        ("ATTACH 'nope' AS q (TYPE lance, VERSION 1)", NotFoundError),
+        ("ATTACH 'nope' AS q (TYPE lance, BRANCH 'b')", NotFoundError),
+        ("ATTACH OR REPLACE 'nope' AS one (TYPE lance)", NotFoundError),
         ("ATTACH 'one/t.lance' AS q (TYPE lance)", InvalidInputError),
         ("ATTACH 'a.txt' AS q (TYPE lance)", NotFoundError),
         ("ATTACH '' AS q (TYPE lance)", InvalidInputError),

@@ -200,7 +200,6 @@ def test_a_damaged_file_is_an_error_of_ours_wherever_it_is_noticed(con: ld.Conne
 @pytest.mark.parametrize(
     ("tables", "error"),
     [
-        ("/nosuch", NotFoundError),
         ({"a": "/nosuch"}, NotFoundError),
         (5, InvalidInputError),
         ("x.lance", InvalidInputError),
@@ -209,6 +208,22 @@ def test_a_damaged_file_is_an_error_of_ours_wherever_it_is_noticed(con: ld.Conne
 def test_what_is_no_folder_is_refused(tables: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         ld.connect(tables)
+
+
+def test_a_folder_is_made_by_its_first_table(tmp_path: Path) -> None:
+    con = ld.connect(tmp_path / "new")
+    for sql in ("FROM t", "FROM lance.t", "INSERT INTO t VALUES (1)"):
+        with pytest.raises(NotFoundError, match="new: no such folder"):
+            con.execute(sql)
+    assert con.execute("SELECT 1").fetchone() == (1,)
+    assert not (tmp_path / "new").exists()
+    con.execute("CREATE TABLE lance.t AS SELECT 5 AS id")
+    assert con.execute("FROM t").fetchall() == ld.connect(tmp_path / "new").execute("FROM t").fetchall() == [(5,)]
+
+
+def test_a_folder_that_does_not_exist_is_not_read_only(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="new: no such folder"):
+        ld.connect(tmp_path / "new", read_only=True)
 
 
 @pytest.mark.parametrize(("inside", "place"), [(True, "."), (False, "a table"), (True, "../t.lance/")])

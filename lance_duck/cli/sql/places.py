@@ -11,8 +11,9 @@ from typing import Final
 
 import lance_duck as ld
 from lance_duck.cli.open import open_table
+from lance_duck.cli.terminal import complain
 from lance_duck.errors import InvalidInputError, NotFoundError
-from lance_duck.store import local_path, split_place
+from lance_duck.store import local_path, open_store, split_place
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]*://\S+")
 _TABLE: Final = re.compile(r"[^\s'\";]+\.lance/*", re.IGNORECASE)
@@ -53,7 +54,7 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
         read_only: Refuse changes of Lance tables.
 
     Raises:
-        NotFoundError: There is no such folder, table or version.
+        NotFoundError: There is no such table or version, or no such folder to read.
         InvalidInputError: The places cannot be connected at once.
     """
     tables: dict[str, str | ld.LanceDataset] = {}
@@ -81,7 +82,15 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
             found=", ".join(places),
             remedy="name further ones in SQL: FROM 'dir/x.lance', or ATTACH 'dir' AS name (TYPE lance)",
         )
-    return ld.connect(folders[0] if folders else tables, read_only=read_only or not version.is_newest)
+    connection = ld.connect(folders[0] if folders else tables, read_only=read_only or not version.is_newest)
+    if folders and is_missing(folders[0]):
+        complain(f"{folders[0]}: no such folder yet; a first CREATE TABLE makes it")
+    return connection
+
+
+def is_missing(folder: str) -> bool:
+    """Return whether a folder does not exist."""
+    return open_store(folder).folders() is None
 
 
 def _is_place(word: str) -> bool:

@@ -89,6 +89,10 @@ class LanceDatabase:
         )
         return self.folder.explain(name) if reason is None and self.folder is not None else reason
 
+    def missing(self) -> LanceDuckError | None:
+        """Return the error of a database whose folder does not exist; None for all others."""
+        return None if self.folder is None else self.folder.missing()
+
     def show_columns(self, name: str) -> None:
         """Update the columns and comments that DuckDB shows for a table."""
         with self._lock:

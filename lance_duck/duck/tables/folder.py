@@ -17,12 +17,17 @@ from lance_duck.wire.paths import TABLE_SUFFIX, VERSIONS
 class Folder:
     """The tables below one folder or URI.
 
+    Args:
+        uri: The folder.
+        storage_options: Settings of its object store.
+        may_be_new: Take a folder that does not exist: its first table makes it.
+
     Raises:
         NotFoundError: There is no such folder.
         InvalidInputError: The folder is a table itself.
     """
 
-    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None, *, may_be_new: bool = False) -> None:
         checked_place(uri, storage_options)
         self.uri = uri.rstrip("/") or uri
         self.storage_options = storage_options
@@ -30,6 +35,8 @@ class Folder:
             raise _is_a_table(uri)
         self._local = local_path(self.uri)
         self._store: Store = open_store(self.uri, storage_options)
+        if may_be_new and not self._exists():
+            return
         if not self.tables() and VERSIONS in (self._store.folders() or ()):
             raise _is_a_table(self._store.uri)
 
@@ -37,15 +44,22 @@ class Folder:
         """Return the present URI of each table, by table name."""
         folders = self._store.folders()
         if folders is None:
-            raise NotFoundError(
-                "no such folder",
-                where=self.uri,
-                expected="a folder of *.lance tables",
-                remedy=did_you_mean_path(self.uri),
-            )
+            raise self._missing()
         names = (name for name in folders if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
         tables = {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
+
+    def missing(self) -> LanceDuckError | None:
+        """Return the error of a folder that does not exist; None if it does."""
+        return self._missing() if self._store.folders() is None else None
+
+    def _exists(self) -> bool:
+        """Return whether there is such a folder, or a file in its place."""
+        return os.path.lexists(self._local) if self._local is not None else self._store.folders() is not None
+
+    def _missing(self) -> NotFoundError:
+        remedy = did_you_mean_path(self.uri) or "check the path; a first CREATE TABLE makes the folder"
+        return NotFoundError("no such folder", where=self.uri, expected="a folder of *.lance tables", remedy=remedy)
 
     def options_of(self, name: str) -> Mapping[str, str] | None:
         """Return the settings of the store of a table."""

@@ -63,6 +63,10 @@ class NamespaceFolder(Folder):
         """Return None: a namespace lists only tables."""
         return None
 
+    def missing(self) -> LanceDuckError | None:
+        """Return None: a namespace that does not exist is refused when it is attached."""
+        return None
+
     def stamp(self) -> object:
         """Return None: only a listing shows whether a table appeared or disappeared."""
         return None

@@ -15,7 +15,7 @@ from support.command_line import objects, run
 
 import lance_duck as ld
 from lance_duck.cli.sql.interrupt import interruptible
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, NotFoundError
 
 ENDLESS = "SELECT sum(a.range * b.range % 7) FROM range(100000000) a, range(100000) b"
 
@@ -202,3 +202,16 @@ def test_ctrl_c_ends_a_script_at_once(folder: str) -> None:
             assert b"Traceback" not in running.stderr.read()
         finally:
             running.kill()
+
+
+def test_a_folder_that_does_not_exist_is_named_and_made_by_its_first_table(tmp_path: Path) -> None:
+    place = str(tmp_path / "new")
+    failed = run("sql", place, "FROM t")
+    assert failed.exit_code == 1
+    assert f"lance-duck: {place}: no such folder yet; a first CREATE TABLE makes it\n" in failed.stderr
+    assert f"lance-duck: {place}: no such folder: expected" in failed.stderr
+    done = run("sql", place, "CREATE TABLE lance.t AS SELECT 1 AS id; FROM t")
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1")
+    assert run("sql", place, "FROM t").stderr == ""
+    with pytest.raises(NotFoundError, match="no such folder"):
+        run("sql", str(tmp_path / "other"), "--read-only", "SELECT 1")

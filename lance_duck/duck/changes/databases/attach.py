@@ -9,6 +9,8 @@ NAMESPACE is a namespace in the folder. ENDPOINT is a REST service, of which 'a$
 `namespaces`. Other options choose which version of each table is read; a table that has no such version is not known.
 All tables but those at the newest version of their main branch are read only. All cursors of the instance see what is
 attached.
+
+A folder that does not exist is made by its first table; READ_ONLY and OR REPLACE refuse it.
 """
 
 from __future__ import annotations
@@ -112,7 +114,8 @@ class AttachStatement(LanceStatement):
                 expected="a folder of tables",
                 remedy="a statement may name the table by its path in quotes: FROM 'folder/name.lance'",
             )
-        folder = _folder(session, str(place), values)
+        may_be_new = read_only is None and not present
+        folder = _folder(session, str(place), values, may_be_new=may_be_new)
         if present:
             detach(session, name)
         session.catalog.attach(name, folder, choice, read_only)
@@ -131,7 +134,7 @@ class AttachStatement(LanceStatement):
         return choice, "attached READ_ONLY" if values.get("read_only") else fixed
 
 
-def _folder(session: ChangeSession, place: str, values: dict[str, Any]) -> Folder:
+def _folder(session: ChangeSession, place: str, values: dict[str, Any], *, may_be_new: bool) -> Folder:
     """Return the tables of a folder, of a namespace in it, or of a namespace that a service lists."""
     inside, endpoint, token = values.get("namespace"), values.get("endpoint"), values.get("bearer_token")
     if token is not None and endpoint is None:
@@ -144,7 +147,7 @@ def _folder(session: ChangeSession, place: str, values: dict[str, Any]) -> Folde
         return NamespaceFolder(service, name_parts(place), f"{service.uri}/{place}")
     options = session.catalog.options_for(place)
     if inside is None:
-        return Folder(place, options)
+        return Folder(place, options, may_be_new=may_be_new)
     return NamespaceFolder(DirectoryNamespace(place, storage_options=options), name_parts(str(inside)), place)
 
 
