@@ -8,11 +8,13 @@ from datetime import datetime
 from pathlib import Path
 
 from lance_duck.cli.show import usual_form
+from lance_duck.cli.sql.memory import lost_message
 from lance_duck.cli.sql.places import STANDARD_INPUT, VersionArguments, connect_to, places_and_sql
 from lance_duck.cli.sql.results import Results
 from lance_duck.cli.sql.runner import StatementRunner
 from lance_duck.cli.sql.script import Script, read_script
 from lance_duck.cli.sql.shell import Shell
+from lance_duck.cli.terminal import complain
 
 
 def sql(
@@ -38,6 +40,8 @@ def sql(
                 sys.exit(1)
         finally:
             runner.leave()
+            if (message := lost_message(connection, places)) is not None:
+                complain(message)
 
 
 def _run(runner: StatementRunner, scripts: Sequence[Script], *, keep_going: bool) -> bool:

@@ -215,3 +215,57 @@ def test_a_folder_that_does_not_exist_is_named_and_made_by_its_first_table(tmp_p
     assert run("sql", place, "FROM t").stderr == ""
     with pytest.raises(NotFoundError, match="no such folder"):
         run("sql", str(tmp_path / "other"), "--read-only", "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("sql", "line"),
+    [
+        ("CREATE TABLE q AS FROM t", "table q; CREATE TABLE lance.q AS … keeps a table"),
+        ("CREATE OR REPLACE TABLE memory.main.q (x INT)", "table q; CREATE TABLE lance.q AS … keeps a table"),
+        ("CREATE VIEW v AS FROM t", "view v; CREATE TABLE lance.v AS … keeps its rows"),
+        (
+            'CREATE SCHEMA s; CREATE TABLE s.w AS SELECT 1; CREATE VIEW v AS FROM t; CREATE TABLE "a b" (x INT)',
+            'table "a b", table s.w, view v; CREATE TABLE lance."a b" AS … keeps a table',
+        ),
+        (
+            "".join(f"CREATE TABLE q{i} (x INT);" for i in range(7)),
+            "table q0, table q1, table q2, table q3, table q4 and 2 more; CREATE TABLE lance.q0 AS … keeps a table",
+        ),
+        (
+            'CREATE TABLE "a\n\x1b[2J" (x INT)',
+            r'table "a\n\x1b[2J"; CREATE TABLE lance."a\n\x1b[2J" AS … keeps a table',
+        ),
+        ("CREATE TABLE q AS FROM t; BEGIN; DROP TABLE q", "table q; CREATE TABLE lance.q AS … keeps a table"),
+    ],
+)
+def test_a_line_names_what_was_in_memory(folder: str, tmp_path: Path, sql: str, line: str) -> None:
+    expected = f"lance-duck: in memory only, and gone now: {line}"
+    for arguments in ([sql], ["-f", script(tmp_path, "a.sql", sql)]):
+        done = run("sql", folder, *arguments)
+        assert (done.exit_code, done.stderr.splitlines()[-1]) == (0, expected)
+    assert run("sql", folder, sql + "; SELECT nothing").stderr.splitlines()[-1] == expected
+
+
+def test_what_is_in_memory_is_kept_at_a_path_where_no_folder_is_connected(folder: str) -> None:
+    line = "lance-duck: in memory only, and gone now: table q; CREATE TABLE 'q.lance' AS … keeps a table\n"
+    assert run("sql", "CREATE TABLE q AS SELECT 1").stderr == line
+    assert run("sql", f"{folder}/t.lance", "CREATE TABLE q AS FROM t").stderr == line
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE lance.q AS FROM t",
+        "CREATE TEMP TABLE q AS FROM t; CREATE TEMP VIEW v AS FROM q",
+        "CREATE TABLE q AS FROM t; DROP TABLE q",
+        "CREATE TABLE q AS FROM t; ALTER TABLE q RENAME TO r; DROP TABLE r",
+        "BEGIN; CREATE TABLE q AS FROM t; ROLLBACK",
+        "ATTACH ':memory:' AS own; CREATE TABLE own.q AS FROM t",
+        "ATTACH '{tmp}/own.duckdb' AS own; USE own; CREATE TABLE q AS SELECT 1",
+        "USE lance; CREATE TABLE q AS FROM t",
+        "FROM t",
+    ],
+)
+def test_no_line_names_what_was_kept_temporary_or_dropped(folder: str, tmp_path: Path, sql: str) -> None:
+    done = run("sql", folder, sql.replace("{tmp}", str(tmp_path)))
+    assert (done.exit_code, done.stderr) == (0, "")

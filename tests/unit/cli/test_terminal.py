@@ -97,11 +97,14 @@ def test_a_session_on_a_terminal(tmp_path: Path) -> None:
         shell.until("lance-duck: interrupted")
 
         shell.until("lance>")
+        shell.type("CREATE TABLE q AS SELECT 1 AS x;\r")
+        shell.until("lance>")
         shell.type("BEGIN; DELETE FROM quinces;\r")
         shell.until("Count\r\n3\r\n")
         shell.until("lance*>")
         shell.type(CTRL_D)
         shell.until("the transaction that was open is rolled back")
+        shell.until("in memory only, and gone now: table q; CREATE TABLE lance.q AS … keeps a table")
         assert shell.process.wait(timeout=WAIT) == 0
     assert ld.dataset(tmp_path / "data" / "quinces.lance").count_rows() == 3
 
