@@ -363,7 +363,10 @@ class _Commit:
         if transaction.HasField("restore"):
             old = base.checkout(transaction.restore.version)
             flags.check_writable(old.manifest.writer_flags, base.uri)
+            old.fragments.check_ids()
             restored = draft_of(old)
+        if restored is None and transaction.WhichOneof("operation") != "overwrite":
+            base.fragments.check_ids()
         draft = build_manifest(draft_of(base), transaction, name.version, restored)
         if self.amend is not None:
             self.amend(base, draft, self._written.append)

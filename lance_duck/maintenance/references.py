@@ -21,8 +21,8 @@ def references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({
         base_ids: Base paths of the manifest that mean the root in question; None is the manifest's own.
     """
     result = set(_of_indices(manifest, base_ids))
-    for fragment in manifest.fragments:
-        result.update(_of_fragment(fragment, base_ids))
+    for place in range(len(manifest.fragments)):  # also of a version whose fragments share an id
+        result.update(_of_fragment(manifest.fragments[place], base_ids))
     if None in base_ids and manifest.transaction_name is not None:
         result.add(paths.transaction_file(manifest.transaction_name))
     return result

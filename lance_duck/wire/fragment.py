@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -127,6 +128,7 @@ class Fragments(Sequence[Fragment]):
         return fragment
 
     def __iter__(self) -> Iterator[Fragment]:
+        self.check_ids()
         for i in range(len(self)):
             yield self[i]
 
@@ -134,8 +136,12 @@ class Fragments(Sequence[Fragment]):
         return f"<{len(self)} fragments of {self._where}>"
 
     def ids(self) -> list[int]:
-        """Return the ids of all fragments, in order, without building the fragments."""
+        """Return the ids of all fragments, in order, without building the fragments. Raises as `check_ids`."""
         return list(self._ids)
+
+    def check_ids(self) -> None:
+        """Raise CorruptError if fragments share an id: rows, deletions and indexes are found by it."""
+        self._ids  # noqa: B018
 
     @cached_property
     def id_set(self) -> frozenset[int]:
@@ -144,12 +150,15 @@ class Fragments(Sequence[Fragment]):
 
     @cached_property
     def places(self) -> Mapping[int, int]:
-        """Places of the fragments by id; fewer than there are fragments where an id repeats."""
+        """Places of the fragments by id."""
         return {fragment_id: place for place, fragment_id in enumerate(self._ids)}
 
     @cached_property
     def _ids(self) -> tuple[int, ...]:
-        return tuple([p.id for p in self._protos])
+        ids = tuple([p.id for p in self._protos])
+        if len(set(ids)) < len(ids):
+            raise repeated_id(ids, self._where)
+        return ids
 
     def row_counts(self) -> Sequence[int] | None:
         """Return the number of rows of each fragment that are not deleted; None when an old manifest does not say."""
@@ -157,6 +166,7 @@ class Fragments(Sequence[Fragment]):
 
     @cached_property
     def _row_counts(self) -> Sequence[int] | None:
+        self.check_ids()
         counts = []
         for proto in self._protos:
             if not self._counts_old and _has_old_files(proto):
@@ -172,8 +182,13 @@ class Fragments(Sequence[Fragment]):
             counts.append(proto.physical_rows - deleted)
         return tuple(counts)
 
+    def stored_rows(self, fragment_id: int) -> int:
+        """Return the physical rows of a fragment by the manifest, also if no reader trusts them; 0 if it has none."""
+        return int(self._protos[self.places[fragment_id]].physical_rows)
+
     def summary(self) -> dict[str, str]:
         """Return the numbers of fragments, files and rows, by the names that pylance gives them."""
+        self.check_ids()
         deletions = [p.deletion_file.num_deleted_rows for p in self._protos if p.HasField("deletion_file")]
         rows = sum(p.physical_rows for p in self._protos)
         counts = {
@@ -186,6 +201,18 @@ class Fragments(Sequence[Fragment]):
             "total_rows": rows - sum(deletions),
         }
         return {name: str(count) for name, count in counts.items()}
+
+
+def repeated_id(ids: Sequence[int], where: str) -> CorruptError:
+    """Return the error for fragments that share an id."""
+    repeated = sorted(i for i, count in Counter(ids).items() if count > 1)
+    return CorruptError(
+        f"duplicate fragment id {repeated[0]}",
+        where=where,
+        expected="a different id for each fragment",
+        found=f"{len(repeated)} ids that repeat" if len(repeated) > 1 else None,
+        remedy="restore an earlier version, or overwrite the table",
+    )
 
 
 def version_of_first(fragments: Iterable[table_pb2.DataFragment]) -> str | None:

@@ -158,7 +158,7 @@ MORE_ROWS: dict[str, Change] = {
 SAID = {
     "physical_rows too large": "fragment out of range",
     "physical_rows too small": "more rows deleted than there are",
-    "fragment twice": 20,
+    "fragment twice": "duplicate fragment id 0",
     "field twice": "duplicate field id",
     "parent of itself": "field without a parent",
     "parents in a ring": "field without a parent",

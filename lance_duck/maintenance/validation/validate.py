@@ -47,6 +47,8 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
 def find_problems(snapshot: Snapshot) -> list[Problem]:
     """Return the problems of a version: of manifest, references, deletion files, row ids, values and indexes."""
     problems = [*_manifest(snapshot), *_references(snapshot)]
+    if any(problems_of("manifest", snapshot.fragments.check_ids)):
+        return problems  # fragments cannot be told apart
     checks: list[Callable[[], Iterable[Problem]]] = [partial(_fragment, snapshot, f) for f in snapshot.fragments]
     checks += [partial(index_problems, snapshot, i) for i in snapshot.indices]
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
@@ -56,10 +58,10 @@ def find_problems(snapshot: Snapshot) -> list[Problem]:
 
 
 def _manifest(snapshot: Snapshot) -> Iterator[Problem]:
-    ids = snapshot.fragments.ids()
     where = "manifest"
-    if len(set(ids)) != len(ids):
-        yield Problem(where, "duplicate fragment id")
+    repeated = list(problems_of(where, snapshot.fragments.check_ids))
+    yield from repeated
+    ids = [] if repeated else snapshot.fragments.ids()
     highest = snapshot.manifest.max_fragment_id
     if ids and highest is not None and max(ids) > highest:
         yield Problem(where, f"fragment {max(ids)} is above max_fragment_id {highest}")
@@ -123,8 +125,11 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
 
     def open_() -> None:
         content = snapshot.data_file(file)
-        if content.num_rows != snapshot.physical_rows(fragment):
-            raise CorruptError("rows", expected=snapshot.physical_rows(fragment), found=content.num_rows)
+        stored = snapshot.fragments.stored_rows(fragment.id) or snapshot.physical_rows(fragment)
+        if content.num_rows != stored:
+            only_stored = content.num_rows == snapshot.physical_rows(fragment)  # readers trust the file
+            remedy = "optimize.compact_files() writes the right number" if only_stored else None
+            raise CorruptError("rows", expected=stored, found=content.num_rows, remedy=remedy)
         beyond = [c for c in file.column_indices if c >= content.num_columns]
         if beyond:
             raise CorruptError("columns", expected=f"below {content.num_columns}", found=beyond)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from lance_duck.errors import CorruptError
 from lance_duck.wire.fragment import Fragments
 from lance_duck.wire.pb import table_pb2
 
@@ -17,5 +20,8 @@ def test_the_ids_of_fragments_are_listed_once() -> None:
     assert found.places is found.places
 
 
-def test_fragments_with_one_id_have_fewer_places() -> None:
-    assert len(fragments(1, 1, 2).places) == 2
+def test_fragments_that_share_an_id_are_corrupt() -> None:
+    shared = fragments(1, 1, 2)
+    for ask in (lambda: shared.places, lambda: list(shared), shared.ids, shared.row_counts, shared.check_ids):
+        with pytest.raises(CorruptError, match="duplicate fragment id 1"):
+            ask()
