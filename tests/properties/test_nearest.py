@@ -31,9 +31,7 @@ finite = st.floats(-100, 100, width=16)
 
 def reference(metric: str, query: NDArray[np.float32], stored: NDArray[np.float32]) -> NDArray[np.float32]:
     with np.errstate(all="ignore"):
-        found = distances(metric, query[None], stored)[0]
-    found[~np.isfinite(stored).all(axis=1)] = np.nan
-    return found
+        return distances(metric, query[None], stored)[0]
 
 
 @given(
@@ -58,7 +56,7 @@ def test_the_nearest_are_those_of_the_reference(
     for number, query in enumerate(queries):
         known = reference(metric, query, stored)
         known[~lives] = np.nan
-        wanted = np.sort(known[np.isfinite(known)])[:k]
+        wanted = np.sort(known[~np.isnan(known)])[:k]
         own = found.where(found.queries == number)
         np.testing.assert_allclose(own.distances, np.maximum(wanted, 0) if metric == "cosine" else wanted, 1e-5, 1e-6)
         np.testing.assert_allclose(
@@ -83,6 +81,6 @@ def test_vectors_of_any_length_are_compared_with_many_queries(metric: str, scale
     found = best.neighbours()
     for number, query in enumerate(queries):
         known = reference(metric, query, stored)
-        wanted = np.sort(known[np.isfinite(known)])[:9]
+        wanted = np.sort(known[~np.isnan(known)])[:9]
         own = found.distances[found.queries == number]
         np.testing.assert_allclose(own, np.maximum(wanted, 0) if metric == "cosine" else wanted, 1e-5, 1e-6)

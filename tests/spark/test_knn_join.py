@@ -143,3 +143,19 @@ def test_what_makes_no_sense_is_refused(spark: SparkSession, uri: str, tmp_path:
     short = spark.createDataFrame([("a", [1.0, 2.0])], "name string, q array<float>")
     with pytest.raises(InvalidInputError, match="does not match index column size 8"):
         ls.knn_join(spark, short, uri, "v", parallelism=3)
+
+
+@pytest.mark.parametrize(("few", "k"), [(module.QUERIES, 3), (0, 3)])
+def test_rows_at_an_infinite_distance_are_neighbours(
+    spark: SparkSession, tmp_path: Path, few: int, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUERIES", few)
+    numbers = np.zeros((6, 8), np.float32)
+    numbers[4], numbers[5] = 1e20, -1e20
+    column = pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()), 8)
+    ld.write_dataset(pa.table({"id": range(6), "v": column}), tmp_path / "t.lance", max_rows_per_file=2)
+    far = spark.createDataFrame([("far", [1e20] * 8)], "name string, q array<double>")
+    found = answer(ls.knn_join(spark, far, tmp_path / "t.lance", "v", k=k, metric="dot"))
+    assert found == [("far", -np.inf, 4), ("far", 1.0, 0), ("far", 1.0, 1)]
+    found = answer(ls.knn_join(spark, far, tmp_path / "t.lance", "v", k=k))
+    assert found == [("far", 0.0, 4), ("far", np.inf, 0), ("far", np.inf, 1)]

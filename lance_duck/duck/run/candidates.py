@@ -136,6 +136,8 @@ def _candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
         bound = _bound(ask, distances[ends - counts + ask.limit - 1].astype(np.float64), longest)
         if exact and not (bound < (_FULL if ask.metric != "cosine" else 1.999)).all():
             raise NotFoundHere("distances are at the end of what float32 holds")
+        if not np.isfinite(bound).all():
+            raise NotFoundHere("distances exceed float32")
         if not exact or ((counts < k) | (distances[ends - 1] > bound)).all():
             return rows.drop_columns([DISTANCE])
         k *= 4

@@ -43,7 +43,7 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
         vectors: (n, dim), of the same type.
 
     Returns:
-        float32 (queries, n); for cosine, NaN where a vector is zero.
+        float32 (queries, n), infinite if float32 does not hold them; for cosine, NaN where a vector is zero.
     """
     if metric == "hamming":
         different = queries.astype(np.uint8)[:, None, :] ^ vectors.astype(np.uint8)[None, :, :]
@@ -52,14 +52,16 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
     wide_queries, wide_vectors = queries.astype(np.float64), vectors.astype(np.float64)
     if metric == "l2":
         result = np.empty((len(wide_queries), len(wide_vectors)), np.float32)
-        for row, query in zip(result, wide_queries, strict=True):
-            row[:] = ((wide_vectors - query) ** 2).sum(axis=1)
+        with np.errstate(over="ignore"):
+            for row, query in zip(result, wide_queries, strict=True):
+                row[:] = ((wide_vectors - query) ** 2).sum(axis=1)
         return result
     if metric == "cosine":
         with np.errstate(invalid="ignore", divide="ignore"):
             wide_queries = wide_queries / np.linalg.norm(wide_queries, axis=1, keepdims=True)
             wide_vectors = wide_vectors / np.linalg.norm(wide_vectors, axis=1, keepdims=True)
-    return (1 - wide_queries @ wide_vectors.T).astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (1 - wide_queries @ wide_vectors.T).astype(np.float32)
 
 
 def normalized(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -3,10 +3,12 @@
 A vector is a fixed size list of floats of 16, 32 or 64 bits, of bfloat16 (two bytes each), or, for the Hamming
 distance, of unsigned bytes. Distances are computed with float32.
 
-The rule: a row has no distance to anything, is never a neighbour, and is in no index, if its vector
+The rule: a row is in no index if its vector
     is null or contains a null,
     contains NaN or infinity, also one that only appears as float32,
     is zero, and the metric is cosine.
+
+Without an index a row is no neighbour if its distance is NaN or null. So a vector with an infinite number can be one.
 """
 
 from __future__ import annotations

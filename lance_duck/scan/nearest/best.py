@@ -14,8 +14,6 @@ from lance_duck.errors import InvalidInputError
 MOST: Final = 1 << 27
 """Neighbours of all queries together, at most: a bound of memory."""
 
-_LARGEST: Final = float(np.finfo(np.float32).max)
-
 NOWHERE: Final = np.uint64(2**64 - 1)
 
 
@@ -25,7 +23,7 @@ class Neighbours:
 
     Attributes:
         queries: int64 (pairs,): number of the query.
-        distances: float32 (pairs,), finite.
+        distances: float32 (pairs,); infinite if float32 does not hold them, never NaN.
         addresses: uint64 (pairs,): address of the row.
     """
 
@@ -132,11 +130,9 @@ def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
 
 
 def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:
-    """Return the places of finite distances up to a limit: the k smallest, and all that equal the largest of these."""
-    places = np.flatnonzero(distances <= np.float32(min(limit, _LARGEST)))
+    """Return the places of distances up to a limit: the k smallest, and all that equal the largest; never of NaN."""
+    places = np.flatnonzero(distances <= np.float32(limit))
     near = distances[places]
-    if len(places) and near.min() == -np.inf:
-        places, near = places[near > -np.inf], near[near > -np.inf]
     if len(places) > k:
         places = places[near <= np.partition(near, k - 1)[k - 1]]
     return places

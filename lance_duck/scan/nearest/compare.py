@@ -37,7 +37,7 @@ KERNELS: Final[dict[str, Callable[..., None]]] = {
     "hamming": kernels.hamming,
 }
 
-
+_LARGEST: Final = float(np.finfo(np.float32).max)
 _NONE: Final = readonly(np.empty(0, np.int64))
 
 
@@ -75,7 +75,7 @@ class Question:
         return pieces[0] if len(pieces) == 1 else joined_neighbours(pieces)
 
     def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the distances of rows to queries, pair by pair; NaN or infinity where a vector is incomparable."""
+        """Return the distances of rows to queries, pair by pair; NaN if a vector has no distance."""
         out = self.distances_at(block.values.reshape(-1), rows * block.values.shape[1], which)
         if block.valid is not None:
             out[~block.valid[rows]] = np.nan
@@ -134,7 +134,7 @@ class Question:
                 if np.isinf(bounds[span]).any() and len(values) >= self.k:
                     bounds[span] = np.minimum(bounds[span], self._first_limits(block, places, scores, begin))
                 with np.errstate(all="ignore"):  # a query of zeros has no angle: NaN, which no score reaches
-                    least = floor(bounds[span]).astype(scores.dtype)
+                    least = floor(np.maximum(bounds[span], -_LARGEST)).astype(scores.dtype)
                 is_near = scores >= least
                 is_near[odd] = True  # their scores say nothing
                 near = np.flatnonzero(is_near)
@@ -145,7 +145,7 @@ class Question:
         result = Neighbours(
             query_numbers, self.distances(block, at if rows is None else rows[at], query_numbers), addresses[at]
         )
-        return result.where(np.isfinite(result.distances))
+        return result.where(~np.isnan(result.distances))
 
     def _first_limits(self, block: Block, places: Rows, scores: NDArray[Any], begin: int) -> NDArray[np.float64]:
         """Return for each query a distance within which k rows are: the greatest of the k rows with the best scores."""
@@ -153,7 +153,7 @@ class Question:
         top = np.argpartition(valid_scores, len(places) - self.k, axis=1)[:, len(places) - self.k :]
         which = np.repeat(np.arange(len(valid_scores)) + begin, self.k)
         distances = self.distances(block, places[top.ravel()], which).astype(np.float64)
-        distances[~np.isfinite(distances)] = np.inf
+        distances[np.isnan(distances)] = np.inf
         furthest: NDArray[np.float64] = distances.reshape(-1, self.k).max(axis=1)
         return furthest
 
@@ -202,13 +202,13 @@ def _extremes(vectors: NDArray[Any], squares: NDArray[Any]) -> Rows:
     """Return the places of vectors that are so long or so short that products or distances lose precision.
 
     Distances are float32, whatever the vectors are: those of short vectors are rounded by more than their error says.
-    Zero vectors, and vectors with a number that is not finite, are not among them.
+    Zero vectors, and vectors with a NaN, are not among them.
     """
     about, single = np.finfo(vectors.dtype), np.finfo(np.float32)
     least = max(float(about.tiny / about.eps), float(single.tiny / single.eps))
     odd = np.flatnonzero(~((squares > least) & (squares < about.max * about.eps)))
     mine = vectors[odd]
-    extremes: Rows = odd[np.isfinite(mine).all(axis=1) & mine.any(axis=1)]
+    extremes: Rows = odd[~np.isnan(mine).any(axis=1) & mine.any(axis=1)]
     return extremes
 
 

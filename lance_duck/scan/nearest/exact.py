@@ -152,8 +152,8 @@ class Exact:
             in_span, which = addresses[span], queries[span]
             numbers, starts = fixed.look((in_span & np.uint64(0xFFFFFFFF)).view(np.int64), self.column.dtype)
             near = Neighbours(which, question.distances_at(numbers, starts, which), in_span)
-            finite = np.isfinite(near.distances)
-            return near if np.logical_and.reduce(finite) else near.where(finite)
+            absent = np.isnan(near.distances)
+            return near.where(~absent) if np.logical_or.reduce(absent) else near
 
         found = [look(work[0])] if len(work) == 1 else [*map_ordered(look, iter(work), workers=self.workers)]
         return ranked_neighbours(joined_neighbours(found), len(question.queries), question.k)
@@ -183,7 +183,7 @@ class Exact:
         which = np.ascontiguousarray(queries[pairs])
         within = np.arange(len(pair_places)) if places is None else places
         distances = question.distances(block, np.repeat(within, counts), which)
-        return Neighbours(which, distances, addresses[pairs]).where(np.isfinite(distances))
+        return Neighbours(which, distances, addresses[pairs]).where(~np.isnan(distances))
 
     def _near(self, read: Read, question: Question, best: TopK, piece: _Piece) -> Neighbours:
         block, places, addresses = self._load(read, piece)

@@ -72,7 +72,15 @@ def _fitting(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     with np.errstate(over="ignore"):
         numbers = values.astype(np.float32)
     if not np.isfinite(numbers).all():
-        raise InvalidInputError("query vector", where=_WHERE, expected="finite numbers", found="NaN or infinity")
+        wrong = values[~np.isfinite(numbers)].flat[0]
+        if np.isfinite(wrong):
+            raise InvalidInputError(
+                "a number of the query vector is beyond float32",
+                where=_WHERE,
+                expected=f"finite numbers within ±{np.finfo(np.float32).max:.1e}",
+                found=wrong,
+            )
+        raise InvalidInputError("query vector", where=_WHERE, expected="finite numbers", found=wrong)
     return numbers if dtype == np.float32 else values.astype(dtype)
 
 

@@ -44,6 +44,9 @@ from lance_duck.wire.fragment import Fragment
 Work = Callable[[], Neighbours | None]
 
 _KEPT_PROBES: Final = 64
+_LARGEST: Final = float(np.finfo(np.float32).max)
+_USUAL: Final = 1e12
+"""Distances below this size are far from those that exceed float32."""
 
 NOTHING: Final = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
 
@@ -394,6 +397,8 @@ class _NearestRun:
             num_candidates = min(probe.candidates, count)
             typed = queries if queries.dtype == np.float32 else np.ascontiguousarray(queries, np.float32)
             hits = index.search(typed, num_candidates, allowed, probe.probe)
+            if not search.fast and is_beyond(hits, typed):
+                return None
             rows_of_segment = _found(hits, rows, segment, index.num_rows)
             if rows_of_segment is None:
                 return self._again(segment, fragment_ids, rows)
@@ -433,8 +438,8 @@ def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Ne
     least, most = int(np.minimum.reduce(positions)), int(np.maximum.reduce(positions))
     if most >= count:
         raise CorruptError("position", where=segment, expected=f"< {count}", found=most)
-    if least < 0 or not (math.isfinite(np.maximum.reduce(distances)) and math.isfinite(np.minimum.reduce(distances))):
-        is_hit = (positions >= 0) & np.isfinite(distances)
+    if least < 0 or math.isnan(np.maximum.reduce(distances)):
+        is_hit = (positions >= 0) & ~np.isnan(distances)
         if not is_hit.any():
             return NOTHING
         queries, positions, distances = queries[is_hit], positions[is_hit], distances[is_hit]
@@ -443,8 +448,19 @@ def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Ne
 
 
 def _least(hits: Hits) -> int:
-    """Return the number of hits of the query that has fewest; one at no finite distance is none."""
-    return int(((hits.positions >= 0) & np.isfinite(hits.distances)).sum(axis=1).min())
+    """Return the number of hits of the query that has fewest."""
+    return int(((hits.positions >= 0) & ~np.isnan(hits.distances)).sum(axis=1).min())
+
+
+def is_beyond(hits: Hits, queries: NDArray[np.float32]) -> bool:
+    """Return whether distances exceed float32, so that an index drops rows, or ranks them by sums that overflowed."""
+    distances = hits.distances.ravel()
+    if not len(distances) or (np.minimum.reduce(distances) > -_USUAL and np.maximum.reduce(distances) < _USUAL):
+        return False
+    if (~np.isfinite(distances) & (hits.positions.ravel() >= 0)).any():
+        return True
+    longest = float(np.linalg.norm(queries.astype(np.float64), axis=1).max())
+    return longest * longest > _LARGEST
 
 
 def tied(index: VectorIndex, allowed: Allowed) -> bool:

@@ -42,7 +42,7 @@ def rounded(
         named = _factors(residuals, near, numbers, metric)
         factors += [named["add"], named["scale"]]
         parts.append(further)
-    return np.hstack([*parts, np.stack(factors, axis=1).astype("<f4").view(np.uint8)])
+    return np.hstack([*parts, _held(np.stack(factors, axis=1)).view(np.uint8)])
 
 
 def _codes(
@@ -90,3 +90,10 @@ def _factors(
     if metric == "dot":
         return {"add": 1 - products(residuals, centroids) + shift, "scale": -share * root, "error": error / 2}
     return {"add": squares + 2 * shift, "scale": -2 * share * root, "error": error}
+
+
+def _held(factors: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return factors as float32, those beyond its range as its greatest numbers: readers refuse infinite ones."""
+    largest = np.finfo(np.float32).max
+    held: NDArray[np.float32] = np.clip(factors, -largest, largest).astype("<f4")
+    return held

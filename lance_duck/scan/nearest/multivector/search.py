@@ -21,7 +21,7 @@ from lance_duck.scan.nearest.covered import covered_vectors
 from lance_duck.scan.nearest.multivector.compare import row_distances
 from lance_duck.scan.nearest.multivector.scores import best_rows, nearest_vectors
 from lance_duck.scan.nearest.passing_rows import PassingRows
-from lance_duck.scan.nearest.search import NOTHING, PreparedSearch
+from lance_duck.scan.nearest.search import NOTHING, PreparedSearch, is_beyond
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
 
@@ -104,9 +104,12 @@ class MultivectorSearch(PreparedSearch):
         filtered: PassingRows | None,
         num_vectors: int,
     ) -> tuple[Neighbours, int] | None:
-        """Return the nearest vectors of a segment by row, and how many may be found; None if the segment is broken."""
+        """Return the nearest vectors of a segment by row, and how many may be found; None to compare rows.
 
-        def look(index: VectorIndex) -> tuple[Neighbours, int]:
+        A broken segment has no answer, and one whose distances exceed float32.
+        """
+
+        def look(index: VectorIndex) -> tuple[Neighbours, int] | None:
             rows = covered_vectors(self.table.snapshot, segment, index)
             if filtered is None:
                 allowed, count = rows.allowed(None, fragment_ids)
@@ -115,6 +118,8 @@ class MultivectorSearch(PreparedSearch):
             if not count:
                 return NOTHING, 0
             hits = index.search(vectors, min(num_vectors, count), allowed, self.explicit_probe.probe)
+            if not self.fast and is_beyond(hits, vectors):
+                return None
             is_hit = (hits.positions >= 0) & np.isfinite(hits.distances)
             queries, _ = np.nonzero(is_hit)
             return Neighbours(queries, hits.distances[is_hit], rows.addresses[hits.positions[is_hit]]), count
@@ -149,7 +154,7 @@ class MultivectorSearch(PreparedSearch):
     def _near(self, vectors: NDArray[Any], batch: pa.RecordBatch) -> Neighbours:
         """Return the rows of a batch (column, address) whose distances are within the range of the search."""
         distances = row_distances(self.route.metric, vectors, batch.column(0))
-        is_near = np.isfinite(distances)
+        is_near = ~np.isnan(distances)
         if self.nearest.lower is not None:
             is_near &= distances >= self.nearest.lower
         if self.nearest.upper is not None:
