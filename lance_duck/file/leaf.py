@@ -131,7 +131,10 @@ class LeafColumn:
             self._check(leaf)
         if pa.types.is_large_binary(self._arrow_type) or pa.types.is_binary(self._arrow_type):
             leaves = yield from gather([self._with_blobs(leaf) for leaf in leaves])
-        arrays = [self._values(leaf) for leaf in leaves]
+        arrays, first = [], 0
+        for leaf in leaves:
+            arrays.append(self._values(leaf, rows, first))
+            first += leaf.num_slots
         values = pa.nulls(0, self._arrow_type) if not arrays else concatenate(arrays)
         return LeafValues(values, self._entries(leaves))
 
@@ -143,12 +146,13 @@ class LeafColumn:
         """
         if not self._is_plain:
             return None
-        arrays = []
+        arrays, first = [], 0
         for page, local in self._by_page(rows):
             leaf = self._reader(page).read_points(local)
             if leaf is None or not leaf.layers.is_flat or isinstance(leaf.block, PackedStruct):
                 return None
-            arrays.append(self._values(leaf))
+            arrays.append(self._values(leaf, rows, first))
+            first += len(local)
         return concatenate(arrays)
 
     def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
@@ -299,14 +303,23 @@ class LeafColumn:
                 found=f"{len(leaf.layers.kinds)} layers with {leaf.layers.max_rep} lists",
             )
 
-    def _values(self, leaf: Leaf) -> pa.Array:
+    def _values(self, leaf: Leaf, rows: Rows, first: int) -> pa.Array:
+        """Return the values of a leaf that begins at slot `first` of the rows read."""
         if leaf.block is None:
             return pa.nulls(leaf.num_slots, self._arrow_type)
         self._check_count(leaf.block, leaf)
         if leaf.def_ is None and self._plain_bits and _has_plain(leaf.block, self._plain_bits):
             return pa.Array.from_buffers(self._arrow_type, leaf.block.count, [None, pa.py_buffer(leaf.block.data)])
-        block = jsonb_to_text(leaf.block, self._where) if self._is_json else leaf.block
-        return block_to_arrow(block, self._arrow_type, self._valid(leaf), self._where, self._stored)
+        block, valid = leaf.block, self._valid(leaf)
+        if self._is_json:
+            block = jsonb_to_text(block, self._where, lambda slot: self._name_slot(rows, first + slot), valid)
+        return block_to_arrow(block, self._arrow_type, valid, self._where, self._stored)
+
+    def _name_slot(self, rows: Rows, slot: int) -> str:
+        """Name a slot of the rows read by its row, or by its position where rows hold several."""
+        if self.structure.max_rep or self._stride != 1:
+            return f"value {slot} of the rows read"
+        return f"row {_slot_row(rows, slot)}"
 
     def _check_count(self, block: Block, leaf: Leaf) -> None:
         if block.count != leaf.num_slots:
@@ -324,6 +337,11 @@ class LeafColumn:
             counts = [count if leaf.rep is None else len(leaf.rep) for count, leaf in zip(counts, leaves, strict=True)]
         rep = _join([leaf.rep for leaf in leaves], counts, self.structure.max_rep)
         return LevelEntries(rep, _join([_full_def(leaf) for leaf in leaves], counts, 0), sum(counts))
+
+
+def _slot_row(rows: Rows, slot: int) -> int:
+    """Return the row of a slot, if each row has one."""
+    return int(slice_bounds(rows)[0] + slot if isinstance(rows, slice) else rows[slot])
 
 
 def _plain_bits(type_: pa.DataType) -> int:

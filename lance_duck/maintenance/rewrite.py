@@ -21,7 +21,7 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write import WriteOptions, discard_fragments, write_new_fragments
-from lance_duck.write.options import rewritten_version, storage_version
+from lance_duck.write.options import Jsonb, rewritten_version, storage_version
 
 _S = TypeVar("_S", RowIdSequence, VersionSequence)
 
@@ -113,6 +113,7 @@ def _write_options(snapshot: Snapshot, options: CompactionOptions, rows: int) ->
         max_rows_per_group=options.max_rows_per_group,
         data_storage_version=target_version(snapshot, options),
         blobs=kept_blobs(snapshot),
+        jsonb=Jsonb.TRUSTED,
     )
     if options.max_bytes_per_file:
         result = replace(result, max_bytes_per_file=options.max_bytes_per_file)
@@ -128,11 +129,11 @@ def _batches(snapshot: Snapshot, fragments: Sequence[Fragment], options: Compact
     )
     limit = options.group_bytes
     if limit is None:
-        yield from written_batches(TableScan(snapshot), scan)
+        yield from written_batches(TableScan(snapshot), scan, binary_json=snapshot.schema.names)
         return
     part = max(1, limit // LIMITED_PARTS)
     scan = replace(scan, batch_size_bytes=part, use_threads=False)
-    yield from written_batches(TableScan(snapshot), scan, min(MOST_BYTES, part))
+    yield from written_batches(TableScan(snapshot), scan, min(MOST_BYTES, part), snapshot.schema.names)
 
 
 def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> Iterable[Fragment]:

@@ -116,9 +116,20 @@ class TableScan:
 
         return piecewise_dataset(self.snapshot.schema.scan_arrow, -(-count // share), read)
 
-    def plan(self, options: ScanOptions, fragment: Fragment | None = None) -> ScanPlan:
-        """Plan a scan, of a single fragment if one is given."""
-        plan = plan_scan(self.snapshot, options, restriction=self.restriction, option_cache=self._option_cache)
+    def plan(
+        self,
+        options: ScanOptions,
+        fragment: Fragment | None = None,
+        arrow_types: Mapping[str, pa.DataType] | None = None,
+    ) -> ScanPlan:
+        """Plan a scan, of a single fragment if one is given; columns may be read in other Arrow types, by name."""
+        plan = plan_scan(
+            self.snapshot,
+            options,
+            restriction=self.restriction,
+            arrow_types=arrow_types,
+            option_cache=self._option_cache,
+        )
         return plan if fragment is None else replace(plan, fragments=(fragment,))
 
     def routed(self, plan: ScanPlan) -> ScanPlan:

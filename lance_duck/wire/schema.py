@@ -141,6 +141,12 @@ class Field:
         """
         return _storage_type(self, scan=False)
 
+    def binary_json_type(self) -> pa.DataType | None:
+        """Return the Arrow type of a scan with JSON at any depth in its binary form; None if there is no JSON."""
+        if not any(field.is_json for field in self.walk()):
+            return None
+        return _scan_type(self)
+
     def with_blob_bytes(self) -> Field:
         """Return the field with blobs at any depth read as their bytes."""
         if self.blob_version:
@@ -378,6 +384,24 @@ def _storage_type(f: Field, *, scan: bool) -> pa.DataType:
         plain = arrow_from_logical(kind.replace(":struct:", ":null:"), f.name)
         return pa.list_(children[0], plain.list_size)
     return arrow_from_logical(kind, f.name)
+
+
+def _scan_type(f: Field) -> pa.DataType:
+    """Return the Arrow type of a scan, with JSON as large_binary."""
+    if f.is_json:
+        return pa.large_binary()
+    type_ = f.to_arrow(scan=True).type
+    if not any(below.is_json for below in f.walk()) or isinstance(type_, pa.BaseExtensionType):
+        return type_
+    children = [_scan_type(child) for child in f.children]
+    if f.logical_type == "struct":
+        return pa.struct([type_.field(i).with_type(child) for i, child in enumerate(children)])
+    if f.logical_type in _LISTS:
+        return _LISTS[f.logical_type](type_.value_field.with_type(children[0]))
+    if f.logical_type == "map":
+        entries = children[0]
+        return pa.map_(entries.field(0).type, type_.item_field.with_type(entries.field(1).type))
+    return pa.list_(type_.value_field.with_type(children[0]), type_.list_size)
 
 
 class _AsCapsule:

@@ -12,20 +12,25 @@ A cast is found once for a pair of types, and then run on each array. The casts:
     dictionaries, run ends           their values, and from these to a dictionary
     lists of any kind                each other; vectors, if all have their length
     struct, map                      the same field by field, by name
-    binary                           a blob
+    binary                           a blob; JSON, in Lance's binary form
     booleans                         booleans of a byte, arrow.bool8
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck import lazy
 from lance_duck.arrow.listed import offsets_of
-from lance_duck.arrow.types import decoded_dictionary, is_any_list, is_text
+from lance_duck.arrow.types import decoded_dictionary, is_any_list, is_bytes, is_text
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
+from lance_duck.write.options import Jsonb
 from lance_duck.write.plain_casts import (
     Cast,
     blob_cast,
@@ -39,26 +44,39 @@ from lance_duck.write.uuids import UUID, texts_from_uuids, uuids_from_texts
 
 _BOOL8 = "arrow.bool8"
 
+if TYPE_CHECKING:
+    from lance_duck.encoding.arrow import jsonb as binary_json
+else:
+    binary_json = lazy.modules(globals(), "lance_duck.encoding.arrow", "jsonb")
 
-def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
+
+_JSONB_CASTS: Final[dict[Jsonb, Callable[[str], Cast]]] = {
+    Jsonb.TEXT: lambda where: lambda array: binary_json.jsonb_texts(array, where),
+    Jsonb.CHECKED: lambda where: lambda array: binary_json.checked_jsonb(array, where),
+    Jsonb.TRUSTED: lambda _: lambda array: array.cast(pa.large_binary()),
+}
+
+
+def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Jsonb.TEXT) -> Cast | None:
     """Return the function that converts arrays of a type to the storage type of a field; None if none is needed.
 
     Args:
         source: Type of the arrays.
         field: Field of the table.
         where: Name of the column, for messages.
+        jsonb: What becomes of JSON in binary form.
 
     Raises:
         InvalidInputError: The types alone rule out a cast. The cast itself raises it for values that do not fit.
     """
     if _is_uuid(source) and is_text(field.storage_type):
-        return _after(texts_from_uuids, find_cast(pa.large_string(), field, where))
+        return _after(texts_from_uuids, find_cast(pa.large_string(), field, where, jsonb))
     if is_text(source) and field.extension_name == UUID:
         return lambda array: _uuid_values(array, where)
     if pa.types.is_boolean(source) and field.extension_name == _BOOL8:
         return lambda array: array.cast(pa.int8())
     if isinstance(source, pa.BaseExtensionType):
-        inner = find_cast(source.storage_type, field, where)
+        inner = find_cast(source.storage_type, field, where, jsonb)
         return lambda array: array.storage if inner is None else inner(array.storage)
     target = field.storage_type
     if pa.types.is_null(source) and not pa.types.is_null(target):
@@ -70,15 +88,17 @@ def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
     if pa.types.is_dictionary(target):
         return dictionary_cast(source, target, where)
     if pa.types.is_dictionary(source):
-        return _after(decoded_dictionary, find_cast(decoded_dictionary(pa.nulls(0, source)).type, field, where))
+        return _after(decoded_dictionary, find_cast(decoded_dictionary(pa.nulls(0, source)).type, field, where, jsonb))
     if pa.types.is_run_end_encoded(source):
-        return _after(pc.run_end_decode, find_cast(source.value_type, field, where))
+        return _after(pc.run_end_decode, find_cast(source.value_type, field, where, jsonb))
+    if field.is_json and (is_bytes(source) or pa.types.is_fixed_size_binary(source)):
+        return _JSONB_CASTS[jsonb](where)
     if pa.types.is_struct(target) and pa.types.is_struct(source):
-        return _struct_cast(source, field, where)
+        return _struct_cast(source, field, where, jsonb)
     if pa.types.is_map(target) and pa.types.is_map(source):
-        return _map_cast(source, field, where)
+        return _map_cast(source, field, where, jsonb)
     if is_any_list(target) and is_any_list(source):
-        return _list_cast(source, field, where)
+        return _list_cast(source, field, where, jsonb)
     if fits(source, target):
         return lambda array: cast_values(array, target, where)
     raise mismatch(source, target, where)
@@ -114,11 +134,11 @@ def _same_names(source: pa.DataType, field: Field) -> bool:
     return True
 
 
-def _struct_cast(source: pa.StructType, field: Field, where: str) -> Cast:
+def _struct_cast(source: pa.StructType, field: Field, where: str, jsonb: Jsonb) -> Cast:
     target = field.storage_type
     places = match_names([f.name for f in source], field.children, where)
     casts = [
-        None if place is None else find_cast(source.field(place).type, child, f"{where}.{child.name}")
+        None if place is None else find_cast(source.field(place).type, child, f"{where}.{child.name}", jsonb)
         for place, child in zip(places, field.children, strict=True)
     ]
 
@@ -136,7 +156,8 @@ def _struct_cast(source: pa.StructType, field: Field, where: str) -> Cast:
         mask = array.is_null() if array.null_count else None
         if not columns:
             return array
-        return pa.StructArray.from_arrays(columns, fields=list(target), mask=mask)
+        fields = [member.with_type(column.type) for member, column in zip(target, columns, strict=True)]
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
 
     return cast
 
@@ -167,10 +188,10 @@ def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) 
     return [place.get(f.name) for f in fields]
 
 
-def _map_cast(source: pa.MapType, field: Field, where: str) -> Cast:
+def _map_cast(source: pa.MapType, field: Field, where: str, jsonb: Jsonb) -> Cast:
     key, value = field.children[0].children
-    key_cast = find_cast(source.key_type, key, f"{where}.key")
-    value_cast = find_cast(source.item_type, value, f"{where}.value")
+    key_cast = find_cast(source.key_type, key, f"{where}.key", jsonb)
+    value_cast = find_cast(source.item_type, value, f"{where}.value", jsonb)
 
     def cast(array: pa.Array) -> pa.Array:
         offsets, start, stop = _offsets(array)
@@ -184,9 +205,9 @@ def _map_cast(source: pa.MapType, field: Field, where: str) -> Cast:
     return cast
 
 
-def _list_cast(source: pa.DataType, field: Field, where: str) -> Cast:
+def _list_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb) -> Cast:
     target = field.storage_type
-    inner = _item_cast(source.value_type, field, where)
+    inner = _item_cast(source.value_type, field, where, jsonb)
     vectors = pa.types.is_fixed_size_list(target)
 
     def cast(array: pa.Array) -> pa.Array:
@@ -210,13 +231,13 @@ def _list_cast(source: pa.DataType, field: Field, where: str) -> Cast:
     return cast
 
 
-def _item_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
+def _item_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb) -> Cast | None:
     """Return the cast from list items to those of a field; None if none is needed."""
     if field.children:
-        return find_cast(source, field.children[0], f"{where}.{field.children[0].name}")
+        return find_cast(source, field.children[0], f"{where}.{field.children[0].name}", jsonb)
     item = field.storage_type.value_type
     if isinstance(source, pa.BaseExtensionType):
-        return _after(lambda items: items.storage, _item_cast(source.storage_type, field, where))
+        return _after(lambda items: items.storage, _item_cast(source.storage_type, field, where, jsonb))
     if source == item:
         return None
     if pa.types.is_floating(item) and (pa.types.is_floating(source) or pa.types.is_decimal(source)):

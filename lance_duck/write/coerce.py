@@ -11,10 +11,11 @@ from lance_duck.errors import InvalidInputError, LanceDuckError
 from lance_duck.file.write.nulls import check_nulls
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.write.casts import find_cast, match_names
+from lance_duck.write.options import Jsonb
 from lance_duck.write.plain_casts import Cast, with_row
 
 
-def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
+def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jsonb.TEXT) -> Iterator[pa.RecordBatch]:
     """Yield batches with the columns of a table, in its order and storage types; ones without rows are left out.
 
     Columns are matched by name, in any order. A missing column that may be null becomes nulls. Types are cast where no
@@ -23,6 +24,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.Rec
     Args:
         batches: A RecordBatchReader, or any batches.
         schema: Schema of the table.
+        jsonb: What becomes of JSON in binary form; if it is kept, the batches have it as large_binary.
 
     Raises:
         InvalidInputError: The table does not have a column, a column comes twice or is of another type; a value does
@@ -43,7 +45,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.Rec
                     expected=_short(declared),
                     found=_short(batch.schema),
                 )
-            plan = _plan(batch.schema, schema)
+            plan = _plan(batch.schema, schema, jsonb)
         if batch.num_rows:
             yield plan.apply(batch, first_row)
         first_row += batch.num_rows
@@ -106,11 +108,11 @@ def _broken_column(batch: pa.RecordBatch) -> str:
     return "data"
 
 
-def _plan(source: pa.Schema, schema: Schema) -> _Plan:
+def _plan(source: pa.Schema, schema: Schema, jsonb: Jsonb = Jsonb.TEXT) -> _Plan:
     places = match_names(source.names, schema.fields, None)
     columns = []
     for place, field in zip(places, schema.fields, strict=True):
-        cast = None if place is None else find_cast(source.field(place).type, field, f"column {field.name!r}")
+        cast = None if place is None else find_cast(source.field(place).type, field, f"column {field.name!r}", jsonb)
         columns.append(_TargetColumn(field, place, cast))
     return _Plan(source, tuple(columns))
 

@@ -49,7 +49,7 @@ def write_new_fragments(
     options = options or WriteOptions()
     run = _FragmentWrite(store, schema, options)
     try:
-        for batch in coerce(batches, schema):
+        for batch in coerce(batches, schema, options.jsonb):
             run.write(batch)
         return run.finish()
     except BaseException:
@@ -80,7 +80,7 @@ def write_columns(
     options = options or WriteOptions()
     run = _FragmentWrite(store, schema, options, rolls=False)
     try:
-        for batch in coerce(batches, schema):
+        for batch in coerce(batches, schema, options.jsonb):
             run.write(batch)
             if num_rows is not None and run.rows > num_rows:
                 break

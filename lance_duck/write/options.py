@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from types import MappingProxyType
 from typing import Final, Protocol
 from uuid import UUID
@@ -23,6 +24,14 @@ _VERSIONS: Final = MappingProxyType(
     {"stable": NEWEST, "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "legacy": LEGACY, LEGACY: LEGACY}
 )
 _UNWRITTEN: Final = frozenset({"next", UNSTABLE})
+
+
+class Jsonb(Enum):
+    """What becomes of JSON in Lance's binary form."""
+
+    TEXT = "checked, and read as text"
+    CHECKED = "checked, and kept"
+    TRUSTED = "kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,7 @@ class WriteOptions:
             flushed before; those in other places always are.
         metadata: Entries for the descriptors of the files, beside the metadata of the schema.
         transaction: Transaction of the files, whose names then begin with `paths.transaction_data`.
+        jsonb: What becomes of JSON in binary form: checked, unless it comes from the table itself.
         threads: Number of threads that encode columns; None for one for each core.
 
     Raises:
@@ -103,6 +113,7 @@ class WriteOptions:
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     transaction: UUID | None = None
     threads: int | None = None
+    jsonb: Jsonb = Jsonb.CHECKED
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_rows_per_group", "max_bytes_per_file"):

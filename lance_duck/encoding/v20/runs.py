@@ -40,6 +40,12 @@ class RowRuns:
         """One past the last value, 0 when there is none."""
         return int(self.stops[-1]) if len(self.stops) else 0
 
+    def value_at(self, position: int) -> int:
+        """Return the value at a position among those of all runs."""
+        ends = np.cumsum(self.counts)
+        run = int(np.searchsorted(ends, position, side="right"))
+        return int(self.stops[run] - (ends[run] - position))
+
     def scaled(self, factor: int) -> RowRuns:
         """Return the runs with each value counted as `factor` parts; the caller has checked for overflow."""
         return RowRuns(self.starts * factor, self.stops * factor)

@@ -124,7 +124,9 @@ class LengthyNode(BatchedNode):
         """Return the values of the rows."""
         block: Block = yield from read_texts(self.pages, runs)
         valid = _filled(block) if self.nullable else None
-        shown = jsonb_to_text(block, self.pages.where) if self.is_json else block
+        shown = block
+        if self.is_json:
+            shown = jsonb_to_text(block, self.pages.where, lambda i: f"value {runs.value_at(i)}", valid)
         array = block_to_arrow(shown, storage_type(self.arrow_type), valid, self.pages.where)
         return with_type(array, self.arrow_type)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -12,7 +13,6 @@ from lance_duck.arrow.types import storage_type, with_type
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
-from lance_duck.encoding.block import Block
 from lance_duck.encoding.v20.array import EncodedArray
 from lance_duck.encoding.v20.buffers import PageBuffers, recent_buffers
 from lance_duck.encoding.v20.dictionary import DictionaryArray
@@ -26,6 +26,10 @@ from lance_duck.store.request import Request, gather
 T = TypeVar("T")
 
 MAX_ROWS = 2**62
+
+
+def _name_value(runs: RowRuns, first: int, position: int) -> str:
+    return f"value {runs.value_at(first + position)}"
 
 
 class V20Node(Protocol):
@@ -92,16 +96,18 @@ class LeafNode:
         pages = self._column.pages
         results = yield from gather([located(self._array(page).read(part), pages[page].where) for page, part in parts])
         storage = storage_type(self.arrow_type)
-        arrays = [
-            pa.nulls(values.count, storage)
-            if values.block is None
-            else block_to_arrow(self._shown(values.block), storage, values.validity, self._where, self._stored_type)
-            for values in results
-        ]
+        first, arrays = 0, []
+        for values in results:
+            if values.block is None:
+                arrays.append(pa.nulls(values.count, storage))
+            else:
+                block = values.block
+                if self._is_json:
+                    name_value = partial(_name_value, runs, first)
+                    block = jsonb_to_text(block, self._where, name_value, values.validity)
+                arrays.append(block_to_arrow(block, storage, values.validity, self._where, self._stored_type))
+            first += values.count
         return with_type(_joined(arrays, storage), self.arrow_type)
-
-    def _shown(self, block: Block) -> Block:
-        return jsonb_to_text(block, self._where) if self._is_json else block
 
     def _array(self, index: int) -> EncodedArray:
         array = self._arrays[index]

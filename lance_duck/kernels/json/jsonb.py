@@ -11,8 +11,9 @@ from lance_duck.kernels.memory import Bytes, store_u64
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
-OK, TOO_SHORT, BAD_TYPE, BAD_NUMBER, TOO_DEEP, TRAILING = range(6)
+OK, TOO_SHORT, BAD_TYPE, BAD_NUMBER, BAD_EXTENSION, TOO_DEEP, TRAILING = range(7)
 FRAME = 7
+LARGEST_OFFSET, LARGEST_HOURS = 93_599, 25
 BASE, COUNT, NEXT, KEY, VALUE, END, IS_OBJECT = range(FRAME)
 ESCAPES = np.zeros(256, dtype=np.uint8)
 ESCAPES[:32] = ord("u")
@@ -81,6 +82,38 @@ def _put_integer(out: Bytes, at: int, value: np.uint64, negative: bool) -> int:
 
 
 @subroutine
+def _is_extension(data: Bytes, start: int, size: int) -> bool:
+    """Return whether the tag and the size of an extension value are known, and its time zone is one."""
+    if size == 0:
+        return False
+    tag, width = int(data[start]), size - 1
+    if tag == 0x30 and (width == 9 or width == 12):
+        offset = np.int64(data[start + 9])
+        offset -= 256 if offset > 127 else 0
+        if width == 9:
+            return bool(-LARGEST_HOURS <= offset <= LARGEST_HOURS)
+        for i in range(10, 13):
+            offset = (offset << 8) | np.int64(data[start + i])
+        return bool(-LARGEST_OFFSET <= offset <= LARGEST_OFFSET)
+    return tag == 0 or (tag == 0x10 and width == 4) or (tag == 0x20 and width == 8) or (tag == 0x40 and width == 16)
+
+
+@subroutine
+def _put_typed(
+    start: int, size: int, out: Bytes, at: int, texts: Bytes, ends: Int64s, typed: Int64s, counts: Int64s
+) -> int:
+    """Write the text of a decimal or an extension value; note where the value lies, if there is room."""
+    number, place = counts[0], 3 * counts[1]
+    if place + 2 < len(typed):
+        typed[place], typed[place + 1], typed[place + 2] = number, start, size
+    if number + 1 < len(ends):
+        at = _put_all(out, at, texts, ends[number], ends[number + 1])
+    counts[0] = number + 1
+    counts[1] += 1
+    return at
+
+
+@subroutine
 def _put_number(
     data: Bytes,
     start: int,
@@ -90,30 +123,35 @@ def _put_number(
     texts: Bytes,
     ends: Int64s,
     floats: Float64s,
-    num_floats: int,
-) -> tuple[int, int, int]:
-    """Write a number; return (status, end of the text, floats seen)."""
+    typed: Int64s,
+    counts: Int64s,
+) -> tuple[int, int]:
+    """Write a number; return (status, end of the text)."""
     tag = data[start] if size else np.uint8(0)
-    if size == 0 or (size == 1 and tag == 0):
-        return OK, _put(out, at, 48), num_floats
-    if size == 1 and tag in (0x10, 0x20, 0x30):
-        return OK, _put_all(out, at, _WORDS, 0, 4), num_floats
+    if size == 0 or tag == 0:
+        return OK, _put(out, at, 48)
+    if tag in (0x10, 0x20, 0x30):
+        return OK, _put_all(out, at, _WORDS, 0, 4)
     width = size - 1
+    if tag == 0x70 and width in (9, 17, 18, 33, 34):
+        return OK, _put_typed(start, size, out, at, texts, ends, typed, counts)
     if tag not in (0x40, 0x50, 0x60) or width not in (1, 2, 4, 8) or (tag == 0x60 and width != 8):
-        return BAD_NUMBER, at, num_floats
+        return BAD_NUMBER, at
     bits = np.uint64(0)
     for i in range(start + 1, start + size):
         bits = (bits << np.uint64(8)) | np.uint64(data[i])
     if tag == 0x60:
-        if num_floats < len(floats):
-            store_u64(floats, 8 * num_floats, bits)
-        if num_floats + 1 < len(ends):
-            at = _put_all(out, at, texts, ends[num_floats], ends[num_floats + 1])
-        return OK, at, num_floats + 1
+        number = counts[0]
+        if number < len(floats):
+            store_u64(floats, 8 * number, bits)
+        if number + 1 < len(ends):
+            at = _put_all(out, at, texts, ends[number], ends[number + 1])
+        counts[0] = number + 1
+        return OK, at
     negative = tag == 0x40 and (bits >> np.uint64(8 * width - 1)) != 0
     if negative:
         bits = (~bits + np.uint64(1)) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * width))
-    return OK, _put_integer(out, at, bits, negative), num_floats
+    return OK, _put_integer(out, at, bits, negative)
 
 
 @subroutine
@@ -174,18 +212,23 @@ def _value_text(
     texts: Bytes,
     ends: Int64s,
     floats: Float64s,
-    num_floats: int,
-) -> tuple[int, int, int]:
-    """Write the text of one value; return (status, end of the text, floats seen)."""
+    typed: Int64s,
+    counts: Int64s,
+    strict: bool,
+) -> tuple[int, int]:
+    """Write the text of one value; return (status, end of the text)."""
     status = _open(data, start, end, stack, 0)
     if status != OK:
-        return status, at, num_floats
+        counts[0], counts[1] = data[start] >> 4, data[start]
+        return status, at
     depth = 0
     at = _begin(stack[:FRAME], out, at)
     while depth >= 0:
         frame = stack[depth * FRAME : (depth + 1) * FRAME]
         i = frame[NEXT]
         if i == frame[COUNT]:
+            if strict and frame[VALUE] != frame[END]:
+                return TRAILING, at
             at = _close(frame, out, at)
             depth -= 1
             continue
@@ -193,14 +236,12 @@ def _value_text(
             at = _put(out, at, 44)
         place = i
         if frame[IS_OBJECT] == 1:
-            at = _put_key(data, frame, out, at)
-            place += frame[COUNT]
+            at, place = _put_key(data, frame, out, at), i + frame[COUNT]
         entry = _word(data, frame[BASE] + 4 + 4 * place)
         kind, size, begin = (entry >> 28) & 7, int(entry & 0x0FFFFFFF), frame[VALUE]
-        frame[NEXT] = i + 1
-        frame[VALUE] = begin + size
+        frame[NEXT], frame[VALUE] = i + 1, begin + size
         if begin + size > frame[END]:
-            return TOO_SHORT, at, num_floats
+            return TOO_SHORT, at
         if kind == 5:
             depth += 1
             status = _open(data, begin, begin + size, stack, depth)
@@ -209,16 +250,19 @@ def _value_text(
         elif kind == 1:
             at = _put_string(out, at, data, begin, size)
         elif kind == 2:
-            status, at, num_floats = _put_number(data, begin, size, out, at, texts, ends, floats, num_floats)
+            status, at = _put_number(data, begin, size, out, at, texts, ends, floats, typed, counts)
         elif kind == 0:
             at = _put_all(out, at, _WORDS, 0, 4)
         elif kind == 3 or kind == 4:
             at = _put_all(out, at, _WORDS, 4 if kind == 4 else 8, 8 if kind == 4 else 13)
+        elif kind == 6 and _is_extension(data, begin, size):
+            at = _put_typed(begin, size, out, at, texts, ends, typed, counts)
         else:
-            status = BAD_TYPE
+            status = BAD_TYPE if kind == 7 else BAD_EXTENSION
         if status != OK:
-            return status, at, num_floats
-    return OK, at, num_floats
+            counts[0], counts[1] = kind, data[begin] if size else 0
+            return status, at
+    return OK, at
 
 
 @kernel
@@ -231,7 +275,9 @@ def jsonb_text(
     texts: Bytes,
     ends: Int64s,
     floats: Float64s,
+    typed: Int64s,
     totals: Int64s,
+    strict: bool,
 ) -> int:
     """Write the text of all values, as much of it as `out` takes.
 
@@ -241,22 +287,25 @@ def jsonb_text(
         stack: Room for nesting: FRAME numbers for each level.
         out: Receives the text, or nothing when it is empty.
         ends_out: (n + 1,), receives the offsets of the texts.
-        texts: Texts of the floats, one after the other.
-        ends: Offsets of these texts, or empty when they are not known: then floats have no text.
-        floats: Receives the floats, as many as it takes.
-        totals: (2,), receives the bytes of text and the number of floats.
+        texts: Texts of the floats and typed values, one after the other.
+        ends: Offsets of these texts, or empty when they are not known: then these values have no text.
+        floats: Receives the floats, as many as it takes; nothing at the positions of typed values.
+        typed: Receives of each decimal and extension value its position among floats, its first byte and its size.
+        totals: (3,), receives the number of floats and typed values, that of typed values, and the bytes of text; of a
+            broken value its kind and tag.
+        strict: Whether bytes that belong to no member are an error.
 
     Returns:
         A status in the low byte, the place of the value above it.
     """
-    at = num_floats = 0
+    at = 0
+    totals[0] = totals[1] = 0
     for i in range(len(offsets) - 1):
         if offsets[i + 1] > offsets[i]:
-            status, at, num_floats = _value_text(
-                data, offsets[i], offsets[i + 1], stack, out, at, texts, ends, floats, num_floats
-            )
+            start, stop = offsets[i], offsets[i + 1]
+            status, at = _value_text(data, start, stop, stack, out, at, texts, ends, floats, typed, totals, strict)
             if status != OK:
                 return status | (i << 8)
         ends_out[i + 1] = at
-    totals[0], totals[1] = at, num_floats
+    totals[2] = at
     return OK

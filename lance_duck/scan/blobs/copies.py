@@ -5,7 +5,7 @@ What is held in memory at once is bounded, however many rows a batch has and how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -44,13 +44,16 @@ def kept_blobs(snapshot: Snapshot) -> BlobOptions:
     return BlobOptions(allow_outside_bases=True, bases=bases)
 
 
-def written_batches(table: TableScan, options: ScanOptions, most_bytes: int = MOST_BYTES) -> Iterator[pa.RecordBatch]:
+def written_batches(
+    table: TableScan, options: ScanOptions, most_bytes: int = MOST_BYTES, binary_json: Container[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a scan in the storage types of the table, blobs included, as writers take them.
 
     Args:
         table: The table.
         options: What to scan; `blob_handling` is ignored.
         most_bytes: Bytes of the blobs of a batch at most, unless a single row has more.
+        binary_json: Columns whose JSON is read in its binary form, as it is stored, unless the filter reads it.
 
     Raises:
         FormatError: A file cannot be read.
@@ -58,12 +61,12 @@ def written_batches(table: TableScan, options: ScanOptions, most_bytes: int = MO
     """
     schema = table.snapshot.schema
     if not any(field.blob_version for field in schema.walk()):
-        yield from table.reader(_plan(table, options), options)
+        yield from table.reader(_plan(table, options, binary_json), options)
         return
     scan_options = replace(options, blob_handling="all_descriptions", with_row_address=True)
     fields = {field.name: field for field in schema.fields}
     hide = not options.with_row_address and ROW_ADDRESS not in (options.columns or ())
-    for batch in table.reader(_plan(table, scan_options), scan_options):
+    for batch in table.reader(_plan(table, scan_options, binary_json), scan_options):
         names = [name for name in batch.schema.names if not (hide and name == ROW_ADDRESS)]
         for part, fragment_id in _parts(batch, fields, most_bytes):
             open_ = _opener(table.snapshot, fragment_id)
@@ -76,9 +79,16 @@ def written_batches(table: TableScan, options: ScanOptions, most_bytes: int = MO
             yield pa.RecordBatch.from_arrays(columns, names)
 
 
-def _plan(table: TableScan, options: ScanOptions) -> ScanPlan:
+def _plan(table: TableScan, options: ScanOptions, binary_json: Container[str]) -> ScanPlan:
     """Return the plan of a scan whose batches cross fragments: a writer joins rows whatever fragment they are of."""
-    return replace(table.plan(options), crosses_fragments=True)
+    plan = table.plan(options)
+    filtered = () if plan.filter is None else {path[0] for path in plan.filter.paths()}
+    types = {
+        field.name: type_
+        for field in table.snapshot.schema.fields
+        if field.name in binary_json and field.name not in filtered and (type_ := field.binary_json_type()) is not None
+    }
+    return replace(table.plan(options, arrow_types=types) if types else plan, crosses_fragments=True)
 
 
 Open = Callable[[int], LanceFile | None]

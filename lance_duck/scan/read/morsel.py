@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.errors import CorruptError
 from lance_duck.file.column import Rows
 from lance_duck.scan.costs import WIDE_VALUE
 from lance_duck.scan.plan import Morsel, ScanPlan
@@ -69,7 +70,10 @@ def read_rows(reader: FragmentReader | JoinedFragments, reads: Sequence[Read], r
         mask = np.zeros(last + 1 - first, np.bool_)
         mask[rows - first] = True
         selection = pa.array(mask)
-        arrays = run(reader.read(narrow, slice(first, last + 1)))
+        try:
+            arrays = run(reader.read(narrow, slice(first, last + 1)))
+        except CorruptError:  # of a row between them, perhaps
+            return columns | run(reader.read(narrow, rows))
         columns |= {name: keep(array, selection) for name, array in arrays.items()}
     return columns
 

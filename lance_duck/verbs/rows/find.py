@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,11 @@ else:
 
 
 def find_rows(
-    snapshot: Snapshot, where: FilterLike | None, columns: Sequence[str], fragments: Sequence[int] | None = None
+    snapshot: Snapshot,
+    where: FilterLike | None,
+    columns: Sequence[str],
+    fragments: Sequence[int] | None = None,
+    binary_json: Container[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Stream columns of the rows for which a condition is true, with blobs in the form of writes.
 
@@ -42,6 +46,7 @@ def find_rows(
             None for all rows.
         columns: Names, hidden columns included.
         fragments: Ids of the fragments to search; None for all. Subqueries always see the whole table.
+        binary_json: Columns whose JSON may come in its binary form: see `written_batches`.
 
     Raises:
         InvalidInputError: The condition is invalid, or an unknown column.
@@ -52,7 +57,7 @@ def find_rows(
         options = ScanOptions(columns=columns, filter=where, fragments=fragments)
         if isinstance(where, FullTextQuery):
             options = text_filter.with_text_filter(table, options)
-        return written_batches(table, options)
+        return written_batches(table, options, binary_json=binary_json)
     addresses = addresses_where(TableScan(snapshot), text, parameters)
     if fragments is not None:
         addresses = addresses[np.isin(split_addresses(addresses)[0], np.asarray(fragments, np.uint64))]

@@ -24,7 +24,7 @@ from lance_duck.verbs.rows.rows_moved import RowDeletion, delete_addresses, move
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Field
 from lance_duck.write.files import write_new_fragments
-from lance_duck.write.options import WriteOptions
+from lance_duck.write.options import Jsonb, WriteOptions
 
 
 def update_rows(
@@ -99,7 +99,7 @@ def write_update(
     assignments = Assignments(snapshot.schema, updates)
     assignments.over(TableScan(snapshot))
     version = options.data_storage_version or snapshot.data_storage_version
-    options = replace(options, data_storage_version=version, blobs=kept_blobs(snapshot))
+    options = replace(options, data_storage_version=version, blobs=kept_blobs(snapshot), jsonb=Jsonb.TRUSTED)
     rows = _UpdateStream(snapshot, assignments, where, fragments)
     new_fragments = write_new_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
     draft.note_fragments(new_fragments)
@@ -156,7 +156,7 @@ class _UpdateStream:
         self._hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if snapshot.has_stable_row_ids else [])]
         unchanged = [name for name in self._names if name not in assignments.names]
         columns = list(dict.fromkeys([*unchanged, *assignments.reads, *self._hidden]))
-        self._reader = find_rows(snapshot, where, columns, fragments)
+        self._reader = find_rows(snapshot, where, columns, fragments, {*unchanged}.difference(assignments.reads))
 
     def updated(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows with their new values."""
