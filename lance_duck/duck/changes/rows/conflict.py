@@ -2,7 +2,9 @@
 
     ON CONFLICT [(c, …)] DO NOTHING | DO UPDATE SET … [WHERE …]
 
-The keys are the columns that ON CONFLICT names, or those of the unenforced primary key.
+The keys are the columns that ON CONFLICT names, or those of the unenforced primary key. Lance does not enforce keys, so
+that a table may hold one twice. DO NOTHING and OR IGNORE skip new rows with such a key. DO UPDATE and OR REPLACE refuse
+them: a native table has one row to update.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.mentions import means_row, mentioned, refuse_identifiers
@@ -20,7 +23,7 @@ from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, shadow
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
-from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.errors import InvalidInputError
 from lance_duck.verbs.rows.edits import RowEdits
 from lance_duck.wire.schema_write import primary_key
@@ -49,6 +52,12 @@ class Upsert:
     returning: Clauses
     by_name: bool
 
+    @property
+    def does_nothing(self) -> bool:
+        """Whether new rows whose keys the table has are left out."""
+        place = self.conflict.find("do")
+        return self.instead == "ignore" or (place >= 0 and self.conflict.word(place + 1) == "nothing")
+
 
 def upserted(
     session: ChangeSession, table: TargetTable, upsert: Upsert, rows: pa.Table
@@ -65,7 +74,7 @@ def upserted(
         The edits, and what the statement gives.
 
     Raises:
-        InvalidInputError: No keys, or a row gets those of another one.
+        InvalidInputError: No keys, or a row gets those of another one, or rows to update have the same ones.
         UnsupportedError: The number of a row is asked for.
     """
     keys = conflict_keys(table, upsert.conflict)
@@ -84,6 +93,7 @@ def upserted(
         if any(key not in rows.column_names for key in keys):
             matched = f"{SOURCE} AS t WHERE false"
         before = table.stored(session.arrow(f"SELECT {table.read_all('t')} FROM {matched}", tables))  # noqa: S608
+        before = _with_single_keys(session, upsert, before, keys)
         with shadow(session, table, before, keys):
             columns = ", ".join(map(quoted, rows.column_names))
             verb = "INSERT" if upsert.instead is None else f"INSERT OR {upsert.instead.upper()}"
@@ -98,6 +108,31 @@ def upserted(
         if edits.values is not None and sets_keys:
             _refuse_other_keys(session, table, keys, edits.values, before)
         return edits, result
+
+
+def _with_single_keys(session: ChangeSession, upsert: Upsert, before: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return rows of the table without those that repeat a key, if nothing is done to them.
+
+    Raises:
+        InvalidInputError: A key is repeated, and its rows would be updated.
+    """
+    if before.num_rows < 2:
+        return before
+    on = ", ".join(map(quoted, keys))
+    grouped = f'SELECT {on}, min("{ADDRESS}") AS "{ADDRESS}", count(*) AS number FROM {_BEFORE} GROUP BY {on}'  # noqa: S608
+    single = session.arrow(f"FROM ({grouped}) ORDER BY number DESC", {_BEFORE: before})
+    if single.num_rows == before.num_rows:
+        return before
+    if upsert.does_nothing:
+        return before.filter(pc.is_in(before.column(ADDRESS), single.column(ADDRESS)))
+    first = single.slice(0, 1).to_pylist()[0]
+    name = ".".join(map(quoted, upsert.target.parts)) if upsert.target.path is None else literal(upsert.target.path)
+    raise InvalidInputError(
+        "ON CONFLICT DO UPDATE and OR REPLACE update one row for each key, and the table holds a key repeatedly",
+        where=f"table {upsert.target.name}",
+        found=f"{first['number']} rows with {', '.join(f'{key} = {first[key]!r}' for key in keys)}",
+        remedy=f"SELECT {on}, count(*) FROM {name} GROUP BY {on} HAVING count(*) > 1 finds such keys",  # noqa: S608
+    )
 
 
 def _means_all(table: TargetTable, upsert: Upsert) -> bool:
