@@ -343,12 +343,14 @@ class LanceDataset(
         if self.handle.table.restriction is not None or any(value is not None for value in options.values()):
             return self.scan(columns, **options).take(indices)
         projection = self.handle.table.projection(columns)
-        return pa.Table.from_batches([self.handle.table.taker.by_position(indices, projection)])
+        taker = self.handle.table.taker
+        return taker.table(taker.by_position, indices, projection)
 
     def take_rows(self, row_ids: Any, columns: ColumnsLike | None = None) -> pa.Table:
         """Return rows by `_rowid`, in the order of `row_ids`, with repetitions; deleted rows are left out."""
         projection = self.handle.table.projection(columns)
-        return pa.Table.from_batches([self.handle.table.taker.by_row_id(row_ids, projection)])
+        taker = self.handle.table.taker
+        return taker.table(taker.by_row_id, row_ids, projection)
 
     _take_rows = take_rows
 

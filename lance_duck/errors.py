@@ -11,6 +11,7 @@
     │   └── WrongTypeError      also TypeError
     ├── FormatError
     │   ├── UnsupportedError    also ValueError: sound, but of a kind this version does not read
+    │   │   ├── ArrayLimitError    one Arrow array cannot hold all the rows
     │   │   └── NotIndexableError  also TypeError and NotImplementedError
     │   └── CorruptError        also OSError: the bytes contradict themselves
     ├── CommitConflictError     also OSError
@@ -127,6 +128,10 @@ class FormatError(LanceDuckError):
 
 class UnsupportedError(FormatError, ValueError):
     """A valid file, flag, encoding or type that this version does not read."""
+
+
+class ArrayLimitError(UnsupportedError):
+    """Rows that one Arrow array cannot hold together: too many bytes, items or dictionary entries."""
 
 
 class NotIndexableError(UnsupportedError, TypeError, NotImplementedError):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from typing import Any, Final, Unpack
 
@@ -191,7 +192,8 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         if any(value is not None for value in options.values()):
             return self.scanner(columns=columns, **options).take(indices)
         projection = self._scan.projection(columns)
-        return pa.Table.from_batches([self._scan.taker.in_fragment(self._fragment, indices, projection)])
+        taker = self._scan.taker
+        return taker.table(partial(taker.in_fragment, self._fragment), indices, projection)
 
     def open_session(
         self, columns: Sequence[str] | None = None, with_row_address: bool | None = None
@@ -376,7 +378,7 @@ class FragmentSession:
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
         """
-        return pa.Table.from_batches([self._taker.in_fragment(self._fragment, indices, self._projection)])
+        return self._taker.table(partial(self._taker.in_fragment, self._fragment), indices, self._projection)
 
 
 @checked_call

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.arrow.types import MAX_INT32, storage_type, with_type
+from lance_duck.arrow.limits import check_count
+from lance_duck.arrow.types import storage_type, with_type
 from lance_duck.encoding.arrow.blocks import validity_buffer
 from lance_duck.encoding.layouts.assemble import Structure, item_slots, list_slots
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.encoding.layouts.page_rows import check_rows
-from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.file.arrow_forms import check_form
 from lance_duck.file.leaf import LeafColumn, LeafValues
 from lance_duck.file.reader import LanceFile
@@ -130,13 +131,7 @@ class NestedColumn:
     def _offsets(self, offsets: NDArray[np.int32] | NDArray[np.int64], storage: pa.DataType) -> pa.Buffer:
         if pa.types.is_large_list(storage):
             return pa.py_buffer(offsets.astype(np.int64, copy=False))
-        if int(offsets[-1]) > MAX_INT32:
-            raise InvalidInputError(
-                "too many items for 32-bit offsets",
-                where=self._where,
-                found=int(offsets[-1]),
-                remedy="read fewer rows at once",
-            )
+        check_count(int(offsets[-1]), self._where)
         return pa.py_buffer(offsets.astype(np.int32, copy=False))
 
     def _expect_no_nulls(self, entries: pa.StructArray) -> None:

@@ -24,18 +24,22 @@ from lance_duck.scan.text.query.tree import FullTextQuery
 from lance_duck.wire.fragment import Fragment
 
 if TYPE_CHECKING:
+    from lance_duck.encoding.arrow import gather
     from lance_duck.scan import explain
     from lance_duck.scan.hybrid import scan as hybrid
     from lance_duck.scan.nearest import extremes
     from lance_duck.scan.nearest import scan as nearest
     from lance_duck.scan.predicate import row_lists
+    from lance_duck.scan.read import take
     from lance_duck.scan.text import filter as text_filter
     from lance_duck.scan.text import scan as texts
 else:
+    gather = lazy.modules(globals(), "lance_duck.encoding.arrow", "gather")
     explain = lazy.modules(globals(), "lance_duck.scan", "explain")
     hybrid = lazy.modules(globals(), "lance_duck.scan.hybrid", "scan")
     extremes, nearest = lazy.modules(globals(), "lance_duck.scan.nearest", "extremes", "scan")
     row_lists = lazy.modules(globals(), "lance_duck.scan.predicate", "row_lists")
+    take = lazy.modules(globals(), "lance_duck.scan.read", "take")
     text_filter, texts = lazy.modules(globals(), "lance_duck.scan.text", "filter", "scan")
 
 BATCH_SIZE: Final = "LANCE_DEFAULT_BATCH_SIZE"
@@ -255,8 +259,13 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return pa.Table.from_batches(batches, self.projected_schema)
 
     def take(self, indices: Any) -> pa.Table:
-        """Return rows of the result by position, in the order of `indices`."""
-        return self.to_table().take(indices)
+        """Return rows of the result by position, in the order of `indices`.
+
+        Raises:
+            InvalidInputError: A position is negative or beyond the last row.
+        """
+        table = self.to_table()
+        return gather.take_rows(table, take.row_positions(indices, table.num_rows))
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe what the scan will do, in a few lines: which indexes it uses, and why not others.

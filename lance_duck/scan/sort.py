@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.encoding.arrow.dictionaries import concatenate, holds_dictionaries
+from lance_duck.encoding.arrow.gather import take_rows
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.options import ColumnOrdering
 
@@ -21,7 +21,7 @@ def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrderi
         orderings: Direction of each column of `keys`, the most significant first.
 
     Raises:
-        UnsupportedError: A column has a type without an order, or dictionaries that cannot be unified.
+        UnsupportedError: A column has a type without an order.
     """
     columns: list[pa.ChunkedArray] = []
     directions: list[str] = []
@@ -39,10 +39,7 @@ def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrderi
         order = pc.sort_indices(pa.table(columns, names), sort_keys=list(zip(names, directions, strict=True)))
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise UnsupportedError("sorting by a column of this type", where="order_by", found=keys.schema.types) from error
-    for place, column in enumerate(table.columns):
-        if column.num_chunks > 1 and holds_dictionaries(column.type):
-            table = table.set_column(place, table.field(place), concatenate(column.chunks))
-    return table.take(order)
+    return take_rows(table, order.to_numpy())
 
 
 def _sortable(key: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.limits import OVERFLOW, array_limit
 from lance_duck.arrow.types import number_dtype
 from lance_duck.encoding.arrow.dictionary_decode import dictionary_of_repeats
 from lance_duck.encoding.arrow.narrow import Valid, is_rescaled, narrow
 from lance_duck.encoding.arrow.take import look_up
 from lance_duck.encoding.arrow.texts import looked_up_texts, texts_to_arrow
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
-from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.errors import CorruptError
 
 
 def validity_buffer(valid: Valid) -> pa.Buffer | None:
@@ -34,7 +35,7 @@ def block_to_arrow(
 
     Raises:
         CorruptError: The block does not hold values of this type.
-        InvalidInputError: There are more bytes than 32-bit offsets can address.
+        ArrayLimitError: One array cannot hold so many bytes or dictionary entries.
     """
     if valid is not None and len(valid) != block.count:
         raise CorruptError("flags of nulls", where=where, expected=f"{block.count} of them", found=len(valid))
@@ -47,7 +48,10 @@ def block_to_arrow(
         if dictionary is not None:
             return _dictionary(dictionary, arrow_type, valid, where, stored)
         values = block_to_arrow(block, arrow_type.value_type, valid, where, stored)
-        return values.dictionary_encode().cast(arrow_type)
+        try:
+            return values.dictionary_encode().cast(arrow_type)
+        except OVERFLOW as error:
+            raise array_limit(error, where) from error
     bitmap = validity_buffer(valid)
     if isinstance(block, FixedWidth):
         return _fixed(narrow(block, stored, arrow_type, where, valid), arrow_type, bitmap, where, stored)
@@ -108,9 +112,14 @@ def _dictionary(
         return block_to_arrow(values, arrow_type, valid, where, stored)
     items = block_to_arrow(block.items, arrow_type.value_type, None, where, stored)
     index = number_dtype(arrow_type.index_type)
-    if block.items.count - 1 > np.iinfo(index).max:
-        raise InvalidInputError("dictionary is too large for its index type", where=where, found=block.items.count)
     indices = _check_indices(block, where).indices
+    if len(items) - 1 > np.iinfo(index).max:
+        if valid is not None:
+            indices = np.where(valid, indices, indices[valid.argmax()])  # nulls need no entry
+        entries, indices = np.unique(indices, return_inverse=True)
+        if len(entries) - 1 > np.iinfo(index).max:
+            raise array_limit(f"{len(entries)} entries of {arrow_type}", where)
+        items = items.take(pa.array(entries))
     places = indices.view(index) if indices.itemsize == index.itemsize else indices.astype(index)
     buffers = [validity_buffer(valid), pa.py_buffer(places)]
     keys = pa.Array.from_buffers(arrow_type.index_type, block.count, buffers)

@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_duck.errors import UnsupportedError
+from lance_duck.arrow.limits import OVERFLOW, array_limit, check_limit
+from lance_duck.arrow.listed import offsets_of
+from lance_duck.arrow.types import with_type
 
 
 def compact_dictionaries(array: pa.Array) -> pa.Array:
@@ -31,24 +33,27 @@ def concatenate(arrays: Sequence[pa.Array]) -> pa.Array:
     """Return the values of arrays of one type one after the other, with combined dictionaries.
 
     Raises:
-        UnsupportedError: The dictionaries have more entries in use than their index type can count.
+        ArrayLimitError: There are too many bytes or items, or more dictionary entries in use than the index type can
+            count.
     """
     if len(arrays) == 1:
         return arrays[0]
     try:
-        return pa.concat_arrays(arrays)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return check_limit(pa.concat_arrays(arrays))
+    except (*OVERFLOW, pa.ArrowNotImplementedError) as error:
         if not holds_dictionaries(arrays[0].type):
-            raise
+            if isinstance(error, pa.ArrowNotImplementedError):
+                raise
+            raise array_limit(error) from error
     try:  # pyarrow combines no dictionaries with nulls, and entries that no row uses need no room
-        return pa.concat_arrays([_compacted(array, always=True) for array in arrays])
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UnsupportedError(
-            "rows whose dictionaries cannot be combined in one array",
-            expected=f"dictionaries that fit together into {arrays[0].type}",
-            found=str(error),
-            remedy="read fewer rows at once, by batches",
-        ) from error
+        return check_limit(pa.concat_arrays([used_entries(array) for array in arrays]))
+    except (*OVERFLOW, pa.ArrowNotImplementedError) as error:
+        raise array_limit(f"{arrays[0].type}: {error}") from error
+
+
+def used_entries(array: pa.Array) -> pa.Array:
+    """Return an array whose dictionaries, at any depth, have only entries that rows use, none of them null."""
+    return _compacted(array, always=True)
 
 
 def holds_dictionaries(type_: pa.DataType) -> bool:
@@ -68,11 +73,13 @@ def _compacted(array: pa.Array, *, always: bool) -> pa.Array:
         return _cut(array) if always or len(array.dictionary) > len(array) else array
     if not holds_dictionaries(type_):
         return array
+    if isinstance(array, pa.ExtensionArray):
+        return with_type(_compacted(array.storage, always=always), type_)
     if pa.types.is_struct(type_):
         return _with_fields(array, always)
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_map(type_):
         return _with_items(array, always)
-    return array
+    return _with_fixed_items(array, always) if pa.types.is_fixed_size_list(type_) else array
 
 
 def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -115,14 +122,25 @@ def _with_fields(array: pa.StructArray, always: bool) -> pa.StructArray:
 
 
 def _with_items(array: pa.Array, always: bool) -> pa.Array:
-    if not len(array):
-        return array
-    offsets = array.offsets
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    offsets = offsets_of(array)
+    first, last = int(offsets[0]), int(offsets[-1])
     items = array.values.slice(first, last - first)
     smaller = _compacted(items, always=always)
     if smaller is items:
         return array
-    moved = pa.array(offsets.to_numpy() - first, offsets.type)
-    mask = array.is_null() if array.null_count else None
-    return type(array).from_arrays(moved, smaller, type=array.type, mask=mask)
+    buffers = [_validity(array), pa.py_buffer(offsets - offsets[0])]
+    return pa.Array.from_buffers(array.type, len(array), buffers, children=[smaller])
+
+
+def _with_fixed_items(array: pa.FixedSizeListArray, always: bool) -> pa.FixedSizeListArray:
+    size = array.type.list_size
+    items = array.values.slice(array.offset * size, len(array) * size)
+    smaller = _compacted(items, always=always)
+    if smaller is items:
+        return array
+    return pa.Array.from_buffers(array.type, len(array), [_validity(array)], children=[smaller])
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    """Return the validity bitmap of an array, from its first value on."""
+    return pc.or_(array.is_valid(), False).buffers()[1] if array.null_count else None

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.limits import check_count
 from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32, has_wide_offsets, is_bytes, is_view
 from lance_duck.encoding.block import Dictionary, VariableWidth
-from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.texts.ascii import is_ascii
@@ -23,7 +24,7 @@ def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buf
 
     Raises:
         CorruptError: The type has another form, offsets lead out of the data, or a text is not UTF-8.
-        InvalidInputError: There are more bytes than 32-bit offsets can address.
+        ArrayLimitError: There are more bytes than 32-bit offsets can address.
     """
     array = _to_arrow(block, arrow_type, bitmap, where)
     if not is_bytes(arrow_type):
@@ -52,7 +53,7 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
     if has_wide_offsets(arrow_type):
         places = pa.py_buffer(offsets.astype(np.int64, copy=False))
         return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
-    _check_size(int(offsets[-1]), where)
+    check_count(int(offsets[-1]), where)
     if is_view(arrow_type):
         data = block.data[: int(offsets[-1])]
         buffers = [bitmap, pa.py_buffer(_views(data, offsets, where)), pa.py_buffer(data)]
@@ -71,24 +72,18 @@ def looked_up_texts(
 
     Raises:
         CorruptError: The type has another form, or offsets lead out of the data.
-        InvalidInputError: There are more bytes than 32-bit offsets can address.
+        ArrayLimitError: There are more bytes than 32-bit offsets can address.
     """
     indices = readonly(block.indices)
     if not is_view(arrow_type):
         return texts_to_arrow(_expand(items, indices, where), arrow_type, bitmap, where)
     if not is_bytes(arrow_type):
         texts_to_arrow(items, arrow_type, None, where)
-    _check_size(int(items.offsets[-1]), where)
+    check_count(int(items.offsets[-1]), where)
     data = items.data[: int(items.offsets[-1])]
     out = unset(2 * block.count, np.uint64).reshape(-1, 2)
     expand_views(_views(data, items.offsets, where), indices, out)
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap, pa.py_buffer(out), pa.py_buffer(data)])
-
-
-def _check_size(size: int, where: str) -> None:
-    if size > MAX_INT32:
-        remedy = "read fewer rows at once"
-        raise InvalidInputError("too many bytes for 32-bit offsets", where=where, found=size, remedy=remedy)
 
 
 def _views(data: Bytes, offsets: Offsets, where: str) -> NDArray[np.uint64]:

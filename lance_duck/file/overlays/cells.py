@@ -30,7 +30,7 @@ def replace_cells(
 
 
 def _picked(array: pa.Array, places: Offsets) -> pa.Array:
-    """Take values by their places; pyarrow's own kernel does not take views."""
+    """Take values by their places, each at most once; pyarrow's own kernel does not take views."""
     if not is_view(array.type):
         return array.take(pa.array(places))
     flat = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()

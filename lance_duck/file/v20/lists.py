@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.arrow.types import MAX_INT32, storage_type, with_type
+from lance_duck.arrow.limits import check_count
+from lance_duck.arrow.types import storage_type, with_type
 from lance_duck.encoding.arrow.blocks import block_to_arrow, validity_buffer
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.encoding.v20.buffers import PageBuffers, recent_buffers
@@ -17,7 +18,7 @@ from lance_duck.encoding.v20.ends import Ends, Ints
 from lance_duck.encoding.v20.ends import Rows as EndRows
 from lance_duck.encoding.v20.registry import Context, list_from_proto, parse_encoding
 from lance_duck.encoding.v20.runs import RowRuns, merged_runs
-from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.errors import CorruptError
 from lance_duck.file.metadata import ColumnMetadata
 from lance_duck.file.v20.nodes import MAX_ROWS, LeafNode, V20Node, located, page_bounds
 from lance_duck.kernels.memory import Bytes
@@ -149,12 +150,9 @@ def list_offsets(offsets: Ints, storage: pa.DataType, where: str) -> NDArray[np.
     """Return offsets in the width of an Arrow type.
 
     Raises:
-        InvalidInputError: There are more items than 32 bits can count.
+        ArrayLimitError: There are more items than 32 bits can count.
     """
     if pa.types.is_large_list(storage):
         return offsets
-    if int(offsets[-1]) > MAX_INT32:
-        raise InvalidInputError(
-            "too many items for 32-bit offsets", where=where, found=int(offsets[-1]), remedy="read fewer rows at once"
-        )
+    check_count(int(offsets[-1]), where)
     return offsets.astype(np.int32)

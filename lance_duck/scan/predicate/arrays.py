@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.limits import OVERFLOW, array_limit, check_limit
 from lance_duck.arrow.types import is_view
 from lance_duck.scan.predicate.tree import Path
 
@@ -21,9 +22,16 @@ def keep(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:
 
 
 def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
-    """Return the values at the places, which lie inside the array; views share their bytes with the array."""
+    """Return the values at the places, which lie inside the array; views share their bytes with the array.
+
+    Raises:
+        ArrayLimitError: Values that are repeated do not fit one array.
+    """
     if not is_view(array.type):
-        return array.take(pa.array(places))
+        try:
+            return check_limit(array.take(pa.array(places)))
+        except OVERFLOW as error:
+            raise array_limit(error) from error
     buffers = array.buffers()
     views = np.frombuffer(buffers[1], np.uint8)[array.offset * _VIEW_BYTES :]
     views = views[: len(array) * _VIEW_BYTES].reshape(-1, _VIEW_BYTES)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_duck import lazy
-from lance_duck.encoding.arrow.dictionaries import compact_dictionaries
+from lance_duck.encoding.arrow.dictionaries import compact_dictionaries, concatenate
 from lance_duck.scan.evaluator.types import Columns
 from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.projection import Output, Projection
@@ -58,4 +58,4 @@ def _compute(outputs: list[Output], columns: Columns, num_rows: int) -> dict[str
 
 def _one_chunk(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
     column = column if column.type == type_ else column.cast(type_)
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, type_)])
+    return concatenate(column.chunks or [pa.nulls(0, type_)])

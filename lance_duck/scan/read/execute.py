@@ -154,7 +154,7 @@ def _regroup(pieces: Pieces, rows: int) -> Batches:
     """Yield batches of exactly `rows` rows, but for the last.
 
     Raises:
-        UnsupportedError: Rows of one batch have dictionaries that cannot be unified.
+        UnsupportedError: One array cannot hold a column of a batch.
     """
     waiting: list[pa.RecordBatch] = []
     missing = rows
@@ -174,9 +174,9 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     joined = concatenated(batches)
     if len(joined) > 1:
         raise UnsupportedError(
-            "batches of exactly batch_size rows with these dictionaries",
+            "batches of exactly batch_size rows, of which one Arrow array cannot hold a column",
             where="strict_batch_size",
-            expected="dictionaries without nulls, with no more entries together than their index counts",
-            remedy="leave strict_batch_size out",
+            expected="at most 2 GiB of texts, and dictionaries that their indices can count",
+            remedy="lower batch_size, or leave strict_batch_size out",
         )
     return joined[0]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow.dictionaries import concatenate
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import ArrayLimitError
 from lance_duck.scan.costs import FILTER_READ_AHEAD_ROWS
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.plan import ScanPlan
@@ -20,6 +21,8 @@ from lance_duck.scan.read.assemble import assemble
 from lance_duck.scan.read.fragment_reader import Columns, FragmentReader, open_at_once
 from lance_duck.scan.read.morsel import read_rows
 from lance_duck.store.request import gather, run
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +51,9 @@ class Share:
 def read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch]:
     """Read the living rows that pass the filter of the plan: no batch if there are none, else one batch.
 
-    There is a batch for each fragment if their dictionaries cannot be unified.
+    There are several batches if one array cannot hold a column.
     """
-    try:
-        return _read_shares(plan, shares)
-    except UnsupportedError:
-        if len(shares) == 1:
-            raise
-        return [batch for share in shares for batch in _read_shares(plan, [share])]
+    return _in_parts(lambda part: _read_shares(plan, part), shares)
 
 
 def _read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch]:
@@ -78,6 +76,24 @@ def _read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch
 
 def count_shares(plan: ScanPlan, shares: Sequence[Share]) -> int:
     """Return the number of living rows that pass the filter of the plan."""
+    return sum(_in_parts(lambda part: [_count_shares(plan, part)], shares))
+
+
+def _in_parts(read: Callable[[Sequence[Share]], list[_T]], shares: Sequence[Share]) -> list[_T]:
+    """Return the results of reading shares together, or one by one and in halves if one array cannot hold them."""
+    try:
+        return read(shares)
+    except ArrayLimitError:
+        if len(shares) > 1:
+            return [result for share in shares for result in _in_parts(read, [share])]
+        if not shares or len(shares[0].offsets) < 2:
+            raise
+    (share,) = shares
+    halves = np.array_split(share.offsets, 2)
+    return [result for half in halves for result in _in_parts(read, [replace(share, offsets=half)])]
+
+
+def _count_shares(plan: ScanPlan, shares: Sequence[Share]) -> int:
     shares = _prepared(plan, shares)
     count = sum(len(share.offsets) for share in shares)
     if plan.filter is None or not count:

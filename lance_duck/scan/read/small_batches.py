@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 import pyarrow as pa
 
 from lance_duck.encoding.arrow.dictionaries import concatenate
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import ArrayLimitError
 from lance_duck.scan.costs import BATCH_GROWTH, ENOUGH_BYTES, ENOUGH_ROWS, WAITING_PIECES
 
 Batches = Generator[pa.RecordBatch, None, None]
@@ -39,14 +39,14 @@ def join_batches(
 
 
 def concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return one batch with all rows, or the batches themselves if their dictionaries cannot be unified."""
+    """Return one batch with all rows, or the batches themselves if one array cannot hold a column."""
     if len(batches) == 1:
         return batches
     if not batches[0].num_columns:
         return [pa.concat_batches(batches)]
     try:
         columns = [concatenate([batch.column(place) for batch in batches]) for place in range(batches[0].num_columns)]
-    except UnsupportedError:
+    except ArrayLimitError:
         return batches
     return [pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)]
 

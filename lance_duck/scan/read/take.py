@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import distinct
+from lance_duck.arrow.limits import in_halves
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.rows import row_addresses, split_addresses
@@ -125,6 +126,25 @@ class Taker:
         index = self._owner(fragment.id)
         row_positions = _in_range(places(positions, "row positions"), self._reader(index).num_live_rows)
         return self._living(index, row_positions, projection)
+
+    def table(
+        self, take: Callable[[Any, Projection], pa.RecordBatch], rows: Iterable[int], projection: Projection
+    ) -> pa.Table:
+        """Return rows as a table, in several chunks if one array cannot hold a column.
+
+        Args:
+            take: A method of this object: `by_position`, `by_address` or `by_row_id`.
+            rows: Positions, addresses or row ids.
+            projection: Columns of the result.
+        """
+        return pa.Table.from_batches(self.batches(take, rows, projection))
+
+    def batches(
+        self, take: Callable[[Any, Projection], pa.RecordBatch], rows: Iterable[int], projection: Projection
+    ) -> list[pa.RecordBatch]:
+        """Return rows as at least one batch: see `table`."""
+        numbers = places(rows, "rows")
+        return in_halves(lambda start, stop: [take(numbers[start:stop], projection)], 0, len(numbers))
 
     def _living(self, index: int, row_positions: Places, projection: Projection) -> pa.RecordBatch:
         """Return rows by their positions among the living rows of one fragment; each is there."""
@@ -304,6 +324,15 @@ def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | N
     back = np.empty(len(keys), np.int64)
     back[order] = np.arange(len(keys))
     return ordered, back
+
+
+def row_positions(values: Any, count: int) -> Places:
+    """Return positions among `count` rows as int64.
+
+    Raises:
+        InvalidInputError: A position is negative or beyond the last row.
+    """
+    return _in_range(places(values, "row positions"), count)
 
 
 def _in_range(row_positions: Places | Addresses, count: int) -> Places:

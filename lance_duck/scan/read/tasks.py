@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck import lazy
+from lance_duck.arrow.limits import in_halves
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.costs import (
     COUNTED_TASK_ROWS,
@@ -129,11 +130,17 @@ class _Range:
         return self.morsel.stop - self.morsel.start
 
     def read(self) -> list[pa.RecordBatch]:
-        batch = read_morsel(self.plan, self.reader, self.morsel)
-        return [] if batch is None else [batch]
+        return in_halves(self._read, self.morsel.start, self.morsel.stop)
 
     def count(self) -> int:
-        return count_morsel(self.plan, self.reader, self.morsel)
+        return sum(in_halves(self._count, self.morsel.start, self.morsel.stop))
+
+    def _read(self, start: int, stop: int) -> list[pa.RecordBatch]:
+        batch = read_morsel(self.plan, self.reader, replace(self.morsel, start=start, stop=stop))
+        return [] if batch is None else [batch]
+
+    def _count(self, start: int, stop: int) -> list[int]:
+        return [count_morsel(self.plan, self.reader, replace(self.morsel, start=start, stop=stop))]
 
 
 @dataclass(frozen=True, eq=False)

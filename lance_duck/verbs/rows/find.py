@@ -19,6 +19,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.predicate.tree import Path
 from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.read.small_batches import concatenated
 from lance_duck.scan.subquery import addresses_where, has_subquery
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.query.tree import FullTextQuery
@@ -77,7 +78,7 @@ def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence
     width = sum(row_width(field.arrow_type) for field in fields) + 8
     step = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // width))
     for start in range(0, len(addresses), step):
-        yield table.taker.by_address(addresses[start : start + step], projection)
+        yield from table.taker.batches(table.taker.by_address, addresses[start : start + step], projection)
 
 
 def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -88,10 +89,10 @@ def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         pending.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
-            yield pending[0] if len(pending) == 1 else pa.concat_batches(pending)
+            yield from concatenated(pending)
             pending, rows, size = [], 0, 0
     if pending:
-        yield pa.concat_batches(pending)
+        yield from concatenated(pending)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,8 @@ class DatasetDelta:
         """Return the rows that the newer version deleted, as they were; columns as of `get_inserted_rows`."""
         table = TableScan(self._older)
         projection = table.projection(_columns(self._older))
-        rows = (table.taker.by_row_id(row_ids, projection) for row_ids in self._gone())
+        taker = table.taker
+        rows = (batch for ids in self._gone() for batch in taker.batches(taker.by_row_id, ids, projection))
         return pa.RecordBatchReader.from_batches(projection.schema, rows)
 
     @cached_property
