@@ -22,6 +22,7 @@ from lance_duck.errors import InvalidInputError, RetryableError, UnsupportedErro
 from lance_duck.index.segment_uuids import sweep_parts
 from lance_duck.lazy.garbage import uncollected
 from lance_duck.maintenance.costs import BATCHES_AHEAD, COMPACTION_RETRIES
+from lance_duck.maintenance.dictionaries import divided, has_narrow_dictionaries
 from lance_duck.maintenance.index_remap import Follow, RemappedSegments, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
@@ -58,6 +59,8 @@ class CompactionOutcome:
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
     """Return the groups of fragments that a compaction rewrites: all of them, where it ends version 0.1.
 
+    Fragments whose dictionaries do not fit one data file are in different groups.
+
     Raises:
         UnsupportedError: Indices of a table with stable row ids are to be remapped later, or some fragments of a table
             of version 0.1 are to stay as they are.
@@ -74,9 +77,12 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tupl
             "data_storage_version='0.1' keeps the version",
         )
     with uncollected():
-        groups = plan_groups(
-            _candidates(snapshot), replace(options, excluded_fragment_ids=excluded), everything=ends_legacy
-        )
+        settings = replace(options, excluded_fragment_ids=excluded)
+        if has_narrow_dictionaries(snapshot):
+            divide = partial(divided, snapshot)
+            groups = plan_groups(_candidates(snapshot), settings, everything=ends_legacy, divide=divide)
+        else:
+            groups = plan_groups(_candidates(snapshot), settings, everything=ends_legacy)
         return [tuple(snapshot.fragment(c.id) for c in group) for group in groups]
 
 

@@ -19,6 +19,7 @@ class Candidate:
         num_bytes: Bytes of its data files.
         overlays: Number of its overlays.
         indices: Index segments that cover it; only fragments with the same segments are joined.
+        is_outgrown: Whether it has more dictionary entries than their indices can count.
     """
 
     id: int
@@ -27,6 +28,7 @@ class Candidate:
     num_bytes: int = 0
     overlays: int = 0
     indices: frozenset[object] = frozenset()
+    is_outgrown: bool = False
 
     @property
     def live_rows(self) -> int:
@@ -40,13 +42,17 @@ class Candidate:
     def is_worn(self, options: CompactionOptions) -> bool:
         """Return whether the fragment should be rewritten for its deletions or overlays alone."""
         part = self.deleted_rows / max(self.physical_rows, 1)
-        if self.overlays > options.max_overlays_per_fragment:
+        if self.is_outgrown or self.overlays > options.max_overlays_per_fragment:
             return True
         return options.materialize_deletions and part > options.materialize_deletions_threshold
 
 
 def plan_groups(
-    candidates: Iterable[Candidate], options: CompactionOptions, *, everything: bool = False
+    candidates: Iterable[Candidate],
+    options: CompactionOptions,
+    *,
+    everything: bool = False,
+    divide: Callable[[list[Candidate]], Iterable[list[Candidate]]] = lambda group: [group],
 ) -> list[list[Candidate]]:
     """Return groups of neighbouring fragments to rewrite together.
 
@@ -54,15 +60,16 @@ def plan_groups(
         candidates: All fragments of the table, in its order.
         options: Targets and limits.
         everything: Whether all fragments are rewritten, whatever the limits.
+        divide: Divides a group into groups that fit one data file; called lazily, within the limits.
     """
     groups: list[list[Candidate]] = []
     if everything:
         for run in _neighbours(candidates, lambda _: True):
             groups += _cut(run, options.target_rows_per_fragment)
         return groups
-    for run in _runs(candidates, options):
-        groups += [g for g in _cut(run, options.target_rows_per_fragment) if len(g) > 1 or g[0].is_worn(options)]
-    return list(_within_limits(groups, options))
+    whole = (group for run in _runs(candidates, options) for group in _cut(run, options.target_rows_per_fragment))
+    parts = (part for group in whole for part in divide(group))
+    return list(_within_limits((part for part in parts if len(part) > 1 or part[0].is_worn(options)), options))
 
 
 def fragments_for(live_rows: int, options: CompactionOptions) -> int:

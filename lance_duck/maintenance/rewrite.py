@@ -11,7 +11,9 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.encoding.arrow.dictionary_union import with_used_entries
 from lance_duck.maintenance.costs import LIMITED_PARTS
+from lance_duck.maintenance.dictionaries import has_narrow_dictionaries
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import fragments_for
 from lance_duck.rows import RowIdSequence, VersionSequence
@@ -127,6 +129,11 @@ def _batches(snapshot: Snapshot, fragments: Sequence[Fragment], options: Compact
         batch_size=options.batch_size,
         use_threads=options.num_threads != 1,
     )
+    batches = _scanned(snapshot, scan, options)
+    return map(with_used_entries, batches) if has_narrow_dictionaries(snapshot) else batches
+
+
+def _scanned(snapshot: Snapshot, scan: ScanOptions, options: CompactionOptions) -> Iterator[pa.RecordBatch]:
     limit = options.group_bytes
     if limit is None:
         yield from written_batches(TableScan(snapshot), scan, binary_json=snapshot.schema.names)

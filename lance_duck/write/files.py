@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from lance_duck import lazy
-from lance_duck.errors import DataMismatchError, LanceDuckError
+from lance_duck.errors import ArrayLimitError, DataMismatchError, LanceDuckError
 from lance_duck.file.write.contract import page_bytes
 from lance_duck.file.write.writer import VERSIONS, FileWriter, WrittenFile
 from lance_duck.store import Sink, Store
@@ -35,6 +35,8 @@ def write_new_fragments(
     store: Store, schema: Schema, batches: Iterable[pa.RecordBatch], options: WriteOptions | None = None
 ) -> list[Fragment]:
     """Write rows as new fragments, without ids yet (id 0); none when there are no rows.
+
+    A fragment also ends where its dictionaries would have more entries than their indices can count.
 
     Args:
         store: Root of the table.
@@ -75,6 +77,7 @@ def write_columns(
 
     Raises:
         InvalidInputError: A batch does not fit the schema, or there are more or fewer rows.
+        ArrayLimitError: The fragment has more dictionary entries than the indices of a column can count.
         StoreError: The file cannot be written. Whatever fails, what was written is deleted.
     """
     options = options or WriteOptions()
@@ -129,7 +132,13 @@ class _FragmentWrite:
             assert writer is not None
             capacity = self._options.max_rows_per_file - writer.num_rows if self._rolls else batch.num_rows
             piece = batch.slice(start, capacity)
-            writer.write(piece)
+            try:
+                writer.write(piece)
+            except ArrayLimitError:
+                if not self._rolls or not writer.num_rows:
+                    raise
+                self._finish_file()
+                continue
             start += piece.num_rows
             self.rows += piece.num_rows
             if self._rolls and self._is_full(writer):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from lance_duck.arrow.limits import OVERFLOW
+
 Part = tuple[pa.Array, int]
 """The values of a page, and the top-level row of the first value."""
 
@@ -78,7 +80,7 @@ def _joined(arrays: list[pa.Array]) -> pa.Array | None:
         return pa.concat_arrays(arrays)
     try:
         unified = pa.chunked_array(arrays).unify_dictionaries().chunks
-    except pa.ArrowInvalid:
+    except OVERFLOW:
         return None
     indices = pa.concat_arrays([chunk.indices for chunk in unified])
     return pa.DictionaryArray.from_arrays(indices, unified[-1].dictionary)

@@ -9,7 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.types import has_offsets
+from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.write.shred import Outline
+from lance_duck.errors import ArrayLimitError
 from lance_duck.kernels.memory import Bytes
 
 Int64s = NDArray[np.int64]
@@ -117,7 +119,7 @@ def join_pending_rows(parts: list[PendingRows]) -> list[PendingRows]:
         return parts
     try:
         return [_join_all(parts)]
-    except pa.ArrowInvalid:
+    except ArrayLimitError:
         half = len(parts) // 2
         return join_pending_rows(parts[:half]) + join_pending_rows(parts[half:])
 
@@ -132,7 +134,7 @@ def _join_all(parts: list[PendingRows]) -> PendingRows:
         first.marks,
         first.lists,
     )
-    values = pa.concat_arrays([part.values for part in parts])
+    values = concatenate([part.values for part in parts])
     return PendingRows(values, outline, sum(part.num_rows for part in parts), parts[0].stride)
 
 

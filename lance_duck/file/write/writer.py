@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lance_duck.checksums.digests import digests
 from lance_duck.checksums.sidecars import sidecar_block
+from lance_duck.encoding.arrow.dictionary_union import DictionaryUnion, has_narrow_dictionary
 from lance_duck.encoding.layouts.page import Extent
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
@@ -113,6 +114,8 @@ class FileWriter:
         self._pending_bytes = 0
         self._known_bytes = self._new_bytes = 0  # of the file when last measured, and of rows added since then
         self._rounds: deque[_Round] = deque()
+        is_narrow = any(has_narrow_dictionary(f.storage_type) for f in schema.fields)
+        self._dictionaries = DictionaryUnion() if is_narrow else None
 
     @property
     def num_rows(self) -> int:
@@ -146,12 +149,16 @@ class FileWriter:
             batch: One array of the storage type of each column of the schema, in their order.
 
         Raises:
+            ArrayLimitError: The file would have more dictionary entries than the indices of a column can count;
+                nothing was written.
             StoreError: The disk or the service failed. The writer can only be aborted then.
         """
         if batch.num_columns != len(self._columns):
             raise InternalError("batch with other columns", expected=len(self._columns), found=batch.num_columns)
         if not batch.num_rows:
             return
+        if self._dictionaries is not None:
+            batch = self._dictionaries.add(batch)
         self._num_rows += batch.num_rows
         size = num_bytes(batch)
         self._new_bytes += size
