@@ -5,7 +5,8 @@
                               decimal128 where it is narrower; a negative scale becomes zeros
     wider decimals            decimal128 of 38 digits, in the schema and for values that are written: scans refuse the
                               column, see `TableScan.predicate_reader`
-    dictionary in a list      its values: DuckDB refuses a batch in which all those lists are empty
+    dictionary below a list   its values: DuckDB refuses a batch in which all those lists are empty, and reads the
+                              dictionaries in fixed-size lists wrongly; maps are lists
     lance.blob.v2             large_binary: its bytes
     uuid, json, geoarrow.wkb  as they are; other extension types become their storage
 
@@ -69,9 +70,9 @@ def _nested(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(type_):
         return pa.struct([_retyped(type_.field(i)) for i in range(type_.num_fields)])
     if pa.types.is_map(type_):
-        return pa.map_(_retyped(type_.key_field), _retyped(type_.item_field), type_.keys_sorted)
+        return pa.map_(_plain(_retyped(type_.key_field)), _plain(_retyped(type_.item_field)), type_.keys_sorted)
     if pa.types.is_fixed_size_list(type_):
-        return pa.list_(_retyped(type_.value_field), type_.list_size)
+        return pa.list_(_plain(_retyped(type_.value_field)), type_.list_size)
     if pa.types.is_large_list(type_):
         return pa.large_list(_plain(_retyped(type_.value_field)))
     if pa.types.is_list(type_):
@@ -80,5 +81,10 @@ def _nested(type_: pa.DataType) -> pa.DataType:
 
 
 def _plain(item: pa.Field) -> pa.Field:
-    """Return the field of list items, without a dictionary."""
-    return item.with_type(item.type.value_type) if pa.types.is_dictionary(item.type) else item
+    """Return the field of list items, without dictionaries."""
+    type_ = item.type
+    if pa.types.is_dictionary(type_):
+        return item.with_type(type_.value_type)
+    if pa.types.is_struct(type_):
+        return item.with_type(pa.struct([_plain(type_.field(i)) for i in range(type_.num_fields)]))
+    return item
