@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck import lazy
+from lance_duck.arrow.limits import OVERFLOW, array_limit, check_count, check_limit
 from lance_duck.arrow.listed import offsets_of
 from lance_duck.arrow.types import decoded_dictionary, is_any_list, is_bytes, is_text
 from lance_duck.errors import DataMismatchError, InvalidInputError
@@ -35,6 +36,7 @@ from lance_duck.write.plain_casts import (
     Cast,
     blob_cast,
     cast_values,
+    decoded,
     dictionary_cast,
     fits,
     mismatch,
@@ -88,9 +90,9 @@ def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Json
     if pa.types.is_dictionary(target):
         return dictionary_cast(source, target, where)
     if pa.types.is_dictionary(source):
-        return _after(decoded_dictionary, find_cast(decoded_dictionary(pa.nulls(0, source)).type, field, where, jsonb))
+        return _after(decoded, find_cast(decoded_dictionary(pa.nulls(0, source)).type, field, where, jsonb))
     if pa.types.is_run_end_encoded(source):
-        return _after(pc.run_end_decode, find_cast(source.value_type, field, where, jsonb))
+        return _after(_runs, find_cast(source.value_type, field, where, jsonb))
     if field.is_json and (is_bytes(source) or pa.types.is_fixed_size_binary(source)):
         return _JSONB_CASTS[jsonb](where)
     if pa.types.is_struct(target) and pa.types.is_struct(source):
@@ -102,6 +104,13 @@ def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Json
     if fits(source, target):
         return lambda array: cast_values(array, target, where)
     raise mismatch(source, target, where)
+
+
+def _runs(array: pa.Array) -> pa.Array:
+    try:
+        return check_limit(pc.run_end_decode(array))
+    except OVERFLOW as error:
+        raise array_limit(error) from error
 
 
 def _is_uuid(kind: pa.DataType) -> bool:
@@ -224,8 +233,7 @@ def _list_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb) -> C
         item = pa.field("item", items.type, target.value_field.nullable)
         if pa.types.is_large_list(target):
             return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), items, pa.large_list(item), mask=mask)
-        if len(items) >= 1 << 31:
-            raise InvalidInputError("too many items in the lists of a batch", where=where, expected="below 2^31")
+        check_count(len(items), where)
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, pa.list_(item), mask=mask)
 
     return cast

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
-from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.errors import ArrayLimitError, InvalidInputError, LanceDuckError
 from lance_duck.file.write.nulls import check_nulls
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.write.casts import find_cast, match_names
 from lance_duck.write.options import Jsonb
 from lance_duck.write.plain_casts import Cast, with_row
+
+MOST_PARTS: Final = 16
+"""Parts of a batch that are written separately, at most, because one array cannot hold a column of it: each may begin a
+data file if dictionaries outgrow their indices. Not measured."""
 
 
 def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jsonb.TEXT) -> Iterator[pa.RecordBatch]:
@@ -30,6 +35,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jso
         InvalidInputError: The table does not have a column, a column comes twice or is of another type; a value does
             not fit, a null stands where none may be, a vector has another length, each named with its row; batches
             differ from the schema that their stream declares, or are broken.
+        ArrayLimitError: A batch has far more distinct values than the indices of a dictionary can count.
     """
     declared = batches.schema if isinstance(batches, pa.RecordBatchReader) else None
     plan: _Plan | None = None
@@ -47,10 +53,23 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jso
                 )
             plan = _plan(batch.schema, schema, jsonb)
         if batch.num_rows:
-            yield plan.apply(batch, first_row)
+            yield from _applied(plan, batch, first_row, MOST_PARTS)
         first_row += batch.num_rows
     if plan is None and declared is not None:
         _plan(declared, schema)
+
+
+def _applied(plan: _Plan, batch: pa.RecordBatch, first_row: int, parts: int) -> list[pa.RecordBatch]:
+    """Return a batch that fits the table, in at most `parts` parts if one array cannot hold a column of it."""
+    try:
+        return [plan.apply(batch, first_row)]
+    except ArrayLimitError as error:
+        if parts < 2 or batch.num_rows < 2:
+            error.where = f"{error.where or 'data'}, rows from {first_row}"
+            raise
+    half = batch.num_rows // 2
+    head = _applied(plan, batch.slice(0, half), first_row, parts // 2)
+    return head + _applied(plan, batch.slice(half), first_row + half, parts // 2)
 
 
 def check_fits(source: pa.Schema, schema: Schema) -> None:

@@ -8,8 +8,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.limits import OVERFLOW, array_limit, check_limit
 from lance_duck.arrow.types import decoded_dictionary, is_bytes, is_text
-from lance_duck.errors import DataMismatchError, InvalidInputError
+from lance_duck.errors import ArrayLimitError, DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
 
 _MOST_DIGITS: Final = 76
@@ -43,9 +44,11 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
         InvalidInputError: A value would change; the message names the first.
     """
     try:
-        cast = _cast(array, target)
+        cast = check_limit(_cast(array, target))
     except pa.ArrowException as error:
         row = _first_failing(array, target)
+        if _casts(array.slice(row, 1), target):  # each value fits by itself
+            raise array_limit(error, where) from error
         raise InvalidInputError(
             "value does not fit the column", where=f"{where}, row {row}", expected=target, found=array[row]
         ) from error
@@ -64,6 +67,18 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
     return cast
 
 
+def decoded(array: pa.DictionaryArray) -> pa.Array:
+    """Return the values of a dictionary array.
+
+    Raises:
+        ArrayLimitError: They do not fit one array.
+    """
+    try:
+        return check_limit(decoded_dictionary(array))
+    except OVERFLOW as error:
+        raise array_limit(error) from error
+
+
 def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) -> Cast:
     """Return the cast of values, or of another dictionary of them, to a dictionary."""
     values = source.value_type if pa.types.is_dictionary(source) else source
@@ -71,18 +86,19 @@ def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) 
         raise mismatch(source, target, where)
 
     def cast(array: pa.Array) -> pa.Array:
-        plain = decoded_dictionary(array) if pa.types.is_dictionary(array.type) else array
+        plain = decoded(array) if pa.types.is_dictionary(array.type) else array
         if plain.type != target.value_type:
             plain = cast_values(plain, target.value_type, where)
         encoded = plain.dictionary_encode()
         try:
             indices = encoded.indices.cast(target.index_type)
         except pa.ArrowException as error:
-            raise InvalidInputError(
+            raise ArrayLimitError(
                 "more distinct values than the index type can count",
                 where=where,
                 expected=target,
                 found=len(encoded.dictionary),
+                remedy="cast the column to string, or to a dictionary with wider indices",
             ) from error
         return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=target.ordered)
 
@@ -142,6 +158,14 @@ def _first_failing(array: pa.Array, target: pa.DataType) -> int:
         except pa.ArrowException:
             stop = middle
     return start
+
+
+def _casts(array: pa.Array, target: pa.DataType) -> bool:
+    try:
+        _cast(array, target)
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _narrows(source: pa.DataType, target: pa.DataType) -> bool:

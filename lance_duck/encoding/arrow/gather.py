@@ -1,4 +1,4 @@
-"""Rows of a table in another order, also of columns that one array cannot hold."""
+"""Rows of tables in another order, or as few batches, also of columns that one array cannot hold."""
 
 from __future__ import annotations
 
@@ -26,6 +26,27 @@ def take_rows(table: pa.Table, rows: Rows) -> pa.Table:
     except ArrayLimitError:
         batches = in_halves(lambda start, stop: [_gather(table, rows[start:stop])], 0, len(rows))
         return pa.Table.from_batches(batches, table.schema)
+
+
+def as_batches(table: pa.Table) -> list[pa.RecordBatch]:
+    """Return the rows of a table as one batch, or as several if one array cannot hold a column.
+
+    Raises:
+        ArrayLimitError: A single row is too large for an array.
+    """
+    return in_halves(lambda start, stop: [_joined(table.slice(start, stop - start))], 0, table.num_rows)
+
+
+def combined(table: pa.Table) -> pa.Table:
+    """Return a table with one chunk for each column, or as few as can hold it."""
+    return pa.Table.from_batches(as_batches(table), table.schema)
+
+
+def _joined(table: pa.Table) -> pa.RecordBatch:
+    columns = [concatenate(c.chunks) if c.num_chunks else pa.nulls(0, c.type) for c in table.columns]
+    if not columns:
+        return table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], schema=table.schema)
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 def _take(table: pa.Table, rows: Rows) -> pa.Table:

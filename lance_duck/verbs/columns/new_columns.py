@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arguments import unknown_column
+from lance_duck.encoding.arrow.dictionaries import concatenate
+from lance_duck.encoding.arrow.gather import combined
 from lance_duck.errors import CorruptError, DataMismatchError, InvalidInputError, LanceDuckError
 from lance_duck.scan.predicate.ordering import comparable, one_zero_one_nan
 from lance_duck.scan.table_scan import TableScan
@@ -264,9 +266,9 @@ class JoinedColumns(_Plain):
         repeated = [name for name, count in Counter(data.column_names).items() if count > 1]
         if repeated:
             raise InvalidInputError("two columns of one name", where="data", found=repeated[0], remedy="rename one")
-        data = data.combine_chunks()
+        data = combined(data)
         self._left_on = left_on
-        self._key = data.column(right_on).combine_chunks()
+        self._key = concatenate(data.column(right_on).chunks)
         self._values = data.drop_columns([right_on])
         # Of equal keys the last one counts, but index_in finds the first.
         self._reversed = _equal_bits(self._key.take(pa.array(range(len(self._key) - 1, -1, -1), pa.int64())))

@@ -6,7 +6,7 @@ removed from the fragment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.commit.operations import REWRITE_COLUMNS, Update
+from lance_duck.encoding.arrow.gather import take_rows
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows import roaring_bytes
 from lance_duck.scan.options import ScanOptions
@@ -109,15 +110,9 @@ def _patched(
         places = np.arange(batch.num_rows)
         places[offsets[low:high].astype(np.int64) - first] = batch.num_rows + np.arange(high - low)
         values = source.rows(sources[low:high]).select(schema.names)
-        yield _chosen(batch, values, places)
+        if values.num_rows:
+            both = pa.concat_tables([pa.Table.from_batches([batch]), values.cast(batch.schema)])
+            yield from take_rows(both, places).to_batches()
+        else:
+            yield batch
         first += batch.num_rows
-
-
-def _chosen(batch: pa.RecordBatch, values: pa.Table, places: NDArray[np.int64]) -> pa.RecordBatch:
-    if not values.num_rows:
-        return batch
-    columns: Sequence[pa.Array] = [
-        pa.concat_arrays([old, *new.chunks]).take(pa.array(places))
-        for old, new in zip(batch.columns, values.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.encoding.arrow.gather import combined, take_rows
 from lance_duck.errors import DataMismatchError, LanceDuckError, StoreError
 from lance_duck.file.write.contract import num_bytes
 from lance_duck.store import delete_temporary
@@ -110,7 +111,7 @@ class MergeSource:
 
     def key_columns(self, rows: NDArray[np.int64]) -> pa.Table:
         """Return the key columns of some rows."""
-        return self.table.select(list(self._on)).take(pa.array(rows))
+        return take_rows(self.table.select(list(self._on)), rows)
 
     def key_text(self, row: int) -> str:
         """Return the key of a row, for messages."""
@@ -127,7 +128,7 @@ class MergeSource:
         """Return rows by their places, in any order."""
         if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
             return self.table.slice(int(rows[0]), len(rows))
-        return self.table.take(pa.array(rows))
+        return take_rows(self.table, rows)
 
     def close(self) -> None:
         """Delete the temporary file."""
@@ -145,7 +146,7 @@ class MergeSource:
                 self._file = _Spill()
                 return self._file.keep(_chain(pending, batches))
         table = pa.Table.from_batches(pending, _arrow(self.schema))
-        return table.combine_chunks() if size <= JOINED_SOURCE_BYTES else table
+        return combined(table) if size <= JOINED_SOURCE_BYTES else table
 
 
 class _Spill:

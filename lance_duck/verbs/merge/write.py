@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.encoding.arrow.dictionaries import concatenate
+from lance_duck.encoding.arrow.gather import as_batches
 from lance_duck.errors import DataMismatchError
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
@@ -62,17 +64,26 @@ def _completed(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -
     for batch in rows_at(snapshot, matches.updated, [*lacking.names, ROW_ADDRESS]):
         places = np.searchsorted(matches.updated, batch.column(ROW_ADDRESS).to_numpy())
         columns = {name: batch.column(name) for name in names}
-        rows = source.rows(matches.sources[places]).combine_chunks()
-        columns |= {name: _one(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
-        if source.partial:
-            (old,) = coerce([batch.select(lacking.names)], lacking)
-            for field in source.partial:
-                columns[field.name] = source.completed(field, columns[field.name], old.column(field.name))
-        yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        rows = source.rows(matches.sources[places])
+        columns |= dict(zip(rows.column_names, rows.columns, strict=True))
+        first = 0
+        for part in as_batches(pa.table(columns)):
+            if source.partial:
+                part = _with_old_members(part, source, lacking, batch.slice(first, part.num_rows))
+            first += part.num_rows
+            yield part
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+def _with_old_members(
+    rows: pa.RecordBatch, source: MergeSource, lacking: Schema, before: pa.RecordBatch
+) -> pa.RecordBatch:
+    """Return rows of the source with the members that its structs lack, from the rows of the table."""
+    old = pa.Table.from_batches(coerce([before.select(lacking.names)], lacking))
+    for field in source.partial:
+        place = rows.schema.get_field_index(field.name)
+        column = source.completed(field, rows.column(place), concatenate(old.column(field.name).chunks))
+        rows = rows.set_column(place, field.name, column)
+    return rows
 
 
 def _refuse_missing(source: MergeSource) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.commit.operations import Append, Delete, Operation, Update
+from lance_duck.encoding.arrow.gather import as_batches, combined, take_rows
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
 from lance_duck.snapshot import Snapshot
@@ -160,8 +161,8 @@ class _MovedRows:
                 numbers.append(columns[name].to_numpy())
             piece = values.slice(start, batch.num_rows)
             start += batch.num_rows
-            columns |= {name: _one(piece.column(name)) for name in values.column_names}
-            yield pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
+            columns |= dict(zip(values.column_names, piece.columns, strict=True))
+            yield from as_batches(pa.table({name: columns[name] for name in names}))
 
     def _known(self) -> pa.Table:
         """Return the columns of known values, new and old ones, ascending by address."""
@@ -171,9 +172,5 @@ class _MovedRows:
             if name not in values.column_names:
                 values = values.append_column(name, column)
         if not bool(np.all(self._order[1:] > self._order[:-1])):
-            values = values.take(pa.array(self._order))
-        return values.combine_chunks()
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            values = take_rows(values, self._order)
+        return combined(values)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import distinct
 from lance_duck.commit.operations import DataOverlay, DataOverlayGroup
+from lance_duck.encoding.arrow.gather import as_batches
 from lance_duck.errors import RetryableError, UnsupportedError
 from lance_duck.rows import roaring_bytes, split_addresses
 from lance_duck.scan.blobs.copies import kept_blobs
@@ -140,12 +141,14 @@ class _NewValues:
             addresses = columns[ROW_ADDRESS].to_numpy()
             self.addresses.append(addresses)
             values = self._assignments.values(readable_columns(self._fields, columns), batch.num_rows)
-            new = pa.table({name: values[name] for name in self._assignments.names}).combine_chunks()
+            new = pa.table({name: values[name] for name in self._assignments.names})
             fragments, offsets = split_addresses(addresses)
             bounds = [0, *(np.flatnonzero(np.diff(fragments)) + 1).tolist(), len(addresses)]
             for start, stop in pairwise(bounds):
-                for part in new.slice(start, stop - start).to_batches():
+                for part in as_batches(new.slice(start, stop - start)):
+                    stop = start + part.num_rows
                     yield int(fragments[start]), offsets[start:stop].astype(np.uint32), part
+                    start = stop
 
 
 class _RowGuard:
