@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.arrow.limits import check_count
+from lance_duck.arrow import limits
 from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32, has_wide_offsets, is_bytes, is_view
 from lance_duck.encoding.block import Dictionary, VariableWidth
@@ -53,7 +53,11 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
     if has_wide_offsets(arrow_type):
         places = pa.py_buffer(offsets.astype(np.int64, copy=False))
         return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
-    check_count(int(offsets[-1]), where)
+    if offsets[-1] > limits.MOST_BYTES:  # values may lie behind others that are not asked for
+        first = int(offsets[0])
+        limits.check_count(int(offsets[-1]) - first, where)
+        block = VariableWidth(offsets - first, block.data[first:])
+        offsets = block.offsets
     if is_view(arrow_type):
         data = block.data[: int(offsets[-1])]
         buffers = [bitmap, pa.py_buffer(_views(data, offsets, where)), pa.py_buffer(data)]
@@ -79,7 +83,7 @@ def looked_up_texts(
         return texts_to_arrow(_expand(items, indices, where), arrow_type, bitmap, where)
     if not is_bytes(arrow_type):
         texts_to_arrow(items, arrow_type, None, where)
-    check_count(int(items.offsets[-1]), where)
+    limits.check_count(int(items.offsets[-1]), where)
     data = items.data[: int(items.offsets[-1])]
     out = unset(2 * block.count, np.uint64).reshape(-1, 2)
     expand_views(_views(data, items.offsets, where), indices, out)
