@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lance_duck.duck.register import register
     from lance_duck.errors import (
         AlreadyExistsError,
+        ArrayLimitError,
         CommitConflictError,
         CorruptError,
         DataMismatchError,
@@ -67,6 +68,7 @@ lazy.package(
         "duck.register": ("register",),
         "errors": (
             "AlreadyExistsError",
+            "ArrayLimitError",
             "CommitConflictError",
             "CorruptError",
             "DataMismatchError",
@@ -123,6 +125,7 @@ except PackageNotFoundError:
 
 __all__ = [
     "AlreadyExistsError",
+    "ArrayLimitError",
     "BatchUDF",
     "Blob",
     "BlobArray",

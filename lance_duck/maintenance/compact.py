@@ -22,7 +22,7 @@ from lance_duck.errors import InvalidInputError, RetryableError, UnsupportedErro
 from lance_duck.index.segment_uuids import sweep_parts
 from lance_duck.lazy.garbage import uncollected
 from lance_duck.maintenance.costs import BATCHES_AHEAD, COMPACTION_RETRIES
-from lance_duck.maintenance.dictionaries import divided, has_narrow_dictionaries
+from lance_duck.maintenance.dictionaries import divided_by_dictionaries, has_narrow_dictionaries
 from lance_duck.maintenance.index_remap import Follow, RemappedSegments, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
@@ -79,7 +79,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tupl
     with uncollected():
         settings = replace(options, excluded_fragment_ids=excluded)
         if has_narrow_dictionaries(snapshot):
-            divide = partial(divided, snapshot)
+            divide = partial(divided_by_dictionaries, snapshot)
             groups = plan_groups(_candidates(snapshot), settings, everything=ends_legacy, divide=divide)
         else:
             groups = plan_groups(_candidates(snapshot), settings, everything=ends_legacy)

@@ -18,7 +18,7 @@ def has_narrow_dictionaries(snapshot: Snapshot) -> bool:
     return any(has_narrow_dictionary(field.storage_type) for field in snapshot.schema.fields)
 
 
-def divided(snapshot: Snapshot, group: Sequence[Candidate]) -> Iterator[list[Candidate]]:
+def divided_by_dictionaries(snapshot: Snapshot, group: Sequence[Candidate]) -> Iterator[list[Candidate]]:
     """Divide a group of neighbouring fragments into groups whose dictionaries fit one data file, in order.
 
     A fragment that by itself has too many entries is a group, marked to be rewritten.

@@ -36,7 +36,7 @@ from lance_duck.write.plain_casts import (
     Cast,
     blob_cast,
     cast_values,
-    decoded,
+    decoded_values,
     dictionary_cast,
     fits,
     mismatch,
@@ -90,7 +90,7 @@ def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Json
     if pa.types.is_dictionary(target):
         return dictionary_cast(source, target, where)
     if pa.types.is_dictionary(source):
-        return _after(decoded, find_cast(decoded_dictionary(pa.nulls(0, source)).type, field, where, jsonb))
+        return _after(decoded_values, find_cast(decoded_dictionary(pa.nulls(0, source)).type, field, where, jsonb))
     if pa.types.is_run_end_encoded(source):
         return _after(_runs, find_cast(source.value_type, field, where, jsonb))
     if field.is_json and (is_bytes(source) or pa.types.is_fixed_size_binary(source)):

@@ -67,7 +67,7 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
     return cast
 
 
-def decoded(array: pa.DictionaryArray) -> pa.Array:
+def decoded_values(array: pa.DictionaryArray) -> pa.Array:
     """Return the values of a dictionary array.
 
     Raises:
@@ -86,7 +86,7 @@ def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) 
         raise mismatch(source, target, where)
 
     def cast(array: pa.Array) -> pa.Array:
-        plain = decoded(array) if pa.types.is_dictionary(array.type) else array
+        plain = decoded_values(array) if pa.types.is_dictionary(array.type) else array
         if plain.type != target.value_type:
             plain = cast_values(plain, target.value_type, where)
         encoded = plain.dictionary_encode()

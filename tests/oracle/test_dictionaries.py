@@ -1,4 +1,4 @@
-"""Dictionaries that together have more entries than their indices can count: no rows are lost, and pylance reads all."""
+"""Dictionaries that together outgrow their indices: no rows are lost, and pylance reads all."""
 
 from __future__ import annotations
 
@@ -181,6 +181,61 @@ def test_chunks_whose_dictionaries_outgrow_their_indices_become_fragments(tmp_pa
     chunks = [table(keys, keys, kind) for keys in (range(20000), range(20000, 40000), range(30000, 50000))]
     dataset = ld.write_dataset(pa.concat_tables(chunks), uri, data_storage_version=version)
     assert [fragment.count_rows() for fragment in dataset.get_fragments()] == [20000, 40000]
-    model = {key: {"d": number} for keys in (range(20000), range(20000, 40000), range(30000, 50000)) for key, number in
-             zip(keys, keys, strict=True)}
+    model = {
+        key: {"d": number}
+        for keys in (range(20000), range(20000, 40000), range(30000, 50000))
+        for key, number in zip(keys, keys, strict=True)
+    }
     assert rows_of(ld.dataset(uri).to_table()) == rows_of(lance.dataset(uri).to_table()) == model
+
+
+@pytest.fixture
+def ruined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A table with one data file whose pages have dictionaries that do not go together, as pylance 14 leaves it."""
+    uri = str(tmp_path / "ruined.lance")
+    kind = (pa.int8(), pa.string(), "flat")
+    with monkeypatch.context() as patch:
+        patch.setattr("lance_duck.file.write.writer.has_narrow_dictionary", lambda _: False)
+        chunks = [table(keys, keys, kind) for keys in (range(100), range(100, 200))]
+        ld.write_dataset(pa.concat_tables(chunks), uri)
+    assert len(ld.dataset(uri).get_fragments()) == 1
+    with pytest.raises(pa.ArrowInvalid, match="Dictionary key bigger than the key type"):
+        lance.dataset(uri).to_table()
+    return uri
+
+
+def test_a_file_that_no_array_can_hold_is_read_in_chunks_and_healed_by_compaction(ruined: str) -> None:
+    cities = [f"city{key}" for key in range(200)]
+    dataset = ld.dataset(ruined)
+    data = dataset.to_table()
+    assert data.schema.field("v").type == pa.dictionary(pa.int8(), pa.string())
+    assert data.column("v").to_pylist() == cities
+    assert dataset.take([199, 0, 120]).column("v").to_pylist() == ["city199", "city0", "city120"]
+    assert dataset.to_table(filter="v = 'city150'").column("i").to_pylist() == [150]
+    assert dataset.count_rows(filter="v >= 'city150' AND i >= 50") == 100
+    assert ld.connect({"t": dataset}).execute("SELECT count(DISTINCT v), max(i) FROM t").fetchall() == [(200, 199)]
+    dataset.optimize.compact_files()
+    check(ruined, dict(enumerate(cities)), pa.dictionary(pa.int8(), pa.string()))
+
+
+def test_values_of_a_file_that_no_array_can_hold_are_changed(ruined: str) -> None:
+    keys = range(90, 250)
+    changes = pa.table({"i": keys, "v": [f"new{key}" for key in keys]})
+    ld.dataset(ruined).merge_insert("i").when_matched_update_all().when_not_matched_insert_all().execute(changes)
+    ld.dataset(ruined).delete("i < 10")
+    model = {key: f"new{key}" if key >= 90 else f"city{key}" for key in range(10, 250)}
+    assert rows_of(ld.dataset(ruined).to_table()) == model
+
+
+def test_one_statement_may_give_a_column_more_values_than_a_file_can_hold(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    keys = range(200)
+    ld.write_dataset(table(keys, [0] * 200, (pa.int8(), pa.string(), "flat")), uri)
+    connection = ld.connect({"t": ld.dataset(uri)})
+    assert connection.execute("UPDATE t SET v = 'sql' || i").fetchall() == [(200,)]
+    assert connection.execute("INSERT INTO t SELECT i + 200, 'more' || i FROM range(200) r(i)").fetchall() == [(200,)]
+    model = {key: f"sql{key}" for key in keys} | {key + 200: f"more{key}" for key in keys}
+    check(uri, model, pa.dictionary(pa.int8(), pa.string()))
+    with pytest.raises(ld.ArrayLimitError, match=r"column 'v'.*more distinct values.*cast the column to string"):
+        connection.execute("INSERT INTO t SELECT i, 'x' || i FROM range(100000) r(i)")
+    check(uri, model, pa.dictionary(pa.int8(), pa.string()))

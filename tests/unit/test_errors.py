@@ -48,6 +48,7 @@ def test_every_kind_shows_its_message_and_survives_pickling(kind: type[errors.La
         (errors.DataMismatchError, (errors.InvalidInputError, OSError)),
         (errors.UnknownColumnError, (errors.InvalidInputError, KeyError)),
         (errors.WrongTypeError, (errors.InvalidInputError, TypeError)),
+        (errors.ArrayLimitError, (errors.UnsupportedError, ValueError)),
         (errors.NotIndexableError, (errors.UnsupportedError, TypeError, NotImplementedError)),
         (errors.InvalidInputError, (ValueError,)),
         (errors.UnsupportedError, (errors.FormatError, ValueError)),

@@ -12,7 +12,7 @@ from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.encoding.layouts.page_rows import adjacent_runs, expand_ranges
 from lance_duck.encoding.spans import join_ranges
-from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError
+from lance_duck.errors import ArrayLimitError, CorruptError, LanceDuckError
 from lance_duck.kernels.texts.expand import (
     SLACK,
     expand_bytes,
@@ -86,9 +86,16 @@ def test_a_dictionary_is_handed_on_as_it_is() -> None:
     found = arrow(block, pa.dictionary(pa.int32(), pa.string()))
     assert found.dictionary.to_pylist() == ["a", "b"]
     assert found.indices.to_pylist() == [1, None, 1]
-    large = Dictionary(np.zeros(1, dtype=np.uint32), words(*[b""] * 200))
-    with pytest.raises(InvalidInputError):
-        arrow(large, pa.dictionary(pa.int8(), pa.string()), None)
+
+
+def test_entries_of_a_dictionary_that_outgrow_the_indices_are_cut_to_those_in_use() -> None:
+    items = words(*[b"%d" % i for i in range(200)])
+    narrow = pa.dictionary(pa.int8(), pa.string())
+    few = arrow(Dictionary(np.array([199, 7, 150], dtype=np.uint32), items), narrow)
+    assert few.to_pylist() == ["199", None, "150"]
+    assert few.dictionary.to_pylist() == ["150", "199"]
+    with pytest.raises(ArrayLimitError, match="found 200 entries of dictionary<values=string, indices=int8"):
+        arrow(Dictionary(np.arange(200, dtype=np.uint32), items), narrow, None)
 
 
 def test_lists_of_one_size_with_null_items() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.file.memory_file import WrittenTable
 
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import ArrayLimitError, InvalidInputError, UnsupportedError
 
 PACKED = {"lance-encoding:packed": "true"}
 FLAT = [
@@ -125,10 +125,22 @@ def test_lists_of_structs_of_fixed_size_are_refused_as_pylance_cannot_read_them(
         WrittenTable(pa.table({"c": pa.array([[{"a": 1, "b": 1}, {"a": 2, "b": 2}]], kind)}), "2.0")
 
 
-def test_dictionaries_too_large_together_for_their_indices() -> None:
+def outgrown_dictionaries() -> pa.Table:
+    """Chunks whose dictionaries together have more entries than their indices can count."""
     parts = [pa.array([f"{k}-{i}" for i in range(100)]).dictionary_encode() for k in range(4)]
     kind = pa.dictionary(pa.int8(), pa.string())
-    table = pa.table({"c": pa.chunked_array([part.cast(kind) for part in parts])})
+    return pa.table({"c": pa.chunked_array([part.cast(kind) for part in parts])})
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_a_file_whose_dictionaries_outgrow_their_indices_is_refused(version: str) -> None:
+    with pytest.raises(ArrayLimitError, match=r"column 'c': more dictionary entries .*found 200; cast"):
+        WrittenTable(outgrown_dictionaries(), version)
+
+
+def test_dictionaries_too_large_together_for_their_indices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lance_duck.file.write.writer.has_narrow_dictionary", lambda _: False)
+    table = outgrown_dictionaries()
     written = WrittenTable(table, "2.0")
     found = [written.column("c", slice(start, start + 100)).to_pylist() for start in range(0, 400, 100)]
     assert [text for part in found for text in part] == table["c"].to_pylist()

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.arrow import limits
+from lance_duck.errors import ArrayLimitError, InvalidInputError
 from lance_duck.wire.schema_write import schema_from_arrow
 from lance_duck.write.coerce import check_fits, coerce
 
@@ -138,7 +139,6 @@ REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
     (pa.array([[1, 300]]), pa.list_(pa.int8()), r"c'\.item, row 0"),
     (pa.array([[1.0]]), pa.float32(), "another type"),
     (pa.array([{"z": 1}]), pa.struct([("a", pa.int8())]), "table does not have: expected a, found z"),
-    (pa.array([str(i) for i in range(200)]), pa.dictionary(pa.int8(), pa.string()), "found 200"),
 ]
 
 
@@ -148,6 +148,37 @@ REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
 def test_values_that_would_change_are_refused(array: pa.Array, wanted: pa.DataType, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         one(array, wanted)
+
+
+def test_more_distinct_values_than_indices_can_count_come_in_parts() -> None:
+    schema = schema_from_arrow(pa.schema([("c", pa.dictionary(pa.int8(), pa.string()))]), "2.2")
+    texts = [str(number) for number in range(200)]
+    parts = list(coerce([pa.record_batch({"c": texts})], schema))
+    assert [part.num_rows for part in parts] == [100, 100]
+    assert [text for part in parts for text in part.column("c").to_pylist()] == texts
+    many = pa.record_batch({"c": [str(number) for number in range(16 * 200)]})
+    with pytest.raises(ArrayLimitError, match=r"column 'c', rows from 0: more distinct values .*cast the column"):
+        list(coerce([many], schema))
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted"),
+    [
+        (pa.array(["x" * 60] * 8, pa.large_string()), pa.string()),
+        (pa.array(["x" * 60] * 8).dictionary_encode(), pa.string()),
+        (pa.array([[1] * 60] * 8, pa.large_list(pa.int8())), pa.list_(pa.int8())),
+        (pa.RunEndEncodedArray.from_arrays([8], pa.array(["x" * 60])), pa.string()),
+    ],
+    ids=["large string", "dictionary", "large list", "run ends"],
+)
+def test_values_that_one_array_cannot_hold_come_in_parts(
+    monkeypatch: pytest.MonkeyPatch, array: pa.Array, wanted: pa.DataType
+) -> None:
+    monkeypatch.setattr(limits, "MOST_BYTES", 150)
+    schema = schema_from_arrow(pa.schema([("c", wanted)]), "2.2")
+    parts = list(coerce([pa.record_batch({"c": array})], schema))
+    assert [part.num_rows for part in parts] == [2, 2, 2, 2]
+    assert [value for part in parts for value in part.column("c").to_pylist()] == array.to_pylist()
 
 
 def test_rows_count_from_the_start_of_the_data() -> None:

@@ -106,7 +106,8 @@ def test_dictionaries_of_several_arrays_become_one(version: str) -> None:
     assert [page.num_rows for _, page in pages_of(out, *parts)] == [5]
 
 
-def test_dictionaries_too_large_for_their_indices_have_pages_of_their_own() -> None:
+def test_dictionaries_too_large_for_their_indices_have_pages_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lance_duck.file.write.writer.has_narrow_dictionary", lambda _: False)
     parts = [
         pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), pa.array([f"{name}{i}" for i in range(100)]))
         for name in "abc"
