@@ -121,6 +121,14 @@ MORSEL_BYTES: Final = 12 * 1024 * 1024
 vectors take half of the processor time, with 6 MiB three quarters; but each batch costs its consumer, see
 `benchmarks/selective.py`."""
 
+MOST_MORSEL_BYTES: Final = 1 << 30
+"""Bytes of a morsel at most, whatever `batch_size` says: half of what one Arrow array of strings can hold."""
+
+LEAST_PAGE_BYTES: Final = 4 << 20
+"""Decoded bytes that each full page of a column is taken to have, when the first rows of a scan are cut: writers end
+pages at 8 MiB of values, which may be far smaller in the file. 225 texts of 10 MB that compress well: the first rows
+that were read were all of them. Not measured otherwise."""
+
 MORSEL_ROWS: Final = 245_760
 """Rows of a morsel at most: two row groups of DuckDB. `benchmarks/costs.py`: with 61,440, narrow columns take 1.4 times
 as long; more is within noise."""
@@ -212,6 +220,10 @@ noise from 16 to 256, grouped by DuckDB from files without dictionaries."""
 REPEATED_TEXT_BYTES: Final = 12
 """Average bytes of a text up to which its column may be given as a dictionary: longer texts cost more to compare than
 to look up. `benchmarks/costs.py`: within noise from 3 to 48, grouped by DuckDB."""
+
+LARGEST_REPEATED_TEXT: Final = 1024
+"""Bytes of a text, as its pages tell, beyond which no dictionary is made: joining dictionaries of 225 texts of 10 MB
+took Arrow 30 s, and reading a sample of them gigabytes."""
 
 TEXT_SAMPLE_ROWS: Final = 1024
 """Rows of the sample, from the middle of a fragment. `benchmarks/costs.py`: within noise, for the first statement."""

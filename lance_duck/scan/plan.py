@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from lance_duck import lazy
-from lance_duck.scan.costs import BURST, FIRST_BYTES, FIRST_ROWS, MORSEL_BYTES, MORSEL_GROWTH, MORSEL_ROWS
+from lance_duck.scan.costs import (
+    BURST,
+    FIRST_BYTES,
+    FIRST_ROWS,
+    MORSEL_BYTES,
+    MORSEL_GROWTH,
+    MORSEL_ROWS,
+    MOST_MORSEL_BYTES,
+)
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.predicate.tree import Path
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
@@ -192,7 +200,7 @@ class Sizer:
 
     Args:
         width: Estimated bytes of a row of the result; the batches that `observe` is given correct the estimate.
-        rows: Rows of a batch, if the caller set them; morsels are multiples of it.
+        rows: Rows of a batch, if the caller set them; morsels are multiples of it, unless they would be too large.
         bytes_: Bytes of a batch, if the caller set them.
         filtered: Bytes of a row that the filter reads; None without a filter.
         most: Rows of a morsel at most.
@@ -226,7 +234,7 @@ class Sizer:
         cap = max(1, min(self._most_rows, self._bytes // self._width, BURST * self._bytes // self._most))
         rows = min(self._next, cap)
         self._next = min(self._next * MORSEL_GROWTH, self._most_rows)
-        return max(1, rows // self._unit) * self._unit
+        return min(max(1, rows // self._unit) * self._unit, max(1, MOST_MORSEL_BYTES // self._most))
 
     def observe(self, rows: int, batches: Sequence[pa.RecordBatch]) -> None:
         """Note the batches that came of a morsel of `rows` rows: the size of the next one is learnt from them."""

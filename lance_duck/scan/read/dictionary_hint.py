@@ -1,7 +1,7 @@
 """String columns read as dictionaries, which DuckDB groups and compares faster.
 
-A column is read so if all its pages are dictionary-encoded, or if a small sample has few distinct, short texts. If the
-sample misleads, batches still become dictionaries, only more slowly.
+A column is read so if all its pages are dictionary-encoded, or if a small sample has few distinct, short texts; never
+if its texts are long. If the sample misleads, batches still become dictionaries, only more slowly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.errors import LanceDuckError
-from lance_duck.scan.costs import REPEATED_TEXT_BYTES, REPEATED_TEXTS, TEXT_SAMPLE_FRAGMENTS, TEXT_SAMPLE_ROWS
+from lance_duck.scan.costs import (
+    LARGEST_REPEATED_TEXT,
+    REPEATED_TEXT_BYTES,
+    REPEATED_TEXTS,
+    TEXT_SAMPLE_FRAGMENTS,
+    TEXT_SAMPLE_ROWS,
+)
 from lance_duck.scan.projection import Read
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.snapshot import Snapshot
@@ -31,6 +37,8 @@ def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
         return False
     readers = [FragmentReader(snapshot, fragment, columns) for fragment in fragments]
     try:
+        if any(reader.stored_bytes(read) > LARGEST_REPEATED_TEXT * reader.num_rows for reader in readers):
+            return False
         if all(reader.is_dictionary(read) for reader in readers):
             return True
         return local_path(snapshot.uri) is not None and all(_few(r, read) for r in (readers[0], readers[-1]))

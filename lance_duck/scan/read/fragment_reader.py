@@ -15,6 +15,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.reader import LanceFile
 from lance_duck.rows import DeletionVector, row_addresses
+from lance_duck.scan.costs import LEAST_PAGE_BYTES
 from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, Read
 from lance_duck.scan.read.row_access import RowAccess, as_points, choose_row_access
 from lance_duck.snapshot import Snapshot
@@ -71,7 +72,10 @@ class FragmentReader:
         return all(self._columns.has(self.fragment, read) for read in columns)
 
     def stored_bytes(self, read: Read) -> int:
-        """Return the bytes that a column takes in the files of the fragment."""
+        """Return the bytes that a column takes in the files of the fragment, or more where its pages say so.
+
+        Writers cut a page at some bytes of values, before these are compressed.
+        """
         return self._columns.stored_bytes(self.fragment, read, self._count_stored)
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
@@ -130,7 +134,8 @@ class FragmentReader:
     def _count_stored(self, read: Read) -> int:
         places = [self._locate(field.id) for field in read.field.walk()]
         pages = [page for place in places if place is not None for page in place[0].column(place[1]).pages]
-        return sum(size for page in pages for _, size in page.buffers)
+        stored = sum(size for page in pages for _, size in page.buffers)
+        return max(stored, (len(pages) - len(places)) * LEAST_PAGE_BYTES)
 
     def _versions(self, name: str, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
         find = self._snapshot.created_at if name == CREATED_AT else self._snapshot.last_updated_at
