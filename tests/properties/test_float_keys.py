@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,27 @@ def test_columns_joined_by_floats_find_equal_keys(
     assert dataset.to_table()["v"].to_pylist() == [
         None if pick is None else last.get(sql_key(floats(kind, [pick])[0].as_py())) for pick in old
     ]
+
+
+@pytest.mark.parametrize(
+    ("stored", "given_type", "stored_key", "given_key"),
+    [
+        (pa.timestamp("us"), pa.timestamp("ns"), 1_000_000, 1_000_000_000),
+        (pa.timestamp("s"), pa.timestamp("us"), 1, 1_000_000),
+        (pa.timestamp("us", "UTC"), pa.timestamp("ms", "UTC"), 1_000_000, 1_000),
+        (pa.decimal128(10, 2), pa.decimal128(20, 4), Decimal("1.50"), Decimal("1.5000")),
+        (pa.decimal128(10, 2), pa.decimal128(5, 1), Decimal("1.50"), Decimal("1.5")),
+        (pa.time64("us"), pa.time64("ns"), 5, 5_000),
+        (pa.float16(), pa.float64(), -0.0, 0.0),
+        (pa.float32(), pa.float64(), math.nan, -math.nan),
+        (pa.int32(), pa.float64(), 0, -0.0),
+    ],
+)
+def test_keys_of_another_unit_or_width_match(
+    tmp_path: Path, stored: pa.DataType, given_type: pa.DataType, stored_key: Any, given_key: Any
+) -> None:
+    old = np.float16(stored_key) if pa.types.is_float16(stored) else stored_key
+    dataset = ld.write_dataset(pa.table({"k": pa.array([old], stored), "v": [1]}), tmp_path / "t.lance")
+    source = pa.table({"k": pa.array([given_key], given_type), "v": [2]})
+    dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(source)
+    assert dataset.to_table()["v"].to_pylist() == [2]
