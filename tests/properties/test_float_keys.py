@@ -171,3 +171,25 @@ def test_keys_of_another_unit_or_width_match(
     source = pa.table({"k": pa.array([given_key], given_type), "v": [2]})
     dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(source)
     assert dataset.to_table()["v"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("kind", sorted(BITS))
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO t FROM s ON CONFLICT (k) DO UPDATE SET v = excluded.v",
+        "INSERT OR REPLACE INTO t FROM s",
+        "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT",
+    ],
+)
+def test_statements_with_keys_find_every_nan_and_zero(tmp_path: Path, kind: str, statement: str) -> None:
+    field = pa.field("k", floats(kind, [0]).type, nullable=False, metadata=PRIMARY_KEY)
+    schema = pa.schema([field, ("v", pa.int64())])
+    old = pa.Table.from_arrays([floats(kind, [0, 4, 6]), pa.array([1, 2, 3])], schema=schema)
+    dataset = ld.write_dataset(old, tmp_path / "t.lance")
+    given = floats(kind, [1, 5])
+    new = pa.table({"k": given.cast(pa.float32()) if kind == "f2" else given, "v": [10, 20]})
+    with ld.connect({"t": dataset.uri}) as connection:
+        connection.register("s", new)
+        assert connection.execute(statement).fetchall() == [(2,)]
+    assert sorted(ld.dataset(dataset.uri).to_table()["v"].to_pylist()) == [3, 10, 20]
