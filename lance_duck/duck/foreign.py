@@ -13,7 +13,7 @@ from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.text import LONGEST
 
 _KEPT: Final = 256
-_DECIDING: Final = frozenset({*WORDS, "explain", "prepare", "execute", "deallocate", "use"})
+_DECIDING: Final = frozenset({*WORDS, "explain", "prepare", "execute", "deallocate", "use", "lance"})
 """Words with which a statement may be about something of ours although it does not name that."""
 _SELECTS: Final = frozenset({"select", "from", "with"})
 _WORDS_ALONE: Final = bytes(

@@ -128,7 +128,7 @@ class _Kind(Enum):
     EXPLAIN = auto()
     """An EXPLAIN that names nothing of ours, but may read a view that does."""
     SETTING = auto()
-    """It sets one of our settings."""
+    """It sets a setting of searches, or installs or loads the extension that is not needed."""
     FOREIGN = auto()
     """DuckDB gets it untouched."""
 
@@ -236,6 +236,8 @@ class Planner:
         kind = self._kinds.get(sql)
         if kind is not None:
             return kind
+        if is_setting(sql):
+            return _Kind.SETTING
         if vocabulary.may_be_in(sql) or may_be_called(sql):
             text = LiftedText.of(sql).text
             if len(text) > LONGEST_TREE and not spelling.may_find(text):
@@ -243,8 +245,6 @@ class Planner:
             statement = Statement.of(text)
             if statement.paths or not vocabulary.names.isdisjoint(statement.names) or may_be_called(text):
                 return _Kind.OURS
-        if is_setting(sql):
-            return _Kind.SETTING
         kind = _Kind.EXPLAIN if is_explain(sql) else _Kind.FOREIGN
         if len(sql) <= LONGEST:
             self._kinds[sql] = kind

@@ -50,7 +50,9 @@ _TARGET: Final = re.compile(
 )
 _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret)\b", re.IGNORECASE)
 """Words of statements that name nothing of ours, and may make something of ours."""
-_WORDS: Final = r"|\b(begin|start|commit|end|rollback|abort|prepare|execute|deallocate|use|set|reset|pragma)\b"
+_WORDS: Final = (
+    r"|\b(begin|start|commit|end|rollback|abort|prepare|execute|deallocate|use|set|reset|pragma|install|load)\b"
+)
 _CONCERNED: Final = re.compile(_MAYBE.pattern + _WORDS, re.IGNORECASE)
 _TRANSACTION: Final = re.compile(SKIPPED + r"(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
 _APPENDED: Final = "__lance_appended"
@@ -61,8 +63,10 @@ _ONLY_OURS: Final = re.compile(
 )
 """Beginnings of statements that are about Lance tables whatever these are called."""
 _PREPARED: Final = re.compile(SKIPPED + r"(prepare|execute|deallocate)\b", re.IGNORECASE)
-_RENAMES: Final = re.compile(SKIPPED + r"(use|attach|detach|set|reset|pragma|alter\s+database)\b", re.IGNORECASE)
-"""Beginnings of statements after which names may mean something else."""
+_RENAMES: Final = re.compile(
+    SKIPPED + r"(use|attach|detach|set|reset|pragma|alter\s+database|install|force|load)\b", re.IGNORECASE
+)
+"""Beginnings of statements after which names may mean something else, or that may be for nobody."""
 
 
 @dataclass(frozen=True)

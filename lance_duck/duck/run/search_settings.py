@@ -1,4 +1,8 @@
-"""Settings of searches on a connection: `SET lance_nearest`, `lance_nprobes`, `lance_ef` and others."""
+"""Settings of searches on a connection: `SET lance_nearest`, `lance_nprobes`, `lance_ef` and others.
+
+Scripts for the DuckDB extension `lance` run, too: its settings `lance_knn_…` are aliases, and INSTALL and LOAD of it do
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lance_duck.arguments import did_you_mean, known_names
-from lance_duck.errors import InvalidInputError
+from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.errors import InvalidInputError, UnsupportedError
 
 PREFIX: Final = "lance_"
+_LONGEST: Final = 1000
+"""Characters of the longest INSTALL or LOAD that is recognized, with its comments."""
 _MODES: Final = ("auto", "exact", "off")
 _SET: Final = re.compile(
     r"\s*(?:set\s+(?:session\s+|local\s+|global\s+)?lance_(?P<set>\w+)\s*(?:=|\bto\b)\s*(?P<value>'[^']*'|[\w.+-]+)"
@@ -18,6 +25,26 @@ _SET: Final = re.compile(
     re.IGNORECASE,
 )
 
+
+_EXTENSION: Final = re.compile(
+    r"(?:(?:force )?install|load) (?:lance|'lance'|\"lance\")(?: from (?:\w+|'[^']*'|\"[^\"]*\"))?", re.IGNORECASE
+)
+_EXTENSION_HINT: Final = re.compile(r"\b(?:install|load)\b[^;]*\blance\b", re.IGNORECASE)
+_ALIASES: Final[Mapping[str, str]] = {
+    "knn_nprobes": "nprobes",
+    "knn_refine_factor": "refine_factor",
+    "knn_ef_search": "ef",
+    "knn_use_index": "nearest",
+}
+"""Settings of the DuckDB extension, and what they are here."""
+_PREFILTER: Final = "knn_prefilter"
+_WITHOUT_MEANING: Final[Mapping[str, str]] = {
+    _PREFILTER: "WHERE holds before a search; lance_vector_search(…, prefilter := false) searches first",
+    "knn_max_k": "leave it out: a search gives as many rows as LIMIT says",
+}
+"""Further settings of the extension that are refused, each with the remedy."""
+_TRUE: Final = frozenset({"true", "t", "1", "on", "yes", "y"})
+_FALSE: Final = frozenset({"false", "f", "0", "off", "no", "n"})
 
 _CURRENT: Final = r"current_setting\s*\(\s*'lance_(?P<name>\w+)'\s*\)"
 _READ: Final = re.compile(rf"\b{_CURRENT}", re.IGNORECASE)
@@ -48,7 +75,14 @@ class SearchSettings:
 
         Raises:
             InvalidInputError: The setting does not exist, or the value is invalid.
+            UnsupportedError: It is a setting of the DuckDB extension that has no meaning here.
         """
+        if name in _WITHOUT_MEANING:
+            if value is None or (name == _PREFILTER and _flag(name, value)):
+                return self
+            raise UnsupportedError(f"setting {PREFIX}{name}", found=value, remedy=_WITHOUT_MEANING[name])
+        if name in _ALIASES:
+            return self.changed(_ALIASES[name], _of_alias(name, value))
         if name not in _DEFAULTS:
             names = [PREFIX + each for each in _DEFAULTS]
             remedy = did_you_mean(PREFIX + name, names)
@@ -103,14 +137,23 @@ class Session:
         return _READ.sub(lambda match: self._literal(match["name"].lower()), sql)
 
     def _literal(self, name: str) -> str:
+        if name in _WITHOUT_MEANING:
+            self.settings.changed(name, True)
+            return "true"
         self.settings.changed(name, None)
-        value = getattr(self.settings, name)
+        value = getattr(self.settings, _ALIASES.get(name, name))
+        if name == "knn_use_index":
+            return str(value == "auto").lower()
         return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
 
 
 def is_setting(sql: str) -> bool:
-    """Return whether a statement is SET or RESET of one of these settings."""
-    return PREFIX in sql[:200].lower() and _SET.fullmatch(sql) is not None
+    """Return whether a statement is SET or RESET of one of these settings, or INSTALL or LOAD of the extension."""
+    if PREFIX in sql[:200].lower() and _SET.fullmatch(sql) is not None:
+        return True
+    if len(sql) > _LONGEST or not _EXTENSION_HINT.search(sql):
+        return False
+    return _EXTENSION.fullmatch(" ".join(token.text for token in Clauses.of(sql).tokens).removesuffix(" ;")) is not None
 
 
 def split_config(config: Mapping[str, Any]) -> tuple[SearchSettings, dict[str, Any]]:
@@ -126,6 +169,25 @@ def split_config(config: Mapping[str, Any]) -> tuple[SearchSettings, dict[str, A
         else:
             others[name] = value
     return settings, others
+
+
+def _of_alias(name: str, value: Any) -> Any:
+    """Return what a value of a setting of the extension means here: numbers below 1 stand for the default."""
+    if value is None:
+        return None
+    if name == "knn_use_index":
+        return "auto" if _flag(name, value) else "exact"
+    try:
+        return value if isinstance(value, bool) or int(str(value)) > 0 else None
+    except ValueError:
+        return value
+
+
+def _flag(name: str, value: Any) -> bool:
+    text = str(value).lower()
+    if text not in _TRUE | _FALSE:
+        raise InvalidInputError(f"{PREFIX}{name}", expected="true or false", found=repr(value))
+    return text in _TRUE
 
 
 def _mode(value: Any) -> str:
