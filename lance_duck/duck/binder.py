@@ -118,6 +118,17 @@ class Binder:
         self._matches: LruCache[TextMatches] = LruCache(_NAMES)
         self.texts = TextFunctions(lambda path, which: self.handle(path, VersionChoice(**which)).newest())
 
+    def let_go(self) -> None:
+        """Forget all tables and searches: statements that were bound to them cannot run any more."""
+        with self._lock:
+            for handle in self._handles.values():
+                handle.let_go()
+            self._handles.clear()
+            self._sources.clear()
+            self._searches.clear()
+        self._matches.drop_where(lambda _: True)
+        self.texts.let_go()
+
     def install(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Register the functions with the connection's database instance, which must not have them yet."""
         text: Any = "VARCHAR"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+from weakref import WeakSet
 
 import duckdb
 
@@ -57,6 +58,20 @@ class TableCatalog:
         self._databases: dict[str, LanceDatabase] = {}
         self._vocabulary: Vocabulary | None = None
         self._lock = RLock()
+        self._users: WeakSet[object] = WeakSet()
+
+    def used_by(self, user: object) -> TableCatalog:
+        """Note that a connection uses the catalog; return the catalog."""
+        self._users.add(user)
+        return self
+
+    def left_by(self, user: object) -> None:
+        """Note that a connection is closed: after the last one, no table stays open."""
+        self._users.discard(user)
+        if not self._users:
+            for database in self.databases:
+                database.let_go()
+            self.binder.let_go()
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Set up the database `lance` on a new instance, and a view for each table."""

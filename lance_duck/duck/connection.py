@@ -113,7 +113,7 @@ class Connection:
         read_only: bool = False,
     ) -> None:
         self._native = native
-        self._catalog = catalog
+        self._catalog = catalog.used_by(self)
         self._session = Session(settings or SearchSettings())
         self._changes = changes or Changes()
         self._inherited = inherited or Inherited()
@@ -225,9 +225,7 @@ class Connection:
         """Commit the transaction, if one was begun. Raises CommitConflictError where others changed the same rows."""
         if self.in_transaction:
             return self.execute("COMMIT")
-        guarded(
-            self._native.commit, self._inherited
-        )()  # many hosts call it without a transaction: then there is nothing to do
+        guarded(self._native.commit, self._inherited)()  # for hosts that call it without a transaction
         return self
 
     def rollback(self) -> Self:
@@ -245,10 +243,11 @@ class Connection:
     duplicate = cursor
 
     def close(self) -> None:
-        """Close the connection; cursors stay open. A forked child only forgets the connection."""
+        """Close the connection, and with the last cursor all files. A forked child only forgets the connection."""
         if self._inherited.is_own:
             self._writer.close()
             self._native.close()
+            self._catalog.left_by(self)
 
     def fetch_arrow_table(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.Table:
         """Return the rows of the result that are left: DuckDB 2 has dropped this name, and libraries still call it."""

@@ -187,7 +187,8 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
         tail, tail_start = np.concatenate([head, tail]), head_start
     column_extents = _extents(tail, tail_start, footer.column_table, footer.num_columns, source)
     global_extents = _extents(tail, tail_start, footer.global_table, footer.num_global_buffers, source)
-    columns = [_slice(tail, tail_start, extent, source) for extent in column_extents]
+    # Copies: a view would keep the whole file mapped for as long as its metadata is cached.
+    columns = [_slice(tail, tail_start, extent, source).tobytes() for extent in column_extents]
     if not global_extents:
         raise CorruptError("file has no descriptor", where=source.path, expected="global buffer 0")
     first, size = global_extents[0]

@@ -13,6 +13,7 @@ Never here: what the bytes mean.
 from lance_duck.store.base import Entry, Store, is_temporary
 from lance_duck.store.external import ExternalManifestStore, register_manifest_store
 from lance_duck.store.local_write import delete_temporary, new_folder, remove_empty_folders
+from lance_duck.store.mapped import let_go_below
 from lance_duck.store.object import store_in_memory
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
@@ -45,6 +46,7 @@ __all__ = [
     "gather",
     "is_temporary",
     "join_uri",
+    "let_go_below",
     "local_path",
     "new_folder",
     "open_source",

@@ -6,13 +6,16 @@ pages touched since the last release exceed it, the longest unused maps give the
 from the page cache again. Rows that searches rank again come by chance from the same pages each time, which have a
 larger budget (`repeated_residency`): to map a page again takes longer than to read a row of it.
 
+Files that a cache keeps open are many, so all maps also share one bound of their number (`open_maps`): those unused for
+long are let go, and mapped again when they are read. A map holds its file's bytes on the disk, so deleted files are let
+go soon after they are last used.
+
 The system reads nothing ahead on its own, for it cannot know what a query skips: it is told which ranges are asked for.
 It is told of single rows only when a sample of them is not in memory, for telling takes longer than reading memory.
 """
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import stat
@@ -20,7 +23,8 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from itertools import count
+from typing import BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,27 +34,23 @@ from lance_duck.forks import Lock
 from lance_duck.store import pages
 from lance_duck.store.base import check_range
 from lance_duck.store.costs import (
+    MAPPED_FILES,
     NOTED_AHEAD,
-    OPEN_FILES,
     RANGES_AHEAD,
     READS_TRUSTED,
     REPEATED_BYTES,
     RESIDENT_BYTES,
     SAMPLED_PLACES,
+    SWEPT_EVERY,
 )
+from lance_duck.store.pages import FilePages
 from lance_duck.store.request import Bytes
-
-try:
-    import resource
-except ImportError:  # not on Windows
-    resource = None  # type: ignore[assignment]
-
 
 Int64s = NDArray[np.int64]
 Spans = Callable[[Int64s], tuple[Int64s, Int64s]]
 
-_CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap.mmap, "madvise")
-_CAN_PLAN = hasattr(mmap, "MADV_RANDOM") and hasattr(mmap, "MADV_WILLNEED")
+_CAN_PLAN = pages.RANDOM is not None and pages.WILL_NEED is not None
+_NUMBERS: Final = count()
 _EMPTY = np.empty(0, np.uint8)
 _EMPTY.setflags(write=False)
 
@@ -62,25 +62,64 @@ class MappedFile:
 
     def __init__(self, path: str, size: int | None = None) -> None:
         self.path = path
-        with translated(path):
-            try:
-                self.size, self._map = _map_file(path)
-            except OSError as error:
-                if error.errno != errno.EMFILE or not _raise_file_limit():
-                    raise
-                self.size, self._map = _map_file(path)
+        self.number = next(_NUMBERS)
+        self.is_used = True
+        self._identity: tuple[int, int, int, int] | None = None
+        self.size = 0
+        self._pages = self._mapped()
         if size is not None and size != self.size:
             raise CorruptError(
                 "file has another size than its manifest says", where=path, expected=size, found=self.size
             )
         self._noted = 0  # bytes that `residency` counts and that were not read yet
         self._trusted: dict[int, int] = {}  # by place: number of reads that go unchecked, after one that was in memory
-        self._bytes: Bytes = _EMPTY if self._map is None else np.frombuffer(self._map, np.uint8)
+        if self.size:
+            open_maps.add(self)
+
+    def _mapped(self) -> FilePages | None:
+        """Map the file, unless it is empty. Raises StoreError if it is not the file that was opened first."""
+        with translated(self.path), open_regular(self.path) as file:
+            status = os.fstat(file.fileno())
+            identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+            if self._identity not in (None, identity):
+                raise StoreError("the file was replaced while it was open", where=self.path, remedy="open it again")
+            self._identity, self.size = identity, status.st_size
+            if not status.st_size:
+                return None
+            mapped = FilePages(file.fileno(), status.st_size)
+        mapped.advise(pages.RANDOM)
+        return mapped
+
+    def _held(self) -> FilePages:
+        """Return the pages of a file that is not empty, mapped again if they were let go."""
+        self.is_used = True
+        held = self._pages
+        if held is None:
+            held = self._mapped()
+            assert held is not None
+            self._pages = held
+            open_maps.add(self)
+        return held
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the file has another name or none."""
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return True
+        return self._identity is None or (status.st_dev, status.st_ino) != self._identity[:2]
+
+    def let_go(self) -> None:
+        """Unmap the file as soon as no view of it exists; the next read maps it again."""
+        self._pages = None
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return a read-only view for each (offset, size); raises CorruptError beyond the end."""
         pieces, touched = [], 0
-        data, end = self._bytes, self.size
+        end = self.size
+        held = self._held() if end else None
+        data = _EMPTY if held is None else held.data
         is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # a page each, which would be waited for one by one
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > end:
@@ -89,7 +128,7 @@ class MappedFile:
             touched += length
             start = offset - offset % mmap.PAGESIZE
             if (offset + length - start > mmap.PAGESIZE or is_one_of_few) and length and _CAN_PLAN:
-                self._map.madvise(mmap.MADV_WILLNEED, start, offset + length - start)  # type: ignore[union-attr]
+                held.advise(pages.WILL_NEED, start, offset + length - start)  # type: ignore[union-attr]
         self._touch(touched)
         return pieces
 
@@ -108,7 +147,7 @@ class MappedFile:
             repeated_residency.touch(self, min(size, touched))
         else:
             self._touch(min(size, touched))
-        return self._bytes[offset : offset + size]
+        return self._held().data[offset : offset + size] if self.size else _EMPTY
 
     def read_ahead(self, offset: int, rows: Int64s, spans: Spans) -> None:
         """Have the system read the bytes of rows side by side, unless a sample of them is in memory.
@@ -118,14 +157,15 @@ class MappedFile:
             rows: Rows that are about to be read, ascending.
             spans: From ascending rows to where their bytes begin and end, counted from `offset`, ascending, too.
         """
-        if not _CAN_PLAN or self._map is None:
+        if not _CAN_PLAN or not self.size:
             return
+        held = self._held()
         trusted = self._trusted.get(offset, 0)
         if trusted:
             self._trusted[offset] = trusted - 1
             return
         sample = rows[:: -(-len(rows) // SAMPLED_PLACES)]
-        if pages.are_resident(self._bytes, spans(sample)[0] + offset):
+        if pages.are_resident(held.data, spans(sample)[0] + offset):
             self._trusted[offset] = READS_TRUSTED
             return
         starts, ends = (place + offset for place in spans(rows))
@@ -136,17 +176,17 @@ class MappedFile:
         stops = last[np.append(is_apart, True)] + 1
         for begin, stop in zip((begins * mmap.PAGESIZE).tolist(), (stops * mmap.PAGESIZE).tolist(), strict=True):
             if begin < stop <= self.size + mmap.PAGESIZE:
-                self._map.madvise(mmap.MADV_WILLNEED, begin, stop - begin)
+                held.advise(pages.WILL_NEED, begin, stop - begin)
 
     def release(self, offset: int = 0, size: int | None = None) -> None:
         """Release the pages of a range that will not be read soon; views of it stay valid."""
-        if self._map is None or not _CAN_RELEASE:
+        held = self._pages
+        if held is None:
             return
         self._noted = 0
         stop = self.size if size is None else min(offset + size, self.size)
         start = offset - offset % mmap.PAGESIZE
-        if 0 <= start < stop:
-            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+        held.advise(pages.DONT_NEED, start, stop - start)
 
     def _touch(self, size: int) -> None:
         """Note that bytes are about to be read, unless as many were noted ahead."""
@@ -202,6 +242,82 @@ class Residency:
             self.total -= self._touched.pop(self._dead.popleft(), (None, 0))[1]
 
 
+class OpenMaps:
+    """The maps that files hold, of which there are only so many.
+
+    Args:
+        limit: Number of maps at which the longest unused are let go.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._files: dict[int, weakref.ref[MappedFile]] = {}
+        self._dead: deque[int] = deque()  # as of `Residency`
+        self._opened = 0
+        self._lock = Lock()
+
+    def add(self, file: MappedFile) -> None:
+        """Note that a file holds a map from now on."""
+        number = file.number
+        with self._lock:
+            while self._dead:
+                self._files.pop(self._dead.popleft(), None)
+            self._files.pop(number, None)
+            self._files[number] = weakref.ref(file, lambda _: self._dead.append(number))
+            self._opened += 1
+            if len(self._files) > self._limit:
+                self._let_go_unused()
+            elif self._opened >= max(SWEPT_EVERY, len(self._files) // 4):
+                self._let_go_deleted()
+
+    def let_go_below(self, folder: str) -> None:
+        """Let go of the maps of all files below a folder; those that are read again are mapped again."""
+        with self._lock:
+            for number, ref in list(self._files.items()):
+                file = ref()
+                if file is not None and file.path.startswith(os.path.join(folder, "")):
+                    del self._files[number]
+                    file.let_go()
+
+    def __len__(self) -> int:
+        return len(self._files) - len(self._dead)
+
+    def _let_go_unused(self) -> None:
+        """Let go of a quarter of the maps, first of those that were not read since they were last passed over."""
+        for again in (False, True):
+            for number, ref in list(self._files.items())[:-1]:
+                if len(self._files) <= self._limit - self._limit // 4:
+                    return
+                file = ref()
+                if file is not None and file.is_used and not again:
+                    file.is_used = False
+                    self._files[number] = self._files.pop(number)
+                    continue
+                del self._files[number]
+                if file is not None:
+                    file.let_go()
+
+    def _let_go_deleted(self) -> None:
+        """Let go of deleted files that were not read since this was last done."""
+        self._opened = 0
+        for number, ref in list(self._files.items()):
+            file = ref()
+            if file is not None and file.is_used:
+                file.is_used = False
+            elif file is None or file.is_deleted:
+                del self._files[number]
+                if file is not None:
+                    file.let_go()
+
+
+open_maps = OpenMaps(MAPPED_FILES)
+
+
+def let_go_below(folder: str) -> None:
+    """Unmap the files below a folder, as soon as no views of them exist; those that are read again are mapped again."""
+    open_maps.let_go_below(os.path.realpath(folder))
+
+
 residency = Residency(RESIDENT_BYTES)
 repeated_residency = Residency(REPEATED_BYTES)
 
@@ -224,26 +340,3 @@ def translated(where: str) -> Iterator[None]:
         raise NotFoundError("no such file", where=where) from error
     except (OSError, ValueError) as error:
         raise StoreError(getattr(error, "strerror", None) or str(error), where=where) from error
-
-
-def _map_file(path: str) -> tuple[int, mmap.mmap | None]:
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            return 0, None
-        mapping = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-        if _CAN_PLAN:
-            mapping.madvise(mmap.MADV_RANDOM)
-        return size, mapping
-
-
-def _raise_file_limit() -> bool:
-    """Raise the process's limit of open files, for a map holds its file open; return whether there is more room."""
-    if resource is None:
-        return False
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = min(hard, OPEN_FILES) if hard != resource.RLIM_INFINITY else OPEN_FILES
-    if soft >= limit:
-        return False
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    return True

@@ -1,24 +1,83 @@
-"""Residency of the pages of mapped files, by mincore, which Linux and macOS have.
+"""Pages of mapped files, by the system calls of Linux and macOS: mmap, madvise and mincore.
 
-Where the system does not tell, or does not tell this user, all pages count as resident.
+Python's own `mmap` holds a descriptor of each file before 3.13, and is used on other systems only. Pages whose
+residency the system does not report to this user count as resident.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.store.request import Bytes
 
+RANDOM: Final[int | None] = getattr(mmap, "MADV_RANDOM", None)
+WILL_NEED: Final[int | None] = getattr(mmap, "MADV_WILLNEED", None)
+DONT_NEED: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
+"""Advice about pages; None if the system takes none."""
+
 _FLAG = ctypes.c_ubyte * 1
 _Mincore = Callable[[int, int, ctypes.Array[ctypes.c_ubyte]], int]
 """From an address, a number of bytes and room for a flag of each page to 0, or to -1 where the system does not tell."""
+
+
+class FilePages:
+    """The pages of a file, mapped read-only. They stay mapped while a view of them exists; no descriptor is held.
+
+    Args:
+        descriptor: The open file, which may be closed afterwards.
+        size: Its size in bytes, at least one.
+
+    Raises:
+        OSError: The system refuses the map.
+    """
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._size = size
+        system = _system()
+        if system is None:
+            map_: Any = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+            self._advise: Callable[[int, int, int], object] | None = getattr(map_, "madvise", None)
+            self.data: Bytes = np.frombuffer(map_, np.uint8)
+            return
+        address = system.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+        if address in (None, _FAILED):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        self._advise = partial(_advise, system, address)
+        self.data = np.asarray(_Mapped(system, address, size))
+
+    def advise(self, advice: int | None, start: int = 0, size: int | None = None) -> None:
+        """Tell the system what is planned for a range of bytes; `start` is at the beginning of a page."""
+        size = self._size - start if size is None else min(size, self._size - start)
+        if advice is None or start < 0 or size <= 0:
+            return
+        if self._advise is not None:
+            self._advise(advice, start, size)
+
+
+def _advise(system: Any, address: int, advice: int, start: int, size: int) -> None:
+    system.madvise(address + start, size, advice)
+
+
+class _Mapped:
+    """A range of addresses that is unmapped when nothing refers to it any more."""
+
+    def __init__(self, system: Any, address: int, size: int) -> None:
+        self._unmap = system.munmap
+        self._range = address, size
+        self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, True), "version": 3}
+
+    def __del__(self) -> None:
+        self._unmap(*self._range)
 
 
 def are_resident(data: Bytes, places: NDArray[np.int64]) -> bool:
@@ -40,11 +99,26 @@ def are_resident(data: Bytes, places: NDArray[np.int64]) -> bool:
     return True
 
 
+_FAILED: Final = ctypes.c_void_p(-1).value
+
+
+@cache
+def _system() -> Any:
+    """Return the system's library with mmap, munmap and madvise; None on systems where they are not known to fit."""
+    if sys.platform not in ("linux", "darwin") or ctypes.sizeof(ctypes.c_long) != ctypes.sizeof(ctypes.c_int64):
+        return None
+    library = ctypes.PyDLL(None, use_errno=True)  # calls are too short to let go of Python's lock
+    number, size, address = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p
+    library.mmap.restype = address
+    library.mmap.argtypes = (address, size, number, number, number, ctypes.c_long)
+    library.munmap.argtypes = (address, size)
+    library.madvise.argtypes = (address, size, number)
+    return library
+
+
 @cache
 def _mincore() -> _Mincore | None:
-    if sys.platform not in ("linux", "darwin"):
-        return None
-    function = getattr(ctypes.CDLL(None), "mincore", None)
+    function = getattr(_system(), "mincore", None)
     if function is not None:
         function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, _FLAG)
     mincore: _Mincore | None = function

@@ -70,6 +70,13 @@ KINDS: tuple[TrialKind, ...] = (
         1,
     ),
     TrialKind(
+        "sql open files",
+        "statements:open_files",
+        "2,000 mixed statements on one connection: no descriptor of a data file, and few maps",
+        0,
+        share=0.5,
+    ),
+    TrialKind(
         "predicates",
         "lives:predicates",
         "a table with scalar indexes that we and pylance change in turns; random filters by index, by scan, by pylance",

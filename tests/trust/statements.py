@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from sql.mixed_use import used
 from sql.random_conditions import selected
 from sql.random_errors import failed
 from sql.random_lives import changed, queried
@@ -33,6 +34,14 @@ def errors(seed: int, folder: Path) -> Mapping[str, int]:
     """Make random statements that fail; the connection goes on after each."""
     counts = failed(folder, seed, statements=150)
     return {f"errors of {kind}": count for kind, count in counts.items()}
+
+
+def open_files(seed: int, folder: Path) -> Mapping[str, int]:
+    """Run 2,000 mixed statements on one connection; what it leaves open stays bounded."""
+    counts = used(folder, seed, statements=2_000)
+    assert max(descriptors for descriptors, _, _ in counts) == 0, counts
+    assert max(maps for _, maps, _ in counts) < 300, counts
+    return {"statements": 2_000}
 
 
 def _checked(twins: Twins) -> Mapping[str, int]:

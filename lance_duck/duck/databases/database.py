@@ -119,6 +119,11 @@ class LanceDatabase:
         """Update the comments that DuckDB shows, from the metadata of a table and its columns."""
         self.show_columns(name)  # other writers may have changed them
 
+    def let_go(self) -> None:
+        """Close all tables; one that is read again is opened again."""
+        for handle, _ in list(self._views.values()):
+            handle.let_go()
+
     def describe(self) -> str:
         """Describe in a few words where the tables come from and how many there are."""
         where = f" of {shown(self.folder.uri)}" if self.folder else ""

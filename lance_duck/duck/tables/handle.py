@@ -18,7 +18,7 @@ from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot
 from lance_duck.snapshot.refs import MAIN
-from lance_duck.store import local_path
+from lance_duck.store import let_go_below, local_path
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,14 @@ class TableHandle:
             if opened_dataset is not self._opened:
                 self._opened, self._stamp = opened_dataset, _stamp(opened_dataset)
             return opened_dataset
+
+    def let_go(self) -> None:
+        """Close the table; the next look-up opens it again."""
+        with self._lock:
+            self._opened = self._stamp = None
+        path = local_path(self.uri)
+        if path is not None:
+            let_go_below(path)
 
     def move_to(self, snapshot: Snapshot) -> None:
         """Move to the version that a change made; a dataset passed by the caller moves, too."""

@@ -69,6 +69,11 @@ class TextFunctions:
         self._held: LruCache[LanceDataset] = LruCache(_KEPT)
         self._numbers = count(1)
 
+    def let_go(self) -> None:
+        """Forget all tables and texts."""
+        for cache in (self._requests, self._matchers, self._held):
+            cache.drop_where(lambda _: True)
+
     def install(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Register the functions with the connection's database instance, which must not have them yet."""
         for name, function, kind in ((MATCHES, self.match, "BOOLEAN"), (SCORES, self.score, "FLOAT")):

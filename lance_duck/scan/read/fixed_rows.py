@@ -77,7 +77,8 @@ def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: i
     file = None if source is None else mapped_file(source)
     if source is None or file is None or not reader.num_rows or not ends or ends[-1] != reader.num_rows:
         return None
-    base: int = file.look(0, file.size, 0).ctypes.data
+    whole = file.look(0, file.size, 0)  # no other map can have its addresses while this exists
+    base: int = whole.ctypes.data
     firsts = [0, *ends[:-1]]
     positions: list[int] = []
     for first, end in zip(firsts, ends, strict=True):

@@ -4,6 +4,9 @@ import ctypes
 import gc
 import mmap
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,8 @@ from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, St
 from lance_duck.store import Entry, local_path, mapped, open_store
 from lance_duck.store.checked import look
 from lance_duck.store.local import LocalStore
-from lance_duck.store.mapped import MappedFile, Residency
+from lance_duck.store.mapped import MappedFile, OpenMaps, Residency
+from lance_duck.store.pages import FilePages
 
 
 def _forget(path: Path) -> None:
@@ -157,18 +161,110 @@ def test_pages_of_repeated_reads_have_a_budget_of_their_own(tmp_path: Path, monk
     assert released == ["a", "b"]
 
 
-def test_many_files_may_be_open_at_once(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    (tmp_path / "f").write_bytes(b"x")
-    with (tmp_path / "f").open("rb") as lowest_free:
-        limit = lowest_free.fileno() + 10
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    try:
-        files = [MappedFile(str(tmp_path / "f")) for _ in range(50)]
-        assert len(files) == 50
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+def descriptors(folder: Path) -> int:
+    """Count the descriptors of this process that are of files below a folder."""
+    names = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            names.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sum(name.startswith(str(folder)) for name in names)
+
+
+def maps(folder: Path) -> int:
+    """Count the maps of this process that are of files below a folder."""
+    return sum(f" {folder}/" in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+def bytes_of(file: MappedFile) -> bytes:
+    return bytes(file.read([(0, file.size)])[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
+def test_a_mapped_file_holds_no_descriptor_and_only_so_many_are_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped, "open_maps", OpenMaps(40))
+    contents = [f"file {i}".encode() for i in range(200)]
+    files = []
+    for i, content in enumerate(contents):
+        (tmp_path / str(i)).write_bytes(content)
+        files.append(MappedFile(str(tmp_path / str(i))))
+        assert bytes_of(files[0]) == contents[0]
+        assert maps(tmp_path) <= 40
+    assert descriptors(tmp_path) == 0
+    assert [bytes_of(file) for file in files] == contents
+    assert 30 <= maps(tmp_path) == len(mapped.open_maps) <= 40
+    kept = [file.read([(0, file.size)])[0] for file in files]  # views keep what was let go
+    assert [bytes(view) for view in kept] == contents
+    assert (maps(tmp_path), descriptors(tmp_path)) == (200, 0)
+    del kept, files
+    gc.collect()
+    assert maps(tmp_path) == 0
+
+
+def test_a_file_that_is_read_again_and_again_stays_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped, "open_maps", OpenMaps(20))
+    for i in range(100):
+        (tmp_path / str(i)).write_bytes(b"x")
+    often = [MappedFile(str(tmp_path / str(i))) for i in range(10)]
+    seldom, made = [], []
+    monkeypatch.setattr(mapped, "FilePages", lambda *arguments: made.append(1) or FilePages(*arguments))
+    for i in range(10, 100):
+        seldom.append(MappedFile(str(tmp_path / str(i))))
+        assert [bytes_of(file) for file in often] == [b"x"] * 10
+    assert len(made) == 90
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
+def test_deleted_files_are_let_go_soon_after_they_are_last_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped, "open_maps", OpenMaps(1000))
+    files = []
+    for i in range(100):
+        (tmp_path / str(i)).write_bytes(b"x" * 5000)
+        files.append(MappedFile(str(tmp_path / str(i))))
+    for file in files[:90]:
+        os.unlink(file.path)
+    more = []
+    for i in range(100, 200):
+        assert bytes_of(files[0]) == b"x" * 5000  # one that is still read stays
+        (tmp_path / str(i)).write_bytes(b"y")
+        more.append(MappedFile(str(tmp_path / str(i))))
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    assert sum(f" {tmp_path}/" in line and line.endswith("(deleted)") for line in lines) == 1
+    assert bytes_of(files[95]) == b"x" * 5000
+    with pytest.raises(NotFoundError):
+        bytes_of(files[7])
+
+
+def test_a_file_that_was_replaced_is_not_read_as_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped, "open_maps", OpenMaps(1000))
+    (tmp_path / "f").write_bytes(b"before")
+    file = MappedFile(str(tmp_path / "f"))
+    (tmp_path / "g").write_bytes(b"behind")
+    os.replace(tmp_path / "g", tmp_path / "f")
+    assert bytes_of(file) == b"before"
+    file.let_go()
+    with pytest.raises(StoreError, match="the file was replaced while it was open"):
+        bytes_of(file)
+
+
+def test_threads_read_files_that_are_let_go_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped, "open_maps", OpenMaps(8))
+    files = []
+    for i in range(32):
+        (tmp_path / str(i)).write_bytes(bytes([i]) * 10_000)
+        files.append(MappedFile(str(tmp_path / str(i))))
+
+    def read(seed: int) -> bool:
+        chosen = np.random.default_rng(seed).integers(0, 32, 400).tolist()
+        return all(bytes_of(files[i]) == bytes([i]) * 10_000 for i in chosen)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read, range(8)))
 
 
 def test_files_of_a_directory_come_by_name(tmp_path: Path) -> None:

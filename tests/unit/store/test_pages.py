@@ -51,29 +51,24 @@ def test_rows_that_are_not_in_memory_are_asked_for_once_and_are_the_same(
     ld.write_dataset(rows, uri)
     asked: list[tuple[int, int]] = []
 
-    class Map:
-        def __init__(self, real: Any) -> None:
-            self.real = real
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.real, name)
-
-        def madvise(self, option: int, start: int, length: int) -> None:
-            asked.append((start, length))
-            self.real.madvise(option, start, length)
-
     wanted = sorted(np.random.default_rng(2).choice(20_000, 300, replace=False).tolist())
     monkeypatch.setattr(pages, "are_resident", lambda *_: True)
     warm = ld.dataset(uri).take(wanted)
     monkeypatch.setattr(pages, "are_resident", lambda *_: False)
     calls: list[int] = []
+    advise = pages.FilePages.advise
+
+    def noted(mapped_pages: pages.FilePages, advice: int, start: int, size: int) -> None:
+        asked.append((start, size))
+        advise(mapped_pages, advice, start, size)
+
     read_ahead = mapped.MappedFile.read_ahead
 
     def counted(file: Any, offset: int, chosen: Any, spans: Any) -> None:
         calls.append(len(chosen))
-        held, file._map = file._map, Map(file._map)
-        read_ahead(file, offset, chosen, spans)
-        file._map = held
+        with monkeypatch.context() as patch:
+            patch.setattr(pages.FilePages, "advise", noted)
+            read_ahead(file, offset, chosen, spans)
 
     monkeypatch.setattr(mapped.MappedFile, "read_ahead", counted)
     cold = ld.dataset(uri).take(wanted)

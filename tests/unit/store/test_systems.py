@@ -17,7 +17,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.errors import AlreadyExistsError, StoreError
 from lance_duck.snapshot.location import Location
-from lance_duck.store import delete_temporary, flush, local_write, mapped, open_store, split_place, uri
+from lance_duck.store import delete_temporary, flush, local_write, mapped, open_store, pages, split_place, uri
 from lance_duck.wire.manifest import BasePath
 
 
@@ -32,9 +32,10 @@ class WindowsDisk:
         monkeypatch.setattr(os, "link", self.link)
         monkeypatch.setattr(local_write, "_IS_WINDOWS", True)
         monkeypatch.setattr(flush, "_CAN_FLUSH_DIRECTORIES", False)
-        monkeypatch.setattr(mapped, "resource", None)
+        monkeypatch.setattr(pages, "_system", lambda: None)
         monkeypatch.setattr(mapped, "_CAN_PLAN", False)
-        monkeypatch.setattr(mapped, "_CAN_RELEASE", False)
+        for advice in ("RANDOM", "WILL_NEED", "DONT_NEED"):
+            monkeypatch.setattr(pages, advice, None)
 
     def _check_use(self, path: str) -> None:
         left = self.in_use.get(os.path.basename(path), 0)
