@@ -189,6 +189,10 @@ class MemWalWarning(UserWarning):
     """A change that does not reach rows in the write-ahead log (MemWAL) of the table; as an error, it is refused."""
 
 
+class DerivedDataWarning(UserWarning):
+    """A change of a computed column or materialized view of LanceDB, which its refresh undoes; as an error, refused."""
+
+
 def warn_of_index(text: str) -> None:
     """Issue an IndexWarning that points at the line outside this package that led to it."""
     _warn(text, IndexWarning)
@@ -197,6 +201,11 @@ def warn_of_index(text: str) -> None:
 def warn_of_table(text: str) -> None:
     """Issue a TableWarning that points at the line outside this package that led to it."""
     _warn(text, TableWarning)
+
+
+def warn_of_derived(text: str) -> None:
+    """Issue a DerivedDataWarning that points at the line outside this package that led to it."""
+    _warn(text, DerivedDataWarning)
 
 
 def warn_of_log(text: str) -> None:

@@ -36,9 +36,14 @@ def schema(
     as_json: bool = False,
 ) -> None:
     """List the columns with their types."""
-    fields = open_table(table, version, tag, asof).schema
-    rows = ({"column": field.name, "type": str(field.type), "nullable": field.nullable} for field in fields)
-    show(rows, ["column", "type", "nullable"], as_json)
+    dataset = open_table(table, version, tag, asof)
+    computed = dataset.computed_columns
+    names = ["column", "type", "nullable", *(["computed"] if computed else [])]
+    rows = (
+        {"column": f.name, "type": str(f.type), "nullable": f.nullable, "computed": computed.get(f.name)}
+        for f in dataset.schema
+    )
+    show(({name: row[name] for name in names} for row in rows), names, as_json)
 
 
 def head(
@@ -113,6 +118,8 @@ def _facts(dataset: ld.LanceDataset) -> dict[str, Any]:
         "formats": sorted({entry["format"] for entry in files}),
         "tags": {name: entry["version"] for name, entry in dataset.tags.list().items()},
         "branches": sorted(dataset.branches.list()),
+        **({"view_of": dataset.view_query} if dataset.view_query else {}),
+        **({"computed_columns": dataset.computed_columns} if dataset.computed_columns else {}),
         **({"not_read": "rows that are in the write-ahead log alone"} if has_log else {}),
     }
 

@@ -24,7 +24,18 @@ from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE
 from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest
 from lance_duck.commit.messages import set_operation
-from lance_duck.commit.operations import CreateIndex, DataOverlay, DataReplacement, Delete, Operation, Overwrite, Update
+from lance_duck.commit.operations import (
+    Append,
+    CreateIndex,
+    DataOverlay,
+    DataReplacement,
+    Delete,
+    Merge,
+    Operation,
+    Overwrite,
+    Project,
+    Update,
+)
 from lance_duck.commit.races import newest_of_same_table
 from lance_duck.commit.rebase import Affected, rebase
 from lance_duck.commit.reuse_bitmaps import remapped_segments
@@ -39,7 +50,7 @@ from lance_duck.errors import (
     StoreError,
 )
 from lance_duck.retry import RetryPolicy
-from lance_duck.snapshot import Snapshot, mem_wal, versions
+from lance_duck.snapshot import Snapshot, derived, mem_wal, versions
 from lance_duck.snapshot.publish import CommitLock, publish_manifest, write_version_hint
 from lance_duck.snapshot.turns import own_turn
 from lance_duck.store import Store, local_path
@@ -57,6 +68,7 @@ else:
     dictionaries = lazy.modules(globals(), "lance_duck.file.v01", "dictionaries")
 
 DEFAULT_RETRIES: Final = 20
+_CHANGES_VALUES: Final = (Append, Update, Delete, Overwrite, Merge, Project, DataReplacement, DataOverlay)
 Guard = Callable[[Snapshot], None]
 Amend = Callable[[Snapshot, ManifestDraft, Callable[[str], None]], None]
 
@@ -109,6 +121,8 @@ def commit(
     attempts.affected, attempts.guard, attempts.may_rebase = affected, guard, retries > 0
     attempts.amend = amend
     _warn_of_log(snapshot, operation)
+    if isinstance(operation, _CHANGES_VALUES):
+        derived.warn_of_view(snapshot, operation.name)
     if detached:
         return attempts.detached()
     if paths.is_detached(snapshot.version):

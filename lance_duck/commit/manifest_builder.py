@@ -18,7 +18,7 @@ from lance_duck.commit.row_lineage import given_row_ids, touch_rows, touch_some_
 from lance_duck.commit.table_metadata import apply_config, apply_field_metadata, set_schema
 from lance_duck.errors import IncompatibleError, InternalError, InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.rows import roaring_bytes
-from lance_duck.snapshot import mem_wal
+from lance_duck.snapshot import derived, mem_wal
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import LEGACY, TOMBSTONE, UNSTABLE, version_of_first, version_text
 from lance_duck.wire.manifest import WRITER
@@ -74,6 +74,7 @@ def build_manifest(
         coverage.date(draft.segments, transaction.rewrite, transaction.read_version)
     _finish(draft, len(base.manifest.fragments) if arm in _ADDING else 0)
     if arm in ("merge", "project"):
+        derived.check_definitions(base.manifest, draft.manifest)
         mem_wal.check_schema_change(base.manifest, draft.manifest, base.segments)
     mem_wal.forget_progress(base.segments, draft.segments)
     return draft

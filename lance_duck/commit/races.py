@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from lance_duck.errors import (
     CommitConflictError,
+    DerivedDataWarning,
     IncompatibleError,
     InvalidInputError,
     MemWalWarning,
@@ -24,7 +25,13 @@ from lance_duck.store import local_path
 from lance_duck.wire import paths
 from lance_duck.wire.paths import ManifestName
 
-REFUSALS: Final = (CommitConflictError, InvalidInputError, UnsupportedError, MemWalWarning)
+REFUSALS: Final = (
+    CommitConflictError,
+    InvalidInputError,
+    UnsupportedError,
+    MemWalWarning,
+    DerivedDataWarning,
+)
 """Errors of a commit after which there is certainly no new version; after any other error that is unknown."""
 
 _T = TypeVar("_T")

@@ -200,7 +200,7 @@ def _catalog(snapshot: Snapshot) -> IndexCatalog:
     for metadata in _listed(snapshot):
         if metadata.name in SYSTEM:
             continue
-        path = field_path(snapshot.schema, metadata.fields[0]) if len(metadata.fields) == 1 else None
+        path = field_path(snapshot.schema, metadata.keys[0]) if len(metadata.keys) == 1 else None
         segment = _segment(snapshot, metadata, path, present)
         grouped.setdefault((metadata.name, path), []).append(segment)
     return IndexCatalog(
@@ -256,7 +256,7 @@ def _segment(
         covered = covered if reuse is None else reuse.coverage(covered)
     except LanceDuckError as error:
         return IgnoredSegment(metadata, str(error))
-    field = snapshot.schema.by_id(metadata.fields[0])
+    field = snapshot.schema.by_id(metadata.keys[0])
     fragments = without_rewritten(snapshot, field, np.intersect1d(covered, present, assume_unique=True))
     fragments = without_overlaid(snapshot, {each.id for each in field.walk()}, metadata.dataset_version, fragments)
     if needs_reach(snapshot, kind, metadata.version):
@@ -280,15 +280,15 @@ def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
 
 def _unfitting(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, kind: IndexKind | None) -> str | None:
     """Return the reason why a segment does not fit the table; None if it does."""
-    if len(metadata.fields) != 1:
-        return f"it is over {len(metadata.fields)} fields"
+    if len(metadata.keys) != 1:
+        return f"it is over {len(metadata.keys)} fields"
     if path is None:
-        return f"it is over field {metadata.fields[0]}, which is not in the table"
+        return f"it is over field {metadata.keys[0]}, which is not in the table"
     if _is_old(snapshot.manifest.writer):
         return "a writer before 0.8.15 said which fragments it covers, and may have been wrong"
     if metadata.base_id is not None and metadata.base_id not in snapshot.base_paths:
         return f"it lies in base path {metadata.base_id}, which is not in the table"
-    return None if kind is None else unsupported(snapshot.schema, metadata.fields[0], kind)
+    return None if kind is None else unsupported(snapshot.schema, metadata.keys[0], kind)
 
 
 def _is_old(writer: tuple[str, str] | None) -> bool:

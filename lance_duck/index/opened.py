@@ -67,7 +67,7 @@ def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | No
     Writers before 2025 named no kind, and who commits a segment that is built elsewhere need not. The kinds that there
     were then are recognized: B-trees, bitmaps, inverted and vector indexes.
     """
-    if len(metadata.fields) != 1:
+    if len(metadata.keys) != 1:
         return None
     try:
         names = segment_files(snapshot, metadata).names()
@@ -83,7 +83,7 @@ def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | No
 
 
 def _is_over_list(snapshot: Snapshot, metadata: IndexMetadata) -> bool:
-    (field_id,) = metadata.fields
+    (field_id,) = metadata.keys
     return any(field.id == field_id and field.is_list for field in snapshot.schema.walk())
 
 

@@ -50,6 +50,12 @@ class IndexMetadata:
     proto: table_pb2.IndexMetadata = field(repr=False, compare=False)
 
     @property
+    def keys(self) -> tuple[int, ...]:
+        """Ids of the fields that are searched; the other `fields` are only held beside them (covering fields)."""
+        covering = self.proto.covering_fields
+        return tuple(field_id for field_id in self.fields if field_id not in covering) if covering else self.fields
+
+    @property
     def directory(self) -> str:
         """Directory of the files, below the root of the table or of a base path that is a dataset root."""
         return paths.index_directory(self.uuid)

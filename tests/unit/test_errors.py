@@ -69,5 +69,5 @@ def test_builtin_parents_catch_what_people_already_catch(kind: type[Exception], 
 def test_nothing_outside_the_tree() -> None:
     classes = [value for value in vars(errors).values() if isinstance(value, type)]
     assert {value for value in classes if value.__module__ == errors.__name__} == {
-        *(*KINDS, errors.IndexWarning, errors.MemWalWarning, errors.TableWarning)
+        *(*KINDS, errors.DerivedDataWarning, errors.IndexWarning, errors.MemWalWarning, errors.TableWarning)
     }

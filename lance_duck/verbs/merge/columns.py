@@ -20,7 +20,7 @@ from lance_duck.rows import roaring_bytes
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ID
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, derived
 from lance_duck.verbs.columns.files import options_in, with_fields_of
 from lance_duck.verbs.merge.match import MergeMatches
 from lance_duck.verbs.merge.plan import UPDATE, MergePlan
@@ -71,6 +71,7 @@ def rewrite_columns(
         draft: Records the files, to delete them if the change fails.
     """
     schema = Schema(tuple(field for field in source.schema.fields if field.name not in plan.on))
+    derived.warn_of_computed(snapshot, schema.names)
     fragments, bitmaps, start = [], {}, 0
     for fragment_id, offsets in offsets_by_fragment(matches.updated).items():
         fragment = snapshot.fragment(fragment_id)

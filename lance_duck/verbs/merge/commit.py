@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_duck.commit.key_filter import KeyExistenceFilter, key_filter
 from lance_duck.commit.operations import Update
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, derived
 from lance_duck.verbs.merge.guard import InsertGuard
 from lance_duck.verbs.merge.parts import MergePart
 from lance_duck.verbs.merge.plan import MergePlan, repeated_key
@@ -80,6 +80,7 @@ def joined_parts(
     num_inserted = sum(part.inserted for part in parts)
     keys = _inserted_keys(parts)
     fields = [field for field in snapshot.schema.fields if num_inserted or field.name in columns]
+    derived.warn_of_computed(snapshot, columns)
     operation = Update(
         removed_fragment_ids=deletion.removed,
         updated_fragments=deletion.updated,

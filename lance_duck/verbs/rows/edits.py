@@ -14,7 +14,7 @@ from lance_duck.commit.operations import Append, Delete, Operation, Update
 from lance_duck.encoding.arrow.gather import as_batches, combined, take_rows
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, derived
 from lance_duck.verbs.costs import ROWS_AT_ONCE
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import rows_at
@@ -93,6 +93,8 @@ def edit_rows(
 
 def write_edits(snapshot: Snapshot, edits: RowEdits, draft: UncommittedFiles, predicate: str = "") -> WrittenEdits:
     """Write the files of edits; see `edit_rows`."""
+    tables = [table for table in (edits.values, edits.inserted) if table is not None]
+    derived.warn_of_computed(snapshot, {n for t in tables for n in t.column_names if t[n].null_count < len(t)})
     rows = _MovedRows(snapshot, edits)
     fragments: Sequence[Fragment] = ()
     if len(edits.updated) or edits.inserted is not None:

@@ -18,7 +18,7 @@ from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, derived
 from lance_duck.verbs.rows.assignments import Assignments
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import find_rows, joined_batches
@@ -60,6 +60,7 @@ def overlay_rows(
     options = _options(snapshot, assignments, data_storage_version)
     schema = Schema(tuple(column.field for column in assignments.columns), snapshot.schema.metadata)
     assignments.over(TableScan(snapshot))
+    derived.warn_of_computed(snapshot, updates)
     rows = _NewValues(snapshot, assignments, where)
     groups: list[DataOverlayGroup] = []
     with UncommittedFiles(snapshot) as draft:

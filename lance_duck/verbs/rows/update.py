@@ -16,7 +16,7 @@ from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, derived
 from lance_duck.verbs.rows.assignments import Assignments
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import find_rows, joined_batches
@@ -100,6 +100,7 @@ def write_update(
     assignments.over(TableScan(snapshot))
     version = options.data_storage_version or snapshot.data_storage_version
     options = replace(options, data_storage_version=version, blobs=kept_blobs(snapshot), jsonb=Jsonb.TRUSTED)
+    derived.warn_of_computed(snapshot, updates)
     rows = _UpdateStream(snapshot, assignments, where, fragments)
     new_fragments = write_new_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
     draft.note_fragments(new_fragments)

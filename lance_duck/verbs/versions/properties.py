@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
+from lance_duck.snapshot import derived
 from lance_duck.verbs.handle import TableMethods
 
 if TYPE_CHECKING:
@@ -59,6 +60,16 @@ class VersionProperties(TableMethods):
     def schema_metadata(self) -> dict[str, str]:
         """Metadata of the schema."""
         return dict(self.handle.snapshot.schema.metadata)
+
+    @property
+    def computed_columns(self) -> dict[str, str]:
+        """Expressions of the columns that LanceDB computes, by name."""
+        return derived.computed_columns(self.handle.snapshot.schema)
+
+    @property
+    def view_query(self) -> str | None:
+        """Query of which the table is a materialized view of LanceDB; None if it is a plain table."""
+        return derived.view_query(self.handle.snapshot.schema.metadata)
 
     def config(self) -> dict[str, str]:
         """Return the settings of the table."""

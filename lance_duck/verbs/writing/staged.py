@@ -17,7 +17,7 @@ from lance_duck.errors import (
     StoreError,
 )
 from lance_duck.scan.projection import HIDDEN
-from lance_duck.snapshot import Location, Snapshot
+from lance_duck.snapshot import Location, Snapshot, derived
 from lance_duck.verbs.columns.new_columns import without_pandas
 from lance_duck.verbs.public.bases import target_bases
 from lance_duck.verbs.writing.schema_compat import check_still_fits, fitting
@@ -126,6 +126,7 @@ def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: Wri
 def staging_append(source: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> StagingWriter:
     """Return the writer of rows of some schema for an existing table: see `stage_append`."""
     schema = fitting(snapshot.schema, without_pandas(source))
+    derived.warn_of_computed(snapshot, source.names)
     return StagingWriter(schema, snapshot.location, dict(snapshot.base_paths), settings, snapshot.data_storage_version)
 
 
