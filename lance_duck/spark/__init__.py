@@ -93,4 +93,5 @@ __all__ = [
     "write",
 ]
 
+workers.prepare_driver()
 workers.load_in_worker("lance_duck.spark.io.datasource")

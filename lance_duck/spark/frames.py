@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+from pyspark.sql.types import ArrayType
 
-from lance_duck.arguments import checked_call, unknown_value
+from lance_duck.arguments import checked_call, unknown_column, unknown_value
+from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.spark.io.datasource import LanceDataSource, LanceDuckDataSource
 from lance_duck.spark.io.options import SAVE_MODES, columns_text, storage_text
 from lance_duck.spark.jobs.failures import as_ours
+from lance_duck.spark.save_modes import allow_all_modes
 from lance_duck.spark.sql.udtfs import register_functions
 from lance_duck.spark.sql.views import refresh_views
 from lance_duck.spark.table_ref import TableRef
 from lance_duck.spark.workers import use_this_python
+from lance_duck.write.vectors import parse_vector_columns
 
 _registered: set[str] = set()
 """Names of sessions."""
@@ -38,6 +44,7 @@ def register(spark: SparkSession) -> None:
     identity = _identity(spark)
     if identity in _registered:
         return
+    allow_all_modes(type(spark.range(0).write))  # of Connect, if the session is
     for source in (LanceDuckDataSource, LanceDataSource):
         if not _has_source(spark, source.name()):
             with suppress(PySparkException):
@@ -139,7 +146,7 @@ def write(
     uri: str | os.PathLike[str],
     mode: str = "error",
     *,
-    vector_columns: Mapping[str, int | str] | None = None,
+    vector_columns: Mapping[str, int | str] | Iterable[str] | None = None,
     blob_columns: Iterable[str] | None = None,
     max_rows_per_file: int | None = None,
     max_bytes_per_file: int | None = None,
@@ -161,7 +168,7 @@ def write(
         mode: "error" refuses an existing table, "ignore" leaves it as it is, "append" adds rows to it, "overwrite"
             replaces rows and columns by a new version; each of them creates a missing table.
         vector_columns: For a new table: length of the vectors by column, as in {"v": 128}, or length and item type,
-            as in "float16[128]"; 0 for lists of any length.
+            as in "float16[128]"; 0 for lists of any length. ["v"] runs the frame once more up to its first vector.
         blob_columns: For a new table: columns of bytes that are stored as blobs.
         max_rows_per_file: Maximum rows of a data file, and so of a fragment.
         max_bytes_per_file: Size after which a new file begins.
@@ -186,9 +193,7 @@ def write(
     place = TableRef.of(uri, storage_options)
     options_by_name: dict[str, Any] = {
         "save_mode": mode,
-        "vector_columns": None
-        if vector_columns is None
-        else columns_text({k: str(v) for k, v in vector_columns.items()}),
+        "vector_columns": None if vector_columns is None else columns_text(_vector_texts(df, vector_columns)),
         "blob_columns": None if blob_columns is None else columns_text(blob_columns),
         "max_rows_per_file": max_rows_per_file,
         "max_bytes_per_file": max_bytes_per_file,
@@ -202,6 +207,30 @@ def write(
     with as_ours():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(place.uri)
     refresh_views(spark, place)
+
+
+def _vector_texts(df: DataFrame, vector_columns: Mapping[str, int | str] | Iterable[str]) -> dict[str, str]:
+    """Return the form of the vectors by column; a length that is not given is that of the first value."""
+    if isinstance(vector_columns, Mapping):
+        return {name: str(form) for name, form in vector_columns.items()}
+    texts = {}
+    for name, form in parse_vector_columns(vector_columns).items():
+        if name not in df.columns:
+            raise unknown_column(name, df.columns, "frame")
+        if not isinstance(df.schema[name].dataType, ArrayType):
+            raise WrongTypeError("vectors must be arrays", where=f"column {name!r}", found=df.schema[name].dataType)
+        column = F.col("`" + name.replace("`", "``") + "`")
+        first = None if form.size is not None else df.where(column.isNotNull()).select(F.size(column)).first()
+        size = form.size if first is None else first[0]
+        if size is None:
+            raise InvalidInputError(
+                "the length of the vectors is not known",
+                where=f"column {name!r}",
+                found="only nulls",
+                remedy=f'pass vector_columns={{"{name}": length}}',
+            )
+        texts[name] = str(replace(form, size=size))
+    return texts
 
 
 def known(spark: SparkSession) -> None:

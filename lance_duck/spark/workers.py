@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -17,14 +18,16 @@ from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.types import StructType
 
 from lance_duck.errors import JobError
 from lance_duck.kernels.notice import first_use
 from lance_duck.lazy.garbage import uncollected
+from lance_duck.spark.save_modes import allow_all_modes
 
 _VARIABLE: Final = "PYSPARK_PYTHON"
+_DRIVER_VARIABLE: Final = "PYSPARK_DRIVER_PYTHON"
 _SETTINGS: Final = ("spark.pyspark.python", "spark.pyspark.driver.python")
 _PACKAGES: Final = ("lance_duck", "pyarrow", "pandas")
 _PROBE: Final = f"import importlib.util as u; print([n for n in {_PACKAGES} if u.find_spec(n) is None])"
@@ -53,6 +56,22 @@ def load_in_worker(module: str) -> None:
     with uncollected():
         importlib.import_module(module)
         gc.freeze()
+
+
+def prepare_driver() -> None:
+    """Prepare this process for sessions that it starts later, unless it is a worker.
+
+    Spark finds the format "lance" by the `python3` on PATH, unless PYSPARK_DRIVER_PYTHON names another. If that
+    `python3` is of another environment, the variable is set to the Python of this process. Writers learn all save modes.
+    """
+    if _IN_WORKER:
+        return
+    allow_all_modes(DataFrameWriter)
+    if _VARIABLE in os.environ or _DRIVER_VARIABLE in os.environ or not sys.executable:
+        return
+    found = shutil.which("python3")
+    if found is None or os.path.dirname(found) != os.path.dirname(sys.executable):
+        os.environ[_DRIVER_VARIABLE] = sys.executable
 
 
 def map_batches(

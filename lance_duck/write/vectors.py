@@ -62,6 +62,11 @@ class VectorForm:
             raise InvalidInputError("vector_columns", where=f"column {column!r}", expected=_EXPECTED, found=repr(value))
         return cls(size, None if match[1] else _ITEMS[match[2]])
 
+    def __str__(self) -> str:
+        """Return the form as `of` parses it; its size must be known."""
+        item = next((name for name, type_ in _ITEMS.items() if type_ == self.item), None)
+        return str(self.size) if item is None else f"{item}[{self.size}]"
+
     def type_of(self, source: pa.DataType, column: str) -> pa.DataType:
         """Return the type of a column of vectors that is written from a type; the size must be known.
 

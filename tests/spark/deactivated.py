@@ -44,6 +44,9 @@ def uses(folder: str) -> dict[str, Any]:
     """Writes, reads, SQL, a job and a stream, in workers of Spark's own choice."""
     spark = session()
     found: dict[str, Any] = {"spark's": spark.sparkContext.pythonExec}
+    first = f"{folder}/first.lance"
+    spark.range(2).write.format("lance").save(first)
+    found["before it is registered"] = spark.read.format("lance").load(first).count()
     ls.register(spark)
     table, copy = f"{folder}/t.lance", f"{folder}/copy.lance"
     spark.range(20).write.format("lance").mode("append").save(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import lance_duck as ld
@@ -65,6 +67,69 @@ def test_modes_of_spark_itself(spark: SparkSession, uri: str) -> None:
     assert len(lance.dataset(uri).get_fragments()) == 5
     numbers(spark, 7, 9).write.format("lance").mode("overwrite").save("file://" + uri)
     assert ids(spark.read.format("lance").load(uri).collect()) == [7, 8]
+
+
+def test_a_missing_table_is_created_in_sparks_default_mode_and_no_other_is_touched(
+    spark: SparkSession, uri: str
+) -> None:
+    writer = numbers(spark, 0, 3).write.format("lance")
+    writer.save(uri)
+    with pytest.raises(AlreadyExistsError, match="table exists already"), as_ours():
+        writer.save(uri)
+    numbers(spark, 3, 5).write.mode("ignore").format("lance_duck").save(path=uri)
+    numbers(spark, 3, 5).write.save(uri, "lance", "ignore")
+    assert lance.dataset(uri).version == 1
+    writer.mode("append").save(uri)
+    writer.mode("overwrite").save(uri)
+    assert lance.dataset(uri).version == 3
+    assert lance.dataset(uri).count_rows() == 3
+    numbers(spark, 3, 5).write.save(f"{uri}2", "lance", "ignore")
+    assert lance.dataset(f"{uri}2").count_rows() == 2
+
+
+def test_save_of_other_formats_stays_sparks(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "p.parquet")
+    numbers(spark).write.format("parquet").save(path)
+    with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
+        numbers(spark).write.format("parquet").save(path)
+    numbers(spark).write.format("parquet").mode("ignore").save(path)
+    assert spark.read.parquet(path).count() == 10
+
+
+def test_errors_of_users_are_short(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark), uri)
+    read, write = spark.read.format("lance"), numbers(spark).write.format("lance").mode("append")
+    lists = spark.createDataFrame([([1.0],)], "v array<float>").write.format("lance")
+    wrong: dict[str, Callable[[], Any]] = {
+        "not a dataset": lambda: read.load(f"{uri}/nowhere"),
+        "unknown option 'colums'; did you mean 'columns'": lambda: spark.read.format("lance").load(uri, colums="id"),
+        "no column 'idd'": lambda: spark.read.format("lance").load(uri, columns="idd"),
+        "bad filter": lambda: spark.read.format("lance").load(uri, filter="id >"),
+        "columns 'x' are not in the table": lambda: (
+            numbers(spark).withColumnRenamed("id", "x").write.format("lance").mode("append").save(uri)
+        ),
+        "option 'max_rows_per_file'": lambda: write.option("max_rows_per_file", "x").save(uri),
+        "the length of vectors is not known": lambda: lists.save(f"{uri}2"),
+        "expected 2, found 1": lambda: lists.option("vector_columns", "v:2").save(f"{uri}2"),
+        "the path of the table is missing": lambda: numbers(spark).write.format("lance").saveAsTable("named"),
+    }
+    for text, ask in wrong.items():
+        with pytest.raises(PySparkException) as caught:
+            ask()
+        assert text in str(caught.value)
+        assert len(str(caught.value).strip().splitlines()) <= 7, str(caught.value)
+
+
+def test_the_length_of_vectors_is_found(spark: SparkSession, uri: str) -> None:
+    frame = spark.createDataFrame([(None, None), ([1.0, 2.0], [3.0])], "v array<float>, `w x` array<double>")
+    ls.write(frame, uri, vector_columns=["v", "w x"])
+    assert lance.dataset(uri).schema.types == [pa.list_(pa.float32(), 2), pa.list_(pa.float64(), 1)]
+    with pytest.raises(InvalidInputError, match="'v': the length of the vectors is not known: found only nulls"):
+        ls.write(frame.where("v IS NULL"), f"{uri}2", vector_columns=["v"])
+    with pytest.raises(InvalidInputError, match="no column 'u'"):
+        ls.write(frame, f"{uri}2", vector_columns=["u"])
+    with pytest.raises(WrongTypeError, match="vectors must be arrays"):
+        ls.write(numbers(spark), f"{uri}2", vector_columns=["id"])
 
 
 def test_one_frame_asked_twice_and_united_with_itself(spark: SparkSession, uri: str) -> None:

@@ -40,9 +40,21 @@ assert ld.dataset(uri).to_table(filter="id >= 4")["v"].to_pylist() == [[4.0, 0.0
 ls.write(frame, uri, mode="ignore")
 with pytest.raises(Exception, match="exists"):
     ls.write(frame.select("id"), uri, mode="error")
-with pytest.raises(Exception, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
-    frame.write.format("lance").mode("error").save(uri)
+with pytest.raises(Exception, match="exists"):
+    frame.write.format("lance").save(uri)
+frame.write.format("lance").mode("ignore").save(uri)
 assert ld.dataset(uri).count_rows() == 6
+""",
+    '`ls.write(frame, uri, vector_columns={"v": 128})` · `.option("vector_columns", "v:128")`': """
+frame = spark.createDataFrame([(1, None), (2, [0.5] * 128)], "id long, v array<float>")
+new = folder / "new.lance"
+ls.write(frame, str(new), "overwrite", vector_columns={"v": 128})
+assert ld.dataset(new).schema.field("v").type.list_size == 128
+frame.write.format("lance").mode("overwrite").option("vector_columns", "v:128").save(str(new))
+ls.write(frame, str(folder / "found.lance"), vector_columns=["v"])
+assert ld.dataset(folder / "found.lance").search([0.5] * 128, k=1)["id"].to_pylist() == [2]
+ls.write(frame, str(new), "overwrite", vector_columns={"v": 0})
+assert ld.dataset(new).to_table()["v"].to_pylist() == [None, [0.5] * 128]
 """,
     "`readStream`, `writeStream`": """
 stream = spark.readStream.format("lance").load(uri).writeStream.format("lance")

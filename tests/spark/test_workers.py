@@ -27,7 +27,14 @@ def test_workers_run_the_python_of_the_driver_unless_the_user_chose_another(tmp_
     assert run.returncode == 0, run.stderr[-4000:]
     found = json.loads(run.stdout.splitlines()[-1])
     refusals = found.pop("refusals")
-    assert found == {"spark's": "python3", "read": 25, "sql": 25, "index": 25, "stream": 25}
+    assert found == {
+        "spark's": "python3",
+        "before it is registered": 2,
+        "read": 25,
+        "sql": 25,
+        "index": 25,
+        "stream": 25,
+    }
     assert len(refusals) == 4
     for said in refusals:
         assert said.startswith("Spark's workers run a Python without this package")
@@ -35,3 +42,23 @@ def test_workers_run_the_python_of_the_driver_unless_the_user_chose_another(tmp_
         assert "PYSPARK_PYTHON" in said
     assert "replaced a" not in run.stderr
     assert "FutureWarning" not in run.stderr
+
+
+def test_the_first_script_of_the_page_runs_without_an_activated_environment(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs/spark.md"
+    script = tmp_path / "script.py"
+    script.write_text(page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8")
+    hidden = ("PYSPARK_", "VIRTUAL_", "JAVA_HOME")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    environment |= {"PATH": "/usr/bin:/bin", "SPARK_LOCAL_IP": "127.0.0.1"}
+    run = subprocess.run(
+        [sys.executable, str(script)],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    assert "[0.5, 1.0]" in run.stdout

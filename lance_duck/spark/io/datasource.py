@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from lance_duck import lazy
+from lance_duck.spark.brief_errors import brief_errors
 from lance_duck.spark.io.options import ReadOptions, SparkWriteOptions
 from lance_duck.spark.io.source import LanceReader, declared, opened_version
 from lance_duck.spark.io.stream_options import SINK_NAMES, SOURCE_NAMES, StreamOptions, stream_name
@@ -21,6 +22,7 @@ else:
     )
 
 
+@brief_errors
 class LanceDataSource(DataSource):
     """Lance tables; for the options see `ReadOptions`, `SparkWriteOptions` and `StreamOptions`.
 

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from lance_duck import lazy
 from lance_duck.spark import workers
+from lance_duck.spark.brief_errors import brief_errors
 from lance_duck.spark.io.columns import table_schema
 from lance_duck.spark.io.options import SparkWriteOptions
 from lance_duck.spark.io.types import arrow_schema
@@ -31,6 +32,7 @@ class LanceCommitMessage(WriterCommitMessage):
     fragments: tuple[Fragment, ...]
 
 
+@brief_errors
 class LanceWriter(DataSourceArrowWriter):
     """Writer of a frame as one version of a table.
 
@@ -46,7 +48,9 @@ class LanceWriter(DataSourceArrowWriter):
     """
 
     def __init__(self, options: SparkWriteOptions, schema: StructType, overwrite: bool) -> None:
-        mode = options.save_mode or ("overwrite" if overwrite else "append")
+        mode = options.save_mode or "append"
+        if overwrite and mode == "append":
+            mode = "overwrite"
         exists = mode == "ignore" and staged_commit.newest(options.place) is not None
         self._landing = None if exists else begin(options, schema, mode)
 

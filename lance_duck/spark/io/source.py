@@ -20,6 +20,7 @@ from lance_duck.lazy.garbage import uncollected
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.scanner import LanceScanner
+from lance_duck.spark.brief_errors import brief_errors
 from lance_duck.spark.costs import (
     CUT_ROWS,
     DECODED_BYTES,
@@ -56,6 +57,7 @@ class LancePartition(InputPartition):
     offset: int | None = None
 
 
+@brief_errors
 class LanceReader(DataSourceReader):
     """Reader of one version of a table.
 

@@ -17,6 +17,7 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 
 from lance_duck.errors import IncompatibleError, InvalidInputError
+from lance_duck.spark.brief_errors import brief_errors
 from lance_duck.spark.io.staged_commit import Landing, newest
 from lance_duck.verbs.streams.streaming_batches import StreamBatch
 from lance_duck.wire.fragment import Fragment
@@ -46,6 +47,7 @@ class Delivered(WriterCommitMessage):
     fragments: tuple[Fragment, ...]
 
 
+@brief_errors
 class LanceStreamWriter(DataSourceStreamArrowWriter):
     """Writer of the batches of a query. Spark makes one writer for each batch, and another one to commit it.
 

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.scan.projection import HIDDEN
+from lance_duck.spark.brief_errors import brief_errors
 from lance_duck.spark.costs import STREAM_PARTITION_BYTES, STREAM_PARTITION_ROWS
 from lance_duck.spark.io.options import ReadOptions
 from lance_duck.spark.io.read_limits import (
@@ -40,6 +41,7 @@ class StreamPartition(InputPartition):
     readings: tuple[tuple[int, tuple[int, ...]], ...]
 
 
+@brief_errors
 class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of the new rows of a table, batch by batch.
 

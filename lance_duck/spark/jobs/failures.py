@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 
 from lance_duck import errors
-from lance_duck.errors import LanceDuckError
+from lance_duck.errors import InternalError, JobError, LanceDuckError
 from lance_duck.spark.workers import without_this_package
 
 _LINE: Final = re.compile(r"lance_duck\.errors\.(\w+): (.*)")
@@ -23,7 +23,8 @@ _OTHER_PYTHON: Final = re.compile(
 def as_ours() -> Iterator[None]:
     """Raise an error of this package again that a worker or planner of Spark raised.
 
-    The text stays the same; Spark's own exception, with the tracebacks, is its cause.
+    The text stays the same. Spark's own exception, which repeats it with tracebacks of other processes, is left out,
+    except behind a `JobError` or an `InternalError`.
     """
     try:
         yield
@@ -31,7 +32,7 @@ def as_ours() -> Iterator[None]:
         own_error = error_in(str(error))
         if own_error is None:
             raise
-        raise own_error from error
+        raise own_error from (error if isinstance(own_error, JobError | InternalError) else None)
 
 
 def error_in(text: str) -> LanceDuckError | None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lance_duck.errors import JobError
-from lance_duck.spark.workers import use_this_python
+from lance_duck.spark.workers import prepare_driver, use_this_python
 
 LOADING = """
 import gc, importlib, os, sys
@@ -98,3 +98,23 @@ def test_a_worker_loads_the_source_and_keeps_it_from_the_garbage_collector() -> 
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     run = subprocess.run([sys.executable, "-c", LOADING], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"PATH": "/nowhere"}, sys.executable),
+        ({"PATH": os.path.dirname(sys.executable)}, None),
+        ({"PATH": "/nowhere", "PYSPARK_PYTHON": "/p"}, None),
+        ({"PATH": "/nowhere", "PYSPARK_DRIVER_PYTHON": "/d"}, "/d"),
+    ],
+)
+def test_spark_looks_for_the_format_with_this_python_if_path_has_another(
+    environment: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    prepare_driver()
+    assert os.environ.get("PYSPARK_DRIVER_PYTHON") == expected
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)

@@ -62,6 +62,11 @@ def test_other_forms_are_refused(value: Any) -> None:
         parse_vector_columns(value)
 
 
+@pytest.mark.parametrize("text", ["8", "0", "float16[8]", "float64[3]"])
+def test_a_form_as_text_is_parsed_again(text: str) -> None:
+    assert str(VectorForm.of(text, "v")) == text
+
+
 @pytest.mark.parametrize(
     ("source", "form", "target"),
     [

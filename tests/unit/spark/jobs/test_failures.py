@@ -11,7 +11,8 @@ def test_an_error_of_ours_comes_out_of_the_text_of_sparks() -> None:
     text = "[X] failed: Traceback:\n  File\nlance_duck.errors.NotFoundError: /t: not a dataset; look\n SQLSTATE: 38000"
     with pytest.raises(NotFoundError, match=r"^/t: not a dataset; look$") as raised, as_ours():
         raise PySparkException(text)
-    assert isinstance(raised.value.__cause__, PySparkException)
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
 
 
 def test_the_last_error_is_the_one_that_was_raised() -> None:
@@ -26,6 +27,7 @@ def test_other_errors_stay_what_they_are() -> None:
 
 def test_workers_of_another_python_are_told_how_to_run_this_one() -> None:
     for said in ("ModuleNotFoundError: No module named 'lance_duck'\n SQLSTATE", "[PYTHON_VERSION_MISMATCH] Python in"):
-        with pytest.raises(JobError, match="PYSPARK_PYTHON"), as_ours():
+        with pytest.raises(JobError, match="PYSPARK_PYTHON") as raised, as_ours():
             raise PySparkException(f"[X] failed: Traceback\n  File\n{said}")
+        assert isinstance(raised.value.__cause__, PySparkException)
     assert error_in("ModuleNotFoundError: No module named 'lance_of_others'") is None

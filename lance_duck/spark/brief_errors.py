@@ -1,0 +1,53 @@
+"""Errors of sources and sinks without the traceback of the process that raised them.
+
+Spark copies the text of a worker's exception, with the traceback, into the message of its own. For a misspelled path or
+option that made 30 to 60 lines, which Spark's client then repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from inspect import isfunction, isgeneratorfunction
+from typing import Any, TypeVar
+
+from lance_duck.errors import InternalError, LanceDuckError
+
+_C = TypeVar("_C", bound=type)
+
+
+def brief_errors(kind: _C) -> _C:
+    """Let the public methods of a class raise errors of this package without causes and inner frames.
+
+    An `InternalError` keeps its traceback, and so does any other exception.
+    """
+    for name, method in list(vars(kind).items()):
+        if isfunction(method) and not name.startswith("_"):
+            setattr(kind, name, _brief_steps(method) if isgeneratorfunction(method) else _brief(method))
+    return kind
+
+
+def _brief(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return method(*args, **options)
+        except InternalError:
+            raise
+        except LanceDuckError as error:
+            raise error.with_traceback(None) from None
+
+    return call
+
+
+def _brief_steps(method: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    @wraps(method)
+    def steps(*args: Any, **options: Any) -> Iterator[Any]:
+        try:
+            yield from method(*args, **options)
+        except InternalError:
+            raise
+        except LanceDuckError as error:
+            raise error.with_traceback(None) from None
+
+    return steps

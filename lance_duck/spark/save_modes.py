@@ -1,0 +1,42 @@
+"""Save modes that Spark refuses for Python data sources: `error`, which is its default, and `ignore`.
+
+`DataFrameWriter.save` is extended: if Spark refuses the mode of a Lance table, it appends with the option `save_mode`,
+by which the sink itself refuses an existing table, or leaves it as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import wraps
+from typing import Any, Final
+
+from pyspark.errors import AnalysisException
+
+_REFUSAL: Final = re.compile(r'UNSUPPORTED_DATA_SOURCE_SAVE_MODE\].*"(?:lance|lance_duck)".*"(ErrorIfExists|Ignore)"')
+_MODES: Final = {"ErrorIfExists": "error", "Ignore": "ignore"}
+
+
+def allow_all_modes(writer: Any) -> None:
+    """Extend `save` of a class of writers, classic or of Connect. Calling it again is harmless."""
+    save = writer.save
+    if hasattr(save, "of_spark"):
+        return
+
+    @wraps(save)
+    def save_in_any_mode(self: Any, path: str | None = None, *args: Any, **options: Any) -> None:
+        try:
+            save(self, path, *args, **options)
+        except AnalysisException as error:
+            refused = _REFUSAL.search(str(error))
+            if refused is None:
+                raise
+        else:
+            return
+        mode = _MODES[refused[1]]
+        try:
+            save(self.option("save_mode", mode).mode("append"), path)
+        finally:  # the next `save` of this writer
+            self.option("save_mode", "append").mode(mode)
+
+    save_in_any_mode.of_spark = save  # type: ignore[attr-defined]
+    writer.save = save_in_any_mode
