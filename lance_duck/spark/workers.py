@@ -62,7 +62,7 @@ def prepare_driver() -> None:
     """Prepare this process for sessions that it starts later, unless it is a worker.
 
     Spark finds the format "lance" by the `python3` on PATH, unless PYSPARK_DRIVER_PYTHON names another. If that
-    `python3` is of another environment, the variable is set to the Python of this process. Writers learn all save modes.
+    `python3` is of another environment, it is set to the Python of this process. Writers learn all save modes.
     """
     if _IN_WORKER:
         return

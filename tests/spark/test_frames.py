@@ -102,7 +102,7 @@ def test_errors_of_users_are_short(spark: SparkSession, uri: str) -> None:
     lists = spark.createDataFrame([([1.0],)], "v array<float>").write.format("lance")
     wrong: dict[str, Callable[[], Any]] = {
         "not a dataset": lambda: read.load(f"{uri}/nowhere"),
-        "unknown option 'colums'; did you mean 'columns'": lambda: spark.read.format("lance").load(uri, colums="id"),
+        "unknown option 'colums'": lambda: spark.read.format("lance").load(uri, colums="id"),
         "no column 'idd'": lambda: spark.read.format("lance").load(uri, columns="idd"),
         "bad filter": lambda: spark.read.format("lance").load(uri, filter="id >"),
         "columns 'x' are not in the table": lambda: (

@@ -47,14 +47,14 @@ assert ld.dataset(uri).count_rows() == 6
 """,
     '`ls.write(frame, uri, vector_columns={"v": 128})` · `.option("vector_columns", "v:128")`': """
 frame = spark.createDataFrame([(1, None), (2, [0.5] * 128)], "id long, v array<float>")
-new = folder / "new.lance"
-ls.write(frame, str(new), "overwrite", vector_columns={"v": 128})
-assert ld.dataset(new).schema.field("v").type.list_size == 128
-frame.write.format("lance").mode("overwrite").option("vector_columns", "v:128").save(str(new))
+uri = str(folder / "new.lance")
+ls.write(frame, uri, vector_columns={"v": 128})
+assert ld.dataset(uri).schema.field("v").type.list_size == 128
+frame.write.format("lance").mode("overwrite").option("vector_columns", "v:128").save(uri)
 ls.write(frame, str(folder / "found.lance"), vector_columns=["v"])
 assert ld.dataset(folder / "found.lance").search([0.5] * 128, k=1)["id"].to_pylist() == [2]
-ls.write(frame, str(new), "overwrite", vector_columns={"v": 0})
-assert ld.dataset(new).to_table()["v"].to_pylist() == [None, [0.5] * 128]
+ls.write(frame, uri, "overwrite", vector_columns={"v": 0})
+assert ld.dataset(uri).to_table()["v"].to_pylist() == [None, [0.5] * 128]
 """,
     "`readStream`, `writeStream`": """
 stream = spark.readStream.format("lance").load(uri).writeStream.format("lance")

@@ -78,6 +78,8 @@ def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> staged_c
         mode: "error", "ignore", "append" or "overwrite"; "ignore" only for a missing table.
     """
     current = staged_commit.newest(options.place)
+    if current is not None and mode == "error":
+        raise staged_commit.exists_already(options.place)
     vectors, blobs = options.vectors_of(schema.names), options.blobs_of(schema.names)
     if current is not None and mode == "append":
         arrow = arrow_schema(schema)
