@@ -72,6 +72,7 @@ def test_modes_of_spark_itself(spark: SparkSession, uri: str) -> None:
 def test_a_missing_table_is_created_in_sparks_default_mode_and_no_other_is_touched(
     spark: SparkSession, uri: str
 ) -> None:
+    ls.register(spark)  # as "lance_duck", too
     writer = numbers(spark, 0, 3).write.format("lance")
     writer.save(uri)
     with pytest.raises(AlreadyExistsError, match="table exists already"), as_ours():
