@@ -360,6 +360,14 @@ SELECT id, x FROM t WHERE id IN (3, 8) ORDER BY id;
 CREATE TABLE lance.keyed (id INTEGER PRIMARY KEY, s VARCHAR);
 INSERT INTO lance.keyed VALUES (1, 'a');
 --> 1
+INSERT INTO lance.keyed VALUES (2, 'twice'), (2, 'again');
+--> 2
+INSERT INTO keyed VALUES (2, 'skipped') ON CONFLICT DO NOTHING;
+--> 0
+INSERT OR REPLACE INTO keyed VALUES (2, 'c');
+--! 2 rows with id = 2
+DELETE FROM keyed WHERE id = 2;
+--> 2
 INSERT OR REPLACE INTO keyed VALUES (1, 'b');
 --> 1
 INSERT OR IGNORE INTO keyed VALUES (1, 'c');
