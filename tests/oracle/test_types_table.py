@@ -39,6 +39,10 @@ def of_pylance(column: pa.Array, version: str, uri: str) -> str:
     return "yes" if found == column.type else f"as {found}"
 
 
+ONLY_HERE = {"list_view": "as list<item: int32>"}
+"""Types that pylance refuses, and the cells that they have."""
+
+
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_each_type_is_accepted_refused_and_changed_as_by_pylance(version: str, tmp_path: Path) -> None:
     cells, theirs = {}, {}
@@ -47,7 +51,7 @@ def test_each_type_is_accepted_refused_and_changed_as_by_pylance(version: str, t
         uri, other = str(tmp_path / f"{place}a"), str(tmp_path / f"{place}b")
         cells[name] = PAGES.stored_as(type_, value, version, uri)
         theirs[name] = of_pylance(column, version, other)
-        if cells[name] != "no":
+        if theirs[name] != "no":
             assert lance.dataset(uri).to_table() == ld.dataset(uri).to_table(), name
             assert ld.dataset(other).to_table() == lance.dataset(other).to_table(), name
-    assert cells == theirs
+    assert cells == {**theirs, **ONLY_HERE}
