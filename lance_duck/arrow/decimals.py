@@ -42,7 +42,7 @@ def without_negative_scale(type_: pa.DataType) -> pa.DataType:
 
 
 def wide_decimal(type_: pa.DataType) -> pa.DataType | None:
-    """Return the first decimal type at any depth of a type that `is_wide`; None if there is none."""
+    """Return the first decimal type of a type, at any depth, that `is_wide`, or None."""
     type_ = storage_type(type_)
     if pa.types.is_decimal(type_):
         return type_ if is_wide(type_) else None

@@ -15,7 +15,13 @@ from lance_duck.commit import index_coverage as coverage
 from lance_duck.commit.footprint import overlaid_offsets
 from lance_duck.commit.fragment_list import FragmentList
 from lance_duck.commit.row_lineage import given_row_ids, touch_rows, touch_some_rows
-from lance_duck.commit.table_metadata import apply_config, apply_field_metadata, set_schema
+from lance_duck.commit.table_metadata import (
+    apply_config,
+    apply_field_metadata,
+    follow_columns,
+    forget_row_labels,
+    set_schema,
+)
 from lance_duck.errors import IncompatibleError, InternalError, InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.rows import roaring_bytes
 from lance_duck.snapshot import derived, mem_wal
@@ -73,8 +79,11 @@ def build_manifest(
     if arm == "rewrite":
         coverage.date(draft.segments, transaction.rewrite, transaction.read_version)
     _finish(draft, len(base.manifest.fragments) if arm in _ADDING else 0)
+    if arm in ("append", "delete", "update"):
+        forget_row_labels(draft.manifest)
     if arm in ("merge", "project"):
         derived.check_definitions(base.manifest, draft.manifest)
+        follow_columns(base.manifest, draft.manifest)
         mem_wal.check_schema_change(base.manifest, draft.manifest, base.segments)
     mem_wal.forget_progress(base.segments, draft.segments)
     return draft

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
-from lance_duck.errors import IncompatibleError
+import pyarrow as pa
+
+from lance_duck.errors import IncompatibleError, UnsupportedError
+from lance_duck.wire.pandas_metadata import PANDAS, LabelledColumn, fitted, without_row_labels
 from lance_duck.wire.pb import file_pb2, table_pb2, transaction_pb2
-from lance_duck.wire.schema import Schema, schema_from_proto
+from lance_duck.wire.schema import Field, Schema, schema_from_proto
 from lance_duck.wire.schema_write import field_to_proto
 
 _KEYS = "lance-schema:unenforced-"
@@ -25,6 +28,36 @@ def set_schema(
         manifest.schema_metadata.clear()
         for key, value in own_metadata.items():
             manifest.schema_metadata[key] = value
+
+
+def follow_columns(before: table_pb2.Manifest, after: table_pb2.Manifest) -> None:
+    """Make the metadata of pandas fit the columns of a new version."""
+    text = after.schema_metadata.get(PANDAS)
+    if text is None:
+        return
+    old = {field.id: field.name for field in schema_from_proto(before.fields).fields}
+    columns = [
+        LabelledColumn(old.get(f.id, f.name), f.name, _known_type(f), f.id not in old and f.name in old.values())
+        for f in schema_from_proto(after.fields).fields
+    ]
+    labelled = fitted(text.decode(errors="replace"), columns, moves=True)
+    after.schema_metadata.pop(PANDAS)
+    if labelled is not None:
+        after.schema_metadata[PANDAS] = labelled.encode()
+
+
+def forget_row_labels(manifest: table_pb2.Manifest) -> None:
+    """Make the metadata of pandas fit other rows."""
+    text = manifest.schema_metadata.get(PANDAS)
+    if text is not None:
+        manifest.schema_metadata[PANDAS] = without_row_labels(text.decode(errors="replace")).encode()
+
+
+def _known_type(field: Field) -> pa.DataType | None:
+    try:
+        return field.arrow_type
+    except UnsupportedError:
+        return None
 
 
 def apply_config(manifest: table_pb2.Manifest, operation: transaction_pb2.Transaction.UpdateConfig) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -18,6 +18,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.predicate.tree import Path
 from lance_duck.wire.column_path import quoted_name, split_path
+from lance_duck.wire.pandas_metadata import PANDAS, LabelledColumn, fitted
 from lance_duck.wire.schema import Field, Schema
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ def project(
     with_row_id: bool = False,
     with_row_address: bool = False,
     arrow_types: Mapping[str, pa.DataType] | None = None,
+    in_order: bool = True,
 ) -> Projection:
     """Resolve the columns that a caller asks for.
 
@@ -164,6 +166,7 @@ def project(
         with_row_id: Add `_rowid` at the end, unless it is named.
         with_row_address: Add `_rowaddr` at the end, unless it is named.
         arrow_types: Arrow types in which top-level columns are read instead of their own, by name.
+        in_order: Whether the rows come in the order of the table, and each once.
 
     Raises:
         InvalidInputError: An unknown or repeated name, or a bad expression.
@@ -179,7 +182,25 @@ def project(
     for name, is_wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)):
         if is_wanted and name not in present:
             outputs.append(_column(schema, name, (name,), types))
-    return Projection(tuple(outputs), schema.scan_arrow.metadata if columns is None else None)
+    return Projection(tuple(outputs), _metadata(schema, outputs, whole=columns is None, in_order=in_order))
+
+
+def _metadata(
+    schema: Schema, outputs: Sequence[Output], *, whole: bool, in_order: bool
+) -> Mapping[bytes, bytes] | None:
+    """Return the metadata of a result: of all columns that of the table, of some what pandas needs to read them."""
+    text = schema.metadata.get(PANDAS)
+    if text is None:
+        own: Mapping[bytes, bytes] | None = schema.scan_arrow.metadata if whole else None
+        return own
+    columns = [
+        LabelledColumn(each.path[0] if each.path and len(each.path) == 1 else None, each.field.name, each.field.type)
+        for each in outputs
+    ]
+    metadata = {key: value for key, value in schema.metadata.items() if whole and key != PANDAS}
+    labelled = fitted(text, columns, labels=in_order)
+    metadata |= {} if labelled is None else {PANDAS: labelled}
+    return {key.encode(): value.encode() for key, value in metadata.items()} or None
 
 
 def reads(
@@ -259,7 +280,7 @@ def _expression(schema: Schema, name: str, text: str, types: Mapping[str, pa.Dat
 def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection:
     """Project like `project`, but named struct fields come as structs of these fields alone."""
     if columns is None or isinstance(columns, Mapping):
-        return project(schema, columns)
+        return project(schema, columns, in_order=False)
     flat = project(schema, columns)
     by_name: dict[str, Output] = {}
     below: dict[str, list[Path]] = {}
@@ -273,4 +294,4 @@ def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection
             field = schema.by_path(quoted_name(name)).pruned(below[name])
             output = Output(field.to_arrow(scan=True), (name,), None, tuple((name, *rest) for rest in below[name]))
         outputs.append(output)
-    return Projection(tuple(outputs))
+    return Projection(tuple(outputs), _metadata(schema, outputs, whole=False, in_order=False))

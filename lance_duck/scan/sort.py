@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from lance_duck.encoding.arrow.gather import take_rows
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.options import ColumnOrdering
+from lance_duck.wire.pandas_metadata import PANDAS, without_row_labels
 
 
 def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:
@@ -39,7 +40,15 @@ def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrderi
         order = pc.sort_indices(pa.table(columns, names), sort_keys=list(zip(names, directions, strict=True)))
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise UnsupportedError("sorting by a column of this type", where="order_by", found=keys.schema.types) from error
-    return take_rows(table, order.to_numpy())
+    return _without_row_labels(take_rows(table, order.to_numpy()))
+
+
+def _without_row_labels(table: pa.Table) -> pa.Table:
+    text = (table.schema.metadata or {}).get(PANDAS.encode())
+    if text is None:
+        return table
+    labelled = without_row_labels(text.decode())
+    return table.replace_schema_metadata({**table.schema.metadata, PANDAS.encode(): labelled.encode()})
 
 
 def _sortable(key: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -108,8 +108,8 @@ def decimals() -> list[Kind]:
         type_ = getattr(pa, f"decimal{bits}")(precision, scale)
         name = f"decimal{bits}_{precision}_{scale}"
         kinds += [
-            Kind(f"{name}_random", _decimal(type_, 10**precision - 1, 10**9)),
-            Kind(f"{name}_few", _decimal(type_, 30, 30)),
+            Kind(f"{name}_random", _decimal(type_, 10**precision - 1, 10**9), duckdb=precision <= 38),
+            Kind(f"{name}_few", _decimal(type_, 30, 30), duckdb=precision <= 38),
         ]
     return [*kinds, Kind("decimal128_12_2_constant", _decimal(pa.decimal128(12, 2), 5, 1))]
 

@@ -86,7 +86,7 @@ def duckdb_type(type_: pa.DataType) -> pa.DataType:
     if type_ == pa.float16():
         return pa.float32()
     if pa.types.is_decimal256(type_):
-        return pa.decimal128(type_.precision, type_.scale) if type_.precision <= 38 else pa.string()
+        return pa.decimal128(type_.precision, type_.scale)
     if pa.types.is_fixed_size_list(type_) and type_.value_type == pa.float16():
         return pa.list_(pa.float32(), type_.list_size)
     if pa.types.is_list(type_) and pa.types.is_dictionary(type_.value_type):

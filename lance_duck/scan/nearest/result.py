@@ -80,7 +80,7 @@ def layout(
             )
     computed, rest = _split(schema, columns)
     count = len(project(schema, rest).outputs)
-    projection = project(schema, rest, with_row_id=with_row_id, with_row_address=with_row_address)
+    projection = project(schema, rest, with_row_id=with_row_id, with_row_address=with_row_address, in_order=False)
     order: list[int | str] = list(range(count))
     fields = [output.field for output in projection.outputs]
     names: dict[str, str] = {}

@@ -109,7 +109,7 @@ def score_layout(
             raise InvalidInputError(f"a search cannot be used on datasets with column {name!r}", remedy="rename it")
     computed, rest = _split(schema, columns, scores)
     count = len(project(schema, rest).outputs)
-    plain = project(schema, rest, with_row_id=with_row_id, with_row_address=with_row_address)
+    plain = project(schema, rest, with_row_id=with_row_id, with_row_address=with_row_address, in_order=False)
     shown = list(plain.outputs)
     order: list[int | str | _Expression] = list(range(count))
     names = [output.field.name for output in shown[:count]]

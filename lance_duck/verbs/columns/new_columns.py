@@ -225,7 +225,7 @@ class StreamColumns(_Plain):
         self._left: pa.RecordBatch | None = None
 
     def schema(self, table: TableScan) -> pa.Schema:
-        return without_pandas(self._reader.schema)
+        return self._reader.schema
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         remaining = table.snapshot.num_rows(fragment)
@@ -279,7 +279,7 @@ class JoinedColumns(_Plain):
         if not self._values.num_columns:
             raise InvalidInputError("no columns to merge", where="data", expected="columns beside the key")
         check_new_names(table.snapshot.schema, self._values.column_names)
-        return without_pandas(self._values.schema)
+        return self._values.schema
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """See `NewColumns`."""
@@ -349,11 +349,6 @@ def joined_columns(data: Any, left_on: str, right_on: str | None, schema: pa.Sch
         return JoinedColumns(reader.read_all(), left_on, left_on if right_on is None else right_on)
 
 
-def without_pandas(schema: pa.Schema) -> pa.Schema:
-    """Return the schema without the metadata of pandas."""
-    return schema.with_metadata({k: v for k, v in (schema.metadata or {}).items() if k != b"pandas"})
-
-
 def _file_from_json(text: str, where: str) -> DataFile:
     try:
         raw: dict[str, Any] = json.loads(text)
@@ -372,5 +367,4 @@ __all__ = [
     "SqlColumns",
     "joined_columns",
     "new_columns",
-    "without_pandas",
 ]

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_duck.errors import DataMismatchError, InvalidInputError, UnsupportedError
 from lance_duck.snapshot import Snapshot
+from lance_duck.wire.pandas_metadata import PANDAS, joined_pandas
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import primary_key, schema_from_arrow
 
@@ -85,7 +86,10 @@ def add_fields(
             remedy="leave the key out of the metadata of the new columns",
         )
     added = {k.decode(): v.decode() for k, v in (arrow.metadata or {}).items()}
+    labelled = joined_pandas(schema.metadata.get(PANDAS), added.pop(PANDAS, None), arrow.names)
     metadata = dict(schema.metadata) | {k: v for k, v in added.items() if not k.startswith(_VIEW)}
+    if labelled is not None:
+        metadata[PANDAS] = labelled
     return ColumnAddition(Schema(fields, metadata), Schema(new))
 
 

@@ -18,13 +18,13 @@ from lance_duck.errors import (
 )
 from lance_duck.scan.projection import HIDDEN
 from lance_duck.snapshot import Location, Snapshot, derived
-from lance_duck.verbs.columns.new_columns import without_pandas
 from lance_duck.verbs.public.bases import target_bases
 from lance_duck.verbs.writing.schema_compat import check_still_fits, fitting
 from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.manifest import BasePath
+from lance_duck.wire.pandas_metadata import PANDAS, LabelledColumn, fitted
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import schema_from_arrow
 from lance_duck.write.files import discard_fragments, write_new_fragments
@@ -125,7 +125,7 @@ def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: Wri
 
 def staging_append(source: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> StagingWriter:
     """Return the writer of rows of some schema for an existing table: see `stage_append`."""
-    schema = fitting(snapshot.schema, without_pandas(source))
+    schema = fitting(snapshot.schema, source)
     derived.warn_of_computed(snapshot, source.names)
     return StagingWriter(schema, snapshot.location, dict(snapshot.base_paths), settings, snapshot.data_storage_version)
 
@@ -158,11 +158,21 @@ def staging_new(
     first = 0
     if replaced is not None and replaced.manifest.writer_flags & flags.KEPT_FIELD_IDS:
         first = replaced.manifest.proto.max_allocated_field_id + 1
-    schema = schema_from_arrow(without_pandas(source), storage_version(version), first)
+    schema = _with_fitting_labels(schema_from_arrow(source, storage_version(version), first))
     reserved = [name for name in schema.names if name in HIDDEN]
     if reserved:
         raise InvalidInputError(f"column {reserved[0]!r} has a reserved name", where="schema", remedy="rename it")
     return StagingWriter(schema, location, dict(bases), settings, version, replaced is None)
+
+
+def _with_fitting_labels(schema: Schema) -> Schema:
+    """Return a schema whose metadata of pandas fit its columns, whatever a caller did to a frame's table."""
+    text = schema.metadata.get(PANDAS)
+    if text is None:
+        return schema
+    labelled = fitted(text, [LabelledColumn(field.name, field.name, field.arrow_type) for field in schema.fields])
+    others = {key: value for key, value in schema.metadata.items() if key != PANDAS}
+    return replace(schema, metadata=others if labelled is None else {**others, PANDAS: labelled})
 
 
 def commit_created(
