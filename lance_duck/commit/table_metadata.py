@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_duck.arrow.pandas_metadata import PANDAS, LabelledColumn, fitted, without_row_labels
 from lance_duck.errors import IncompatibleError, UnsupportedError
-from lance_duck.wire.pandas_metadata import PANDAS, LabelledColumn, fitted, without_row_labels
 from lance_duck.wire.pb import file_pb2, table_pb2, transaction_pb2
 from lance_duck.wire.schema import Field, Schema, schema_from_proto
 from lance_duck.wire.schema_write import field_to_proto

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_duck import lazy
 from lance_duck.arguments import unknown_column
+from lance_duck.arrow.pandas_metadata import PANDAS, LabelledColumn, fitted
 from lance_duck.arrow.types import storage_type
 from lance_duck.cache import LruCache
 from lance_duck.encoding.arrow.dictionaries import holds_dictionaries
@@ -18,7 +19,6 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.predicate.tree import Path
 from lance_duck.wire.column_path import quoted_name, split_path
-from lance_duck.wire.pandas_metadata import PANDAS, LabelledColumn, fitted
 from lance_duck.wire.schema import Field, Schema
 
 if TYPE_CHECKING:

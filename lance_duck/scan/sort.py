@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.pandas_metadata import PANDAS, without_row_labels
 from lance_duck.encoding.arrow.gather import take_rows
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.options import ColumnOrdering
-from lance_duck.wire.pandas_metadata import PANDAS, without_row_labels
 
 
 def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lance_duck.arrow.pandas_metadata import PANDAS, joined_pandas
 from lance_duck.errors import DataMismatchError, InvalidInputError, UnsupportedError
 from lance_duck.snapshot import Snapshot
-from lance_duck.wire.pandas_metadata import PANDAS, joined_pandas
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import primary_key, schema_from_arrow
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from lance_duck.arrow.pandas_metadata import PANDAS, LabelledColumn, fitted
 from lance_duck.commit import REFUSALS, commit, create_table, run_again
 from lance_duck.commit.committer import Amend, Guard
 from lance_duck.commit.operations import Append, Overwrite
@@ -24,7 +25,6 @@ from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.manifest import BasePath
-from lance_duck.wire.pandas_metadata import PANDAS, LabelledColumn, fitted
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import schema_from_arrow
 from lance_duck.write.files import discard_fragments, write_new_fragments
