@@ -23,7 +23,7 @@ ESCAPED: Final = {
     **{point: f"\\x{point:02x}" for point in _CONTROLS},
     **{point: f"\\u{point:04x}" for point in (*_BIDI, *_LINE_ENDS, *_SURROGATES)},
 }
-"""What stands for each character that a terminal would obey, or that changes the order of a line."""
+"""Escapes of the characters that a terminal obeys, or that change the order of a line."""
 
 
 def printable(text: str) -> str:

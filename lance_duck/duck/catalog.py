@@ -31,7 +31,7 @@ _LISTS_COLUMNS: Final = re.compile(
     r"|\bshow\s+all\s+tables\b|\bshow_tables_expanded\b",
     re.DOTALL,
 )
-"""What a statement contains, in lower case, that reads columns from the catalog; it contains one of `_HINTS`, too."""
+"""Matches statements in lower case that read columns from the catalog. All of them contain one of `_HINTS`."""
 WORD: Final = re.compile(r"[\w$]+")
 """A word of a statement, or of a name that needs no quotes."""
 

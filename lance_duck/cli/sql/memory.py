@@ -23,11 +23,14 @@ _NAMED: Final = 5
 
 
 def lost_message(connection: ld.Connection, places: Sequence[str]) -> str | None:
-    """Return a line that names the tables and views in memory, and how to keep them; None if there are none.
+    """Name the tables and views in memory, and how to keep them.
 
     Args:
         connection: The connection, outside of a transaction.
-        places: What it is connected to.
+        places: The folder or the tables that it is connected to.
+
+    Returns:
+        One line, or None if memory holds no tables and views.
     """
     lost = connection.native.execute(_LOST).fetchall()
     if not lost:

@@ -13,7 +13,7 @@ import lance_duck as ld
 from lance_duck.cli.open import open_table
 from lance_duck.cli.terminal import complain
 from lance_duck.errors import InvalidInputError, NotFoundError
-from lance_duck.store import local_path, open_store, split_place
+from lance_duck.store import did_you_mean_path, local_path, open_store, split_place
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]*://\S+")
 _TABLE: Final = re.compile(r"[^\s'\";]+\.lance/*", re.IGNORECASE)
@@ -82,10 +82,17 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
             found=", ".join(places),
             remedy="name further ones in SQL: FROM 'dir/x.lance', or ATTACH 'dir' AS name (TYPE lance)",
         )
-    connection = ld.connect(folders[0] if folders else tables, read_only=read_only or not version.is_newest)
-    if folders and is_missing(folders[0]):
-        complain(f"{folders[0]}: no such folder yet; a first CREATE TABLE makes it")
-    return connection
+    if folders and not read_only and is_missing(folders[0]):
+        _check_new(folders[0])
+    return ld.connect(folders[0] if folders else tables, read_only=read_only or not version.is_newest)
+
+
+def _check_new(folder: str) -> None:
+    """Say that a folder does not exist. Raises NotFoundError if it is like another one, which was probably meant."""
+    other = did_you_mean_path(folder)
+    if other is not None:
+        raise NotFoundError("no such folder", where=folder, remedy=f"{other} Make the folder if it is a new one")
+    complain(f"{folder}: no such folder yet; a first CREATE TABLE makes it")
 
 
 def is_missing(folder: str) -> bool:

@@ -172,7 +172,7 @@ def split_config(config: Mapping[str, Any]) -> tuple[SearchSettings, dict[str, A
 
 
 def _of_alias(name: str, value: Any) -> Any:
-    """Return what a value of a setting of the extension means here: numbers below 1 stand for the default."""
+    """Convert a value of an extension setting. Numbers below 1 stand for the default."""
     if value is None:
         return None
     if name == "knn_use_index":

@@ -215,6 +215,8 @@ def test_a_folder_that_does_not_exist_is_named_and_made_by_its_first_table(tmp_p
     assert run("sql", place, "FROM t").stderr == ""
     with pytest.raises(NotFoundError, match="no such folder"):
         run("sql", str(tmp_path / "other"), "--read-only", "SELECT 1")
+    with pytest.raises(NotFoundError, match=r"no such folder; did you mean 'new'\? Make the folder if it is a new one"):
+        run("sql", str(tmp_path / "news"), "CREATE TABLE lance.t AS SELECT 1 AS id")
 
 
 @pytest.mark.parametrize(
