@@ -7,7 +7,6 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.arrow.types import storage_type
-from lance_duck.errors import UnsupportedError
 
 MOST_DIGITS: Final = 38
 """Most digits of a decimal in DuckDB."""
@@ -52,13 +51,3 @@ def wide_decimal(type_: pa.DataType) -> pa.DataType | None:
         return None
     found = (wide_decimal(type_.field(place).type) for place in range(type_.num_fields))
     return next((wide for wide in found if wide is not None), None)
-
-
-def wide_decimal_error(column: str, type_: pa.DataType) -> UnsupportedError:
-    """Return the error for a statement that names a column with decimals of too many digits."""
-    return UnsupportedError(
-        f"SQL has no type for {type_}",
-        where=f"column {column!r}",
-        expected=f"at most {MOST_DIGITS} digits",
-        remedy=f'leave the column out, as SELECT * EXCLUDE ("{column}") does, or cast it with ALTER TABLE',
-    )

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck import lazy
-from lance_duck.arrow.decimals import wide_decimal, wide_decimal_error
+from lance_duck.arrow.decimals import MOST_DIGITS, wide_decimal
 from lance_duck.cache import LruCache
+from lance_duck.errors import UnsupportedError
 from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.costs import RARE_KEY_SHARE
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
@@ -268,7 +269,12 @@ class TableScan:
         for name in names:
             wide = self._wide_decimals.get(name)
             if wide is not None:
-                raise wide_decimal_error(name, wide)
+                raise UnsupportedError(
+                    f"SQL has no type for {wide}",
+                    where=f"column {name!r}",
+                    expected=f"at most {MOST_DIGITS} digits",
+                    remedy=f'leave the column out, as SELECT * EXCLUDE ("{name}") does, or cast it with ALTER TABLE',
+                )
 
     @cached_property
     def _wide_decimals(self) -> Mapping[str, pa.DataType]:
