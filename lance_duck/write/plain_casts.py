@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arrow.limits import OVERFLOW, array_limit, check_limit
-from lance_duck.arrow.types import decoded_dictionary, is_bytes, is_text
+from lance_duck.arrow.types import decoded_dictionary, has_wide_offsets, is_bytes, is_text
 from lance_duck.errors import ArrayLimitError, DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
 
@@ -145,7 +145,12 @@ def with_row(error: InvalidInputError, change: Callable[[int], int]) -> InvalidI
 def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_integer(array.type) and pa.types.is_decimal(target):
         array = array.cast(pa.decimal256(_MOST_DIGITS, max(0, min(target.scale, _MOST_DIGITS - _INTEGER_DIGITS))))
-    return array.cast(target)
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:
+        if not has_wide_offsets(array.type) or not array.offset:
+            raise
+        return pa.concat_arrays([array]).cast(target)  # Arrow counts the bytes before a slice, too
 
 
 def _first_failing(array: pa.Array, target: pa.DataType) -> int:

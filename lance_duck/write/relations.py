@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.limits import OVERFLOW, array_limit, check_limit, in_halves
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.write.uuids import uuids_from_texts
 
@@ -70,6 +71,48 @@ def relation_reader(relation: Any, rows_at_once: int, opened: ExitStack | None =
     fields = [field.with_type(array.type) for field, array in zip(reader.schema, empty, strict=True)]
     schema = pa.schema(fields, reader.schema.metadata)
     return pa.RecordBatchReader.from_batches(schema, _converted(reader, schema, converts))
+
+
+def with_narrow_offsets(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return a stream whose strings, bytes and lists have 32-bit offsets, in more batches if necessary."""
+    schema = pa.schema([field.with_type(_narrow(field.type)) for field in reader.schema], reader.schema.metadata)
+    return pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
+
+
+def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        yield from in_halves(partial(_cast_rows, batch, schema), 0, batch.num_rows)
+
+
+def _cast_rows(batch: pa.RecordBatch, schema: pa.Schema, start: int, stop: int) -> list[pa.RecordBatch]:
+    rows = pa.concat_batches([batch.slice(start, stop - start)])  # Arrow counts the bytes before a slice, too
+    try:
+        cast = rows.cast(schema)
+    except OVERFLOW as error:
+        raise array_limit(error) from error
+    for column in cast.columns:
+        check_limit(column)
+    return [cast]
+
+
+def _narrow(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_string(type_):
+        return pa.string()
+    if pa.types.is_large_binary(type_):
+        return pa.binary()
+    if pa.types.is_struct(type_):
+        return pa.struct([_narrow_field(type_.field(place)) for place in range(type_.num_fields)])
+    if pa.types.is_map(type_):
+        return pa.map_(_narrow_field(type_.key_field), _narrow_field(type_.item_field))
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(_narrow_field(type_.value_field), type_.list_size)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(_narrow_field(type_.value_field))
+    return type_
+
+
+def _narrow_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_narrow(field.type))
 
 
 def is_stopped(error: Exception) -> bool:

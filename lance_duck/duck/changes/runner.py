@@ -37,6 +37,7 @@ from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.user_scope import call_as_user
+from lance_duck.duck.wide_offsets import run_with_wide_offsets
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 
@@ -269,7 +270,7 @@ class ChangeRunner:
                 (result, count), method = self._many(change, parameters), self._native.execute
             else:
                 session = self._session(StatementParameters(change.sql, parameters), change.explain)
-                result = change.statement.run(session)
+                result = run_with_wide_offsets(self._native, lambda _: change.statement.run(session))
         except PlannedQuery as plan:
             result = ChangeResult(rows_as_statement(plan.rows))
         except (LanceDuckError, KeyboardInterrupt):

@@ -12,8 +12,9 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.statement_versions import with_one_version
+from lance_duck.duck.wide_offsets import run_with_wide_offsets
 from lance_duck.write.inputs import ROWS_AT_ONCE
-from lance_duck.write.relations import relation_reader
+from lance_duck.write.relations import relation_reader, with_narrow_offsets
 from lance_duck.write.vectors import parse_vector_columns
 from lance_duck.write_dataset import write_dataset
 
@@ -42,11 +43,16 @@ def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) 
 
     DuckDB numbers the columns of a subquery: a second `id` is `id_1`.
     """
-    rows = session.relation(query, {})
-    if len(set(map(folded, rows.columns))) < len(rows.columns):
-        rows = session.relation(f"SELECT * FROM (\n{query}\n)", {})  # noqa: S608
-    with ExitStack() as opened:
-        return with_one_version(lambda: write_new_table(relation_reader(rows, ROWS_AT_ONCE, opened), uri, **arguments))
+
+    def write(is_wide: bool) -> LanceDataset:
+        rows = session.relation(query, {})
+        if len(set(map(folded, rows.columns))) < len(rows.columns):
+            rows = session.relation(f"SELECT * FROM (\n{query}\n)", {})  # noqa: S608
+        with ExitStack() as opened:
+            reader = relation_reader(rows, ROWS_AT_ONCE, opened)
+            return write_new_table(with_narrow_offsets(reader) if is_wide else reader, uri, **arguments)
+
+    return with_one_version(lambda: run_with_wide_offsets(session.native, write))
 
 
 def write_new_table(rows: pa.Table | pa.RecordBatchReader, uri: str, **arguments: Any) -> LanceDataset:
