@@ -1,13 +1,13 @@
 """Statements again with 64-bit offsets, if DuckDB cannot give their rows to Arrow with 32-bit ones.
 
-One batch of DuckDB's holds more than 2 GiB of strings only if these are very long. So offsets are not wide from the
-beginning, which would make every batch be cast.
+A batch holds more than 2 GiB of strings only if these are very long. So offsets are not wide from the beginning, which
+would make every batch be cast, except in streams of DuckDB 1.x.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 import duckdb
@@ -17,6 +17,7 @@ from lance_duck.errors import LanceDuckError
 _T = TypeVar("_T")
 
 _SETTING: Final = "arrow_large_buffer_size"
+_RAISES: Final = not duckdb.__version__.startswith("1.")
 
 
 def run_with_wide_offsets(native: duckdb.DuckDBPyConnection, run: Callable[[bool], _T]) -> _T:
@@ -38,6 +39,28 @@ def run_with_wide_offsets(native: duckdb.DuckDBPyConnection, run: Callable[[bool
         return run(True)
     finally:
         _set(native, False)
+
+
+@contextmanager
+def open_stream(native: duckdb.DuckDBPyConnection) -> Iterator[bool]:
+    """Hold open a stream of Arrow batches, with wide offsets from the beginning if narrow ones would end the process.
+
+    DuckDB 1.x ends the process when the offsets of a stream overflow. The setting is restored after the stream.
+
+    Yields:
+        Whether offsets are wide although the user did not ask for that.
+    """
+    is_wide = not _RAISES and not _is_set(native) and _set(native, True)
+    try:
+        yield is_wide
+    finally:
+        if is_wide:
+            _set(native, False)
+
+
+def _is_set(native: duckdb.DuckDBPyConnection) -> bool:
+    rows = native.execute(f"SELECT current_setting('{_SETTING}')").fetchall()
+    return bool(rows[0][0])
 
 
 def _set(native: duckdb.DuckDBPyConnection, is_wide: bool) -> bool:

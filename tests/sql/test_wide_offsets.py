@@ -10,7 +10,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.arrow import limits
-from lance_duck.duck.wide_offsets import run_with_wide_offsets
+from lance_duck.duck.wide_offsets import open_stream, run_with_wide_offsets
 from lance_duck.write.relations import with_narrow_offsets
 
 OVERFLOW = (
@@ -66,6 +66,17 @@ def test_a_locked_configuration_leaves_the_first_error() -> None:
 
     with pytest.raises(duckdb.InvalidInputException, match="the offset of 2160000000"):
         run_with_wide_offsets(connection, run)
+
+
+def test_streams_of_duckdb_1_are_wide_from_the_beginning_as_an_overflow_would_end_the_process() -> None:
+    connection = duckdb.connect()
+    with open_stream(connection) as is_widened:
+        assert is_widened is is_wide(connection) is duckdb.__version__.startswith("1.")
+    assert not is_wide(connection)
+    connection.execute("SET arrow_large_buffer_size = true")
+    with open_stream(connection) as is_widened:
+        assert not is_widened
+    assert is_wide(connection)
 
 
 def test_rows_with_wide_offsets_become_those_of_a_plain_export() -> None:

@@ -38,6 +38,7 @@ from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
+from lance_duck.duck.wide_offsets import open_stream
 from lance_duck.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -347,11 +348,10 @@ class ChangeSession:
             relation: Returns the rows, as `relation` does.
             tables: What they read.
         """
-        reader: pa.RecordBatchReader = with_one_version(lambda: call_as_user(relation().to_arrow_reader, tables))
-        try:
-            yield reader
-        finally:
-            reader.close()
+        with open_stream(self.native):
+            reader: pa.RecordBatchReader = with_one_version(lambda: call_as_user(relation().to_arrow_reader, tables))
+            with reader:
+                yield reader
 
     def run(self, sql: str, tables: Mapping[str, Any] | None = None) -> None:
         """Run a statement of this package, without parameters."""

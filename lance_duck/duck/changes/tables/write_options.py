@@ -12,7 +12,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.statement_versions import with_one_version
-from lance_duck.duck.wide_offsets import run_with_wide_offsets
+from lance_duck.duck.wide_offsets import open_stream, run_with_wide_offsets
 from lance_duck.write.inputs import ROWS_AT_ONCE
 from lance_duck.write.relations import relation_reader, with_narrow_offsets
 from lance_duck.write.vectors import parse_vector_columns
@@ -48,9 +48,10 @@ def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) 
         rows = session.relation(query, {})
         if len(set(map(folded, rows.columns))) < len(rows.columns):
             rows = session.relation(f"SELECT * FROM (\n{query}\n)", {})  # noqa: S608
-        with ExitStack() as opened:
+        with open_stream(session.native) as is_widened, ExitStack() as opened:
             reader = relation_reader(rows, ROWS_AT_ONCE, opened)
-            return write_new_table(with_narrow_offsets(reader) if is_wide else reader, uri, **arguments)
+            narrow = with_narrow_offsets(reader) if is_wide or is_widened else reader
+            return write_new_table(narrow, uri, **arguments)
 
     return with_one_version(lambda: run_with_wide_offsets(session.native, write))
 
