@@ -24,6 +24,7 @@ import duckdb
 from lance_duck.arguments import did_you_mean
 from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.access import FileAccess
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import HistoryRows
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
@@ -93,9 +94,11 @@ class Binder:
         options: Returns the settings of the store that a path is in.
         names: Returns the names that stand for tables.
         qualify: Returns a name with the database in which a search path finds it; a path as it is.
+        roots: Returns the locations of the connected folders and tables.
 
     Attributes:
         texts: The functions behind `match` and `score`.
+        access: The locations that statements may reach.
     """
 
     def __init__(
@@ -104,11 +107,13 @@ class Binder:
         options: Callable[[str], Mapping[str, str] | None] = lambda _: None,
         names: Callable[[], Iterable[str]] = tuple,
         qualify: Callable[[str, str], str] = lambda text, _: text,
+        roots: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._find = find
         self._options = options
         self._names = names
         self._qualify = qualify
+        self.access = FileAccess(self.spare_cursor, roots)
         self._lock = RLock()
         self._handles: OrderedDict[_Key, TableHandle] = OrderedDict()
         self._sources: OrderedDict[int, tuple[TableHandle, Any]] = OrderedDict()
@@ -374,6 +379,8 @@ class Binder:
         named = self._find(path)
         if named is not None and choice == VersionChoice():
             return named
+        if named is None:
+            self.access.check(path)
         handle = TableHandle(path, choice, self._options(path)) if named is None else named.at(choice)
         key = (handle.uri, handle.choice, tuple(sorted((handle.storage_options or {}).items())))
         if named is None and key not in self._handles and _NAME.fullmatch(path):

@@ -53,7 +53,7 @@ class TableCatalog:
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
         self.secrets = Secrets()
         self.version = 0
-        self.binder = Binder(self.named, self.options_for, self._qualified_names, self.qualified)
+        self.binder = Binder(self.named, self.secrets.options_for, self._qualified_names, self.qualified, self._roots)
         self.default = LanceDatabase(_NAME, self.binder, self._forget, dict(given), folder)
         self._databases: dict[str, LanceDatabase] = {}
         self._vocabulary: Vocabulary | None = None
@@ -137,7 +137,12 @@ class TableCatalog:
             self._forget()
 
     def options_for(self, uri: str) -> Mapping[str, str] | None:
-        """Return the settings of the store that a URI is in, by the secrets; None if there are none."""
+        """Return the settings of the store that a URI is in, by the secrets; None if there are none.
+
+        Raises:
+            duckdb.PermissionException: DuckDB's settings do not let statements reach the URI.
+        """
+        self.binder.access.check(uri)
         return self.secrets.options_for(uri)
 
     # Tables.
@@ -200,6 +205,10 @@ class TableCatalog:
     def remove(self, name: str) -> bool:
         """Remove a table that was added by `add` or named by the caller; return False if there is none."""
         return self.default.remove(name)
+
+    def _roots(self) -> list[str]:
+        """Return the locations of all folders and of the tables that were named by the caller."""
+        return [root for database in self.databases for root in database.roots]
 
     def _names(self) -> list[str]:
         return [name for database in self.databases for name in database.tables]

@@ -34,7 +34,7 @@ from lance_duck.duck.statement.named_arguments import with_named_arguments
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
-from lance_duck.duck.user_scope import call_alone, call_as_user
+from lance_duck.duck.user_scope import call_alone, call_as_user, drop_views
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.markup import rows_html
 from lance_duck.store import checked_place
@@ -347,6 +347,7 @@ class Connection:
         """
         if not later:
             self._writer.count.drop()
+        drop_views(self._native)
         self._introduce_history(text := getattr(query, "query", query), later=bool(later))
         if isinstance(query, duckdb.Statement):
             query = self._text_of(query) or query

@@ -33,6 +33,10 @@ _CHANGE = re.compile(
     re.IGNORECASE,
 )
 _STOPPED_FUNCTION = re.compile(r"executing the UDF: KeyboardInterrupt\b")
+_UNSEEN = re.compile(r"Table with name __lance_table_\d+ does not exist")
+_REFUSED = re.compile(
+    r'Permission Error: Cannot access file ".*" - file system operations are disabled by configuration'
+)
 _WRAPPED = re.compile(r"([A-Za-z]+(?: [A-Za-z]+)*) Error: ")
 _KINDS = {
     "binder": duckdb.BinderException,
@@ -46,6 +50,7 @@ _KINDS = {
     "not implemented": duckdb.NotImplementedException,
     "out of memory": duckdb.OutOfMemoryException,
     "out of range": duckdb.OutOfRangeException,
+    "permission": duckdb.PermissionException,
     "transactioncontext": duckdb.TransactionException,
 }
 """Exceptions of DuckDB by what their texts begin with, in lower case."""
@@ -81,6 +86,9 @@ def own_errors() -> _OwnErrors:
 def raise_own(error: duckdb.Error) -> None:
     """Raise the error of ours, or Ctrl-C, that a DuckDB exception carries; take secrets out of one of DuckDB's own."""
     take_secrets_out(error)
+    refused = None if isinstance(error, duckdb.PermissionException) else _REFUSED.search(str(error))
+    if refused is not None:
+        raise duckdb.PermissionException(refused[0]) from error
     if _STOPPED_FUNCTION.search(str(error)):
         raise KeyboardInterrupt from error
     ours = own_error(error)
@@ -90,6 +98,11 @@ def raise_own(error: duckdb.Error) -> None:
 
 def own_error(error: duckdb.Error) -> LanceDuckError | None:
     """Return the error of ours that a DuckDB exception carries; None when it is DuckDB's own."""
+    if isinstance(error, duckdb.CatalogException) and _UNSEEN.search(str(error)):
+        return UnsupportedError(
+            "Lance tables in DuckDB 1 with enable_external_access = false, which hides all objects of Python",
+            remedy="DuckDB 2",
+        )
     found = _FOUND.search(str(error))
     return _OURS[found[1]](found[2].strip()) if found else None
 

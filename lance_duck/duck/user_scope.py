@@ -7,12 +7,14 @@ package; so a call of DuckDB is evaluated among the user's own names, as the use
 from __future__ import annotations
 
 import builtins
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from types import FrameType, FunctionType
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import duckdb
 
@@ -21,6 +23,8 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 T = TypeVar("T")
 
+_VIEWS: Final[WeakKeyDictionary[Any, set[str]]] = WeakKeyDictionary()
+_MISSING: Final = re.compile(r"Table with name (.+?) does not exist!")
 _NAME: Final = "__lance_call"
 _CALL: Final = compile(f"{_NAME}()", "<lance_duck>", "eval")
 call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] = FunctionType(
@@ -44,8 +48,49 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
     native = _lock_keeper(call)
     if native is not None:
         with _one_thread(native):
-            return _evaluated(frame, call, tables)
+            return _seen(frame, call, tables)
+    return _seen(frame, call, tables)
+
+
+def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, Any] | None) -> T:
+    """Call a function where DuckDB sees tables, also after `SET enable_external_access = false`.
+
+    DuckDB then reads no variables of Python. The tables become temporary views, until `drop_views`.
+    """
+    native = getattr(getattr(call, "func", None), "__self__", None) if tables else None
+    if not isinstance(native, duckdb.DuckDBPyConnection):
+        return _evaluated(frame, call, tables)
+    if native in _VIEWS:
+        _make_views(native, tables or {})
+        return _evaluated(frame, call, tables)
+    try:
+        return _evaluated(frame, call, tables)
+    except duckdb.CatalogException as error:
+        missing = _MISSING.search(str(error))
+        if missing is None or missing[1] not in (tables or {}):
+            raise
+    watch(native)
+    _make_views(native, tables or {})
     return _evaluated(frame, call, tables)
+
+
+def watch(native: duckdb.DuckDBPyConnection) -> None:
+    """Have tables that statements on a connection read become views, since DuckDB reads no variables of Python."""
+    _VIEWS.setdefault(native, set())
+
+
+def _make_views(native: duckdb.DuckDBPyConnection, tables: Mapping[str, Any]) -> None:
+    for name, table in tables.items():
+        native.register(name, table)
+        _VIEWS[native].add(name)
+
+
+def drop_views(native: duckdb.DuckDBPyConnection) -> None:
+    """Drop the views that earlier statements needed. Never raises."""
+    names = _VIEWS.get(native)
+    while names:
+        with suppress(duckdb.Error):  # a ROLLBACK has dropped it
+            native.unregister(names.pop())
 
 
 def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, Any] | None) -> T:

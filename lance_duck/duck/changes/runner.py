@@ -36,7 +36,7 @@ from lance_duck.duck.statement.edits import apply
 from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
-from lance_duck.duck.user_scope import call_as_user
+from lance_duck.duck.user_scope import call_as_user, watch
 from lance_duck.duck.wide_offsets import run_with_wide_offsets
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
@@ -427,6 +427,8 @@ class ChangeRunner:
 
     def _begin(self, native: Callable[[], Any]) -> Any:
         answer = native()
+        if not self._catalog.binder.access.is_open:
+            watch(self._native)  # a name that DuckDB does not find would end the transaction
         self._block = DuckTransaction(self._native, self._catalog, self._names)
         return answer
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import duckdb
@@ -21,6 +23,7 @@ from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError, 
 from lance_duck.forks import RLock
 from lance_duck.redact import shown
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+from lance_duck.store import local_path
 
 SCHEMA: Final = "main"
 """The one schema of each database."""
@@ -64,6 +67,12 @@ class LanceDatabase:
     def tables(self) -> list[str]:
         """The names of its tables."""
         return list(self._views)
+
+    @property
+    def roots(self) -> list[str]:
+        """The location of the folder, and of each table that the caller named."""
+        folder = [] if self.folder is None else [self.folder.uri]
+        return [*folder, *(handle.uri for handle in list(self.given.values()))]
 
     def find(self, name: str) -> TableHandle | None:
         """Return the table of this name; names are matched as DuckDB does, without case."""
@@ -171,7 +180,8 @@ class LanceDatabase:
     def _open(self, name: str, uri: str) -> None:
         options = self.folder.options_of(name) if self.folder else None
         try:
-            self._create_view(name, self.given.get(name) or TableHandle(uri, self.choice, options))
+            check = partial(self.binder.access.check, uri) if os.path.islink(local_path(uri) or "") else None
+            self._create_view(name, self.given.get(name) or TableHandle(uri, self.choice, options, check=check))
         except LanceDuckError as error:
             if name in self.given:
                 raise

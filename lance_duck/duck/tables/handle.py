@@ -115,12 +115,14 @@ class TableHandle:
         choice: The chosen version.
         storage_options: Credentials and settings of its object store.
         given: The dataset, if the caller passed one; it is read at its own version.
+        check: Raises an error if statements may not reach the location; None if they may.
     """
 
     uri: str
     choice: VersionChoice = field(default_factory=VersionChoice)
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     given: LanceDataset | None = None
+    check: Callable[[], None] | None = None
     _opened: LanceDataset | None = None
     _stamp: str | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -171,6 +173,8 @@ class TableHandle:
         return self.given if self.given is not None else found_once(lambda: self.identity, self._look_up)
 
     def _look_up(self) -> LanceDataset:
+        if self.check is not None:
+            self.check()
         with self._lock:
             opened_dataset = self._opened
             if opened_dataset is None or not self.choice.is_newest_or_number:
@@ -204,7 +208,7 @@ class TableHandle:
 
     def at(self, choice: VersionChoice) -> TableHandle:
         """Return the same table at a chosen version."""
-        return TableHandle(self.uri, choice, self.storage_options)
+        return TableHandle(self.uri, choice, self.storage_options, check=self.check)
 
 
 class PinnedVersions:

@@ -142,6 +142,7 @@ def _folder(session: ChangeSession, place: str, values: dict[str, Any], *, may_b
     if endpoint is not None:
         if inside is not None:
             raise InvalidInputError("ATTACH with NAMESPACE and ENDPOINT", expected="the namespace before AS")
+        session.catalog.binder.access.check(str(endpoint))
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         service = RestNamespace(str(endpoint), headers=headers)
         return NamespaceFolder(service, name_parts(place), f"{service.uri}/{place}")

@@ -103,7 +103,10 @@ class CreateSecretStatement(LanceStatement):
                 remedy="without a secret, object stores read the environment",
             )
         options = {name: value for name, value in values.items() if name not in _OWN}
-        secrets.add(Secret(self.name, _scopes(values.get("scope")), storage_options(options)), replaces=self.replaces)
+        scopes = _scopes(values.get("scope"))
+        for scope in scopes or ("s3://",):
+            session.catalog.binder.access.check(scope)
+        secrets.add(Secret(self.name, scopes, storage_options(options)), replaces=self.replaces)
         return _succeeded()
 
 

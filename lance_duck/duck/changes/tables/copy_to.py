@@ -59,13 +59,13 @@ class CopyStatement(TableStatement):
         values = self._values(session)
         mode = self._mode(values)
         path = self.target.path
+        storage = session.catalog.options_for(path)
         session.check_place(path)
         query = self._query()
         session.explain_query(query, {})
         if not values.get("write_empty_file", True) and not _has_rows(session, query):
             return counted(0)
-        storage = session.catalog.options_for(self.target.path)
-        before = session.exists(self.target.path, storage)
+        before = session.exists(path, storage)
         count = before.count_rows() if before is not None and mode == "append" else 0
         arguments = {**write_arguments(values), "mode": mode, "storage_options": storage}
         try:

@@ -1,0 +1,79 @@
+"""DuckDB's settings about files: enable_external_access, allowed_directories and allowed_paths hold for Lance tables.
+
+    SET allowed_directories = ['/data'];  SET enable_external_access = false
+
+Afterwards statements reach tables below the connected folders, below `/data`, and no others. DuckDB refuses to allow
+more while it runs, so that a database that was closed stays closed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+import duckdb
+
+from lance_duck.redact import shown
+from lance_duck.store import local_path
+
+_SETTINGS: Final = """
+SELECT current_setting('enable_external_access'), current_setting('allowed_directories'),
+    current_setting('allowed_paths')
+"""
+
+
+class FileAccess:
+    """The locations that statements on one database instance may reach.
+
+    Args:
+        cursor: Returns a cursor on the instance, which is closed afterwards.
+        roots: Returns the locations of the connected folders and tables.
+    """
+
+    def __init__(
+        self,
+        cursor: Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]],
+        roots: Callable[[], Iterable[str]],
+    ) -> None:
+        self._cursor = cursor
+        self._roots = roots
+
+    def check(self, uri: str) -> None:
+        """Check that statements may reach a location.
+
+        Raises:
+            duckdb.PermissionException: It is outside of the connected folders, and DuckDB's settings do not allow it.
+        """
+        if any(_is_within(uri, root) for root in self._roots()):
+            return
+        is_open, folders, paths = self._settings()
+        if is_open or any(_is_within(uri, root) for root in (*(folders or ()), *(paths or ()))):
+            return
+        raise duckdb.PermissionException(
+            f'Permission Error: Cannot access file "{shown(uri)}" - '
+            "file system operations are disabled by configuration"
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether statements may reach all locations."""
+        return bool(self._settings()[0])
+
+    def _settings(self) -> tuple[Any, ...]:
+        with self._cursor() as cursor:
+            settings: tuple[Any, ...] = cursor.execute(_SETTINGS).fetchall()[0]
+            return settings
+
+
+def _is_within(uri: str, root: str) -> bool:
+    """Return whether a location is a folder or below it, symbolic links followed; a URI only as it is spelled."""
+    path, folder = local_path(uri), local_path(root)
+    if path is not None and folder is not None:
+        return _begins(os.path.realpath(path), os.path.realpath(folder), os.sep)
+    return path is folder is None and ".." not in uri.split("/") and _begins(uri, root.rstrip("/"), "/")
+
+
+def _begins(path: str, folder: str, separator: str) -> bool:
+    return path == folder or path.startswith(folder if folder.endswith(separator) else folder + separator)
