@@ -104,6 +104,8 @@ def joined_pandas(old: str | None, new: str | None, names: Iterable[str]) -> str
     wanted = set(names)
     entries = [entry for entry in added["columns"] if entry["field_name"] in wanted]
     metadata["columns"] = [*entries, *metadata["columns"]]
+    if not _are_texts(metadata["column_indexes"]):
+        metadata["column_indexes"] = []
     return json.dumps(metadata) if metadata["columns"] else old
 
 

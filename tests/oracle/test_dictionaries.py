@@ -8,6 +8,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -239,3 +240,17 @@ def test_one_statement_may_give_a_column_more_values_than_a_file_can_hold(tmp_pa
     with pytest.raises(ld.ArrayLimitError, match=r"column 'v'.*more distinct values.*cast the column to string"):
         connection.execute("INSERT INTO t SELECT i, 'x' || i FROM range(100000) r(i)")
     check(uri, model, pa.dictionary(pa.int8(), pa.string()))
+
+
+@pytest.mark.parametrize("type_", [*VALUES, pa.float64(), pa.int8(), pa.bool_()], ids=str)
+def test_filters_of_dictionaries_compare_their_entries(tmp_path: Path, type_: pa.DataType) -> None:
+    values = [True, False, True] if pa.types.is_boolean(type_) else [value_of(number, type_) for number in (3, 5, 7)]
+    flat = dictionaries([*values, None], pa.uint8(), type_)
+    dataset = ld.write_dataset(pa.table({"i": range(4), "v": flat}), tmp_path / "t.lance")
+    with ld.connect({"t": dataset}) as connection:
+        for operator in ("=", "<>", "<", ">=", "IS DISTINCT FROM"):
+            found = connection.execute(f"SELECT i FROM t WHERE v {operator} ?", [values[1]]).fetchall()
+            plain = f"SELECT i FROM (SELECT * FROM t OFFSET 0) WHERE v {operator} ?"
+            assert found == connection.execute(plain, [values[1]]).fetchall()
+    found = [row["i"] for row in dataset.to_table(filter=pc.field("v") == pa.scalar(values[1], type_)).to_pylist()]
+    assert found == [1]

@@ -89,6 +89,22 @@ def test_labels_of_columns_come_back(tmp_path: Path, labels: str) -> None:
     assert found["added"].tolist() == [1, 3, 5]
 
 
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("is_merge", [False, True])
+def test_columns_of_a_frame_join_columns_with_any_labels(tmp_path: Path, labels: str, is_merge: bool) -> None:
+    dataset = ld.write_dataset(numbers(LABELS[labels]), tmp_path / "t.lance")
+    first = dataset.schema.names[0]
+    added = pd.DataFrame({"n": pd.array([None, BIG, 1], dtype="Int64")})
+    if is_merge:
+        dataset.merge(added.assign(key=[0, 2, 4]), first, "key")
+    else:
+        dataset.add_columns(added)
+    found = dataset.to_pandas()
+    assert found["n"].tolist() == [pd.NA, BIG, 1]
+    assert found.iloc[:, 0].tolist() == [0, 2, 4]
+    assert_frame_equal(lance.dataset(tmp_path / "t.lance").to_table().to_pandas(), found)
+
+
 def check(found: pd.DataFrame, expected: pd.DataFrame) -> None:
     """Compare frames: values, dtypes, row labels."""
     assert_frame_equal(found, expected, check_index_type=False, check_freq=False, check_categorical=False)

@@ -111,6 +111,8 @@ def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest)
 def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
     """Narrow the mask; False when there is no pass for these types, and the mask is as it was."""
     kind = array.type
+    if pa.types.is_dictionary(kind):
+        return False  # its entries are compared
     if pa.types.is_decimal(kind) and kind.scale < 0:
         return False  # the constant may lie between two values of the type
     if value.type != kind:

@@ -28,6 +28,9 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy]] = {
     "dec": (pa.decimal64(15, 2), st.integers(-9, 9).map(lambda n: decimal.Decimal(n) / 4)),
     "dec128": (pa.decimal128(20, 2), st.integers(-9, 9).map(lambda n: decimal.Decimal(n) / 4)),
     "dict": (pa.dictionary(pa.int32(), pa.string()), st.sampled_from(["a", "b", ""])),
+    "dict of numbers": (pa.dictionary(pa.uint8(), pa.int32()), st.integers(-3, 3)),
+    "dict of floats": (pa.dictionary(pa.int8(), pa.float64()), st.sampled_from([-0.5, 0.0, -0.0, 1.5, math.nan])),
+    "dict of bytes": (pa.dictionary(pa.int16(), pa.binary()), st.sampled_from([b"", b"a", b"b"])),
     "b": (pa.bool_(), st.booleans()),
 }
 
