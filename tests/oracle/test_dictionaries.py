@@ -24,7 +24,7 @@ Rows = dict[int, Any]
 
 def value_of(number: int, type_: pa.DataType) -> Any:
     """A value of a type."""
-    if pa.types.is_integer(type_):
+    if pa.types.is_integer(type_) or pa.types.is_floating(type_):
         return number
     return f"city{number}" if pa.types.is_string(type_) or pa.types.is_large_string(type_) else b"%d" % number
 

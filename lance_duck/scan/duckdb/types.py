@@ -7,6 +7,7 @@
                               column, see `TableScan.predicate_reader`
     dictionary below a list   its values: DuckDB refuses a batch in which all those lists are empty, and reads the
                               dictionaries in fixed-size lists wrongly; maps are lists
+    dictionary of bytes       its values: DuckDB 1.5 has an internal error when it pushes down their filters
     lance.blob.v2             large_binary: its bytes
     uuid, json, geoarrow.wkb  as they are; other extension types become their storage
 
@@ -20,6 +21,7 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.arrow.decimals import sql_decimal
+from lance_duck.arrow.types import is_bytes
 from lance_duck.wire.logical import BFLOAT16, BLOB_V2, EXTENSION_NAME
 
 _KEPT: Final = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8"})
@@ -44,7 +46,8 @@ def duckdb_arrow_type(field: pa.Field) -> pa.DataType:
     if pa.types.is_decimal(type_):
         return sql_decimal(type_)
     if pa.types.is_dictionary(type_):
-        return pa.dictionary(type_.index_type, duckdb_arrow_type(pa.field("", type_.value_type)), type_.ordered)
+        values = duckdb_arrow_type(pa.field("", type_.value_type))
+        return values if is_bytes(values) else pa.dictionary(type_.index_type, values, type_.ordered)
     return _nested(type_) if pa.types.is_nested(type_) else type_
 
 
