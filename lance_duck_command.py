@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from datetime import datetime
@@ -93,8 +94,15 @@ def main() -> None:
     """Run the command line: exit code 0, 1 for an error (on stderr), 2 for wrong usage, 130 when it is interrupted."""
     if _IS_WINDOWS:
         _use_utf8()
-    with redirect_stderr(cast("TextIO", _PrintableStream(sys.stderr))):
+    with redirect_stderr(cast("TextIO", _PrintableStream(sys.stderr))), warnings.catch_warnings():
+        warnings.showwarning = _warn
         _main()
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Show a warning as a message of the command, without the line of Python that gave it."""
+    sys.stdout.flush()
+    print(f"lance-duck: warning: {message}", file=sys.stderr)
 
 
 def _main() -> None:

@@ -18,7 +18,9 @@ def tables(folder: str, as_json: bool = False) -> None:
     """List the tables of a folder and of its namespaces; a table that does not open is listed with the reason."""
     path = local_path(folder)
     if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
-        raise NotFoundError("no such folder", where=folder, remedy=did_you_mean_path(folder))
+        is_file = Path(path).exists()
+        remedy = None if is_file else did_you_mean_path(folder)
+        raise NotFoundError("not a folder" if is_file else "no such folder", where=folder, remedy=remedy)
     namespace = ld.connect_namespace("dir", {"root": folder})
     rows = (_facts(namespace, name) for name in _names(namespace, []))
     show(rows, ["table", "version", "rows", "columns", "problem"], as_json, max_rows=1000)

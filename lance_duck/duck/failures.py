@@ -54,6 +54,9 @@ _KINDS = {
     "transactioncontext": duckdb.TransactionException,
 }
 """Exceptions of DuckDB by what their texts begin with, in lower case."""
+_LISTS_TO_ARRAYS = re.compile(r"No function matches .* 'array_\w+\((?P<types>.*\[\].*)\)'")
+_LISTS = "Types such as FLOAT[] are lists."
+_ARRAY_LENGTH = re.compile(r"\[(\d+)\]")
 _IS_A_VIEW = re.compile(r"is not an? table|base table|is of type View|ALTER VIEW|modify view", re.IGNORECASE)
 _NO_IDENTIFIER = re.compile(
     r"(?:Referenced column|does not have a column named) \"(rowid|_rowid|_rowaddr)\"", re.IGNORECASE
@@ -94,6 +97,22 @@ def raise_own(error: duckdb.Error) -> None:
     ours = own_error(error)
     if ours is not None:
         raise ours from error
+    hint = None if _LISTS in str(error) else _hint_about_lists(str(error))
+    if hint is not None:
+        raise type(error)(f"{str(error).rstrip()}\n\n{hint}") from error
+
+
+def _hint_about_lists(message: str) -> str | None:
+    """Return how lists become arrays, if a function of arrays was called with lists."""
+    call = _LISTS_TO_ARRAYS.search(message)
+    if call is None:
+        return None
+    length = _ARRAY_LENGTH.search(call["types"])
+    array = f"FLOAT[{length[1] if length else 'n'}]"
+    return (
+        f"{_LISTS} Cast them to arrays of one length, as in v::{array}. A search needs a column of vectors: "
+        f"ALTER TABLE … ALTER COLUMN … TYPE {array}"
+    )
 
 
 def own_error(error: duckdb.Error) -> LanceDuckError | None:

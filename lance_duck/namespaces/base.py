@@ -216,7 +216,8 @@ class Namespace(ABC):
         except AlreadyExistsError as error:
             place = self.describe_table(parts)
             if must_be_new and not self.is_declared_only(place):
-                raise AlreadyExistsError("the table exists", where=object_id(parts), remedy='mode="append"') from error
+                remedy = 'mode="append" adds rows, mode="overwrite" replaces them'
+                raise AlreadyExistsError("the table exists", where=object_id(parts), remedy=remedy) from error
             return place, False
 
     def is_declared_only(self, place: TableDescription) -> bool:

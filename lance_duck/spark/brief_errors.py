@@ -1,4 +1,4 @@
-"""Errors of sources and sinks without the traceback of the process that raised them.
+"""Errors of sources, sinks and table functions without the traceback of the process that raised them.
 
 Spark copies the text of a worker's exception, with the traceback, into the message of its own. For a misspelled path or
 option that made 30 to 60 lines, which Spark's client then repeats.
@@ -22,8 +22,12 @@ def brief_errors(kind: _C) -> _C:
     An `InternalError` keeps its traceback, and so does any other exception.
     """
     for name, method in list(vars(kind).items()):
-        if isfunction(method) and not name.startswith("_"):
+        if name.startswith("_"):
+            continue
+        if isfunction(method):
             setattr(kind, name, _brief_steps(method) if isgeneratorfunction(method) else _brief(method))
+        elif isinstance(method, staticmethod):
+            setattr(kind, name, staticmethod(_brief(method.__func__)))
     return kind
 
 

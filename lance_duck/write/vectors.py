@@ -154,6 +154,7 @@ def with_vectors(
     for name, form in columns.items():
         size = sizes.get(name, form.size)
         if name in unknown and not size:
+            VectorForm(1).type_of(_type_at(schema, paths[name]), name)
             raise InvalidInputError(
                 "the length of the vectors is not known",
                 where=f"column {name!r}",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import DataMismatchError, InvalidInputError, LanceDuckError, UnknownColumnError
+from lance_duck.errors import DataMismatchError, InvalidInputError, LanceDuckError, UnknownColumnError, WrongTypeError
 
 Connect = Callable[..., ld.Connection]
 ROWS = "SELECT i AS id, [i, i + 1.5]::{type}[] AS v FROM range(4) t(i)"
@@ -83,7 +84,7 @@ def test_rows_are_copied_to_a_table_with_vectors(con: ld.Connection, tmp_path: P
     ("option", "error"),
     [
         ("vector_columns = w", UnknownColumnError),
-        ("vector_columns = id", InvalidInputError),
+        ("vector_columns = id", WrongTypeError),
         ("vector_columns = {'v': 3}", DataMismatchError),
         ("vector_columns = {'v': 'many'}", InvalidInputError),
         ("vector_columns", InvalidInputError),
@@ -107,3 +108,35 @@ def test_searches_and_indexes_of_lists_name_the_statement_that_casts(con: ld.Con
     ):
         with pytest.raises(LanceDuckError, match=r"ALTER TABLE … ALTER COLUMN v TYPE FLOAT\[2\]"):
             con.execute(statement).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("statement", "array"),
+    [
+        ("SELECT id FROM {t} ORDER BY array_distance(v, [1, 2]::FLOAT[2]) LIMIT 1", "FLOAT[2]"),
+        ("SELECT array_cosine_distance([1, 2, 3]::FLOAT[3], v) FROM {t}", "FLOAT[3]"),
+        ("SELECT array_inner_product(v, v) FROM {t}", "FLOAT[n]"),
+        ("DELETE FROM {t} WHERE array_distance(v, [1, 2]::FLOAT[2]) < 1", "FLOAT[2]"),
+    ],
+)
+@pytest.mark.parametrize("table", ["lance.t", "native"])
+def test_distances_of_lists_name_the_cast(table: str, statement: str, array: str, con: ld.Connection) -> None:
+    con.execute("CREATE TABLE lance.t AS " + ROWS.format(type="FLOAT"))
+    con.execute("CREATE TABLE native AS FROM lance.t")
+    for call in (con.execute, con.sql):
+        with pytest.raises(duckdb.BinderException) as raised:
+            call(statement.format(t=table))
+        hint = f"as in v::{array}. A search needs a column of vectors: ALTER TABLE … ALTER COLUMN … TYPE {array}"
+        assert str(raised.value).count("are lists. Cast them to arrays of one length, " + hint) == 1
+    assert con.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_other_errors_of_array_functions_have_no_hint(con: ld.Connection) -> None:
+    for call in (
+        "array_distance([1]::FLOAT[1])",
+        "array_value([1]::FLOAT[], 2, 3, nothing)",
+        "list_distance('a', [1])",
+    ):
+        with pytest.raises(duckdb.Error) as raised:
+            con.execute(f"SELECT {call}")
+        assert "are lists." not in str(raised.value)

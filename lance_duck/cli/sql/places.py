@@ -96,8 +96,9 @@ def _check_new(folder: str) -> None:
 
 
 def is_missing(folder: str) -> bool:
-    """Return whether a folder does not exist."""
-    return open_store(folder).folders() is None
+    """Return whether a folder does not exist, nor a file of its name."""
+    path = local_path(folder)
+    return not os.path.lexists(path) if path is not None else open_store(folder).folders() is None
 
 
 def _is_place(word: str) -> bool:

@@ -59,7 +59,10 @@ class Folder:
 
     def _missing(self) -> NotFoundError:
         remedy = did_you_mean_path(self.uri) or "check the path; a first CREATE TABLE makes the folder"
-        return NotFoundError("no such folder", where=self.uri, expected="a folder of *.lance tables", remedy=remedy)
+        expected = "a folder of *.lance tables"
+        if self._local is not None and os.path.lexists(self._local):
+            return NotFoundError("not a folder", where=self.uri, expected=expected, found="a file")
+        return NotFoundError("no such folder", where=self.uri, expected=expected, remedy=remedy)
 
     def options_of(self, name: str) -> Mapping[str, str] | None:
         """Return the settings of the store of a table."""

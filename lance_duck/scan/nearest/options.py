@@ -183,7 +183,7 @@ def vector_column(table: TableScan, name: Any, *, many: bool = False) -> VectorC
     vectors = _vectors(field.arrow_type.value_type if is_many else field.arrow_type)
     if vectors is None or path is None:
         raise WrongTypeError(
-            f"Query column {name} must be a vector. Got {field.arrow_type}.",
+            f"Query column {name} must be a vector. Got {field.arrow_type}",
             remedy=None if path is None else vector_lists.cast_to_vectors(table, path),
         )
     if is_many and not many:

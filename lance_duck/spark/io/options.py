@@ -324,7 +324,8 @@ def _vectors(text: str) -> dict[str, str]:
         return {name: str(vector) for name, vector in _json(text, dict).items()}
     pairs = [pair.rpartition(":") for pair in text.split(",") if pair.strip()]
     if any(not name.strip() for name, _, _ in pairs):
-        raise InvalidInputError("vectors", expected="name:length, …")
+        remedy = 'ls.write(frame, path, vector_columns=["name"]) finds the length'
+        raise InvalidInputError("vectors", expected="name:length, …", remedy=remedy)
     return {name.strip(): vector.strip() for name, _, vector in pairs}
 
 

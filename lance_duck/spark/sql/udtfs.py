@@ -27,6 +27,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.nearest.options import vector_column
 from lance_duck.scan.text.request import text_search_arguments
+from lance_duck.spark.brief_errors import brief_errors
 from lance_duck.spark.io.types import Declaration, spark_schema
 from lance_duck.spark.sql import metadata_tables
 from lance_duck.spark.table_ref import TableRef, pin
@@ -63,6 +64,7 @@ class _Analysis(AnalyzeResult):
         return self.place.pinned(self.version)
 
 
+@brief_errors
 class _LanceTable:
     """Rows of a table at a version."""
 
@@ -84,6 +86,7 @@ class _LanceTable:
         yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
 
 
+@brief_errors
 class _LanceHistory:
     """Changes that each version of a table made."""
 
@@ -103,6 +106,7 @@ class _LanceHistory:
         yield from _rows(iter(rows.to_batches()), metadata_tables.HISTORY, self._analysis.schema)
 
 
+@brief_errors
 class _LanceVectorSearch:
     """The rows of a table nearest to a query; a null query has none."""
 
@@ -130,6 +134,7 @@ class _LanceVectorSearch:
         yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
 
 
+@brief_errors
 class _LanceSearch:
     """The rows of a table that match words; a null query has none."""
 

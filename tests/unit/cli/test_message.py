@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -67,3 +68,17 @@ def test_a_pipe_that_nobody_reads_is_an_invalid_argument_on_windows(
     with pytest.raises(SystemExit) as left:
         command.main()
     assert (left.value.code, capfd.readouterr().err) == (1, told)
+
+
+def test_a_warning_is_one_line_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def warn() -> None:
+        warnings.simplefilter("always")
+        warnings.warn("the next refresh undoes\x1b[2J that", ld.DerivedDataWarning, stacklevel=1)
+
+    before = warnings.showwarning
+    monkeypatch.setattr(command, "app", warn)
+    command.main()
+    assert capsys.readouterr().err == "lance-duck: warning: the next refresh undoes\\x1b[2J that\n"
+    assert warnings.showwarning is before

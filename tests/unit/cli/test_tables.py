@@ -33,6 +33,16 @@ def test_a_folder_that_is_not_there_has_no_tables(tmp_path: Path) -> None:
         run("tables", str(tmp_path / "nowhere"))
 
 
+def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
+    place = tmp_path / "file.txt"
+    place.touch()
+    for words in (["tables", str(place)], ["sql", str(place), "SELECT 1"], ["sql", str(place), "FROM t"]):
+        with pytest.raises(NotFoundError, match="txt: not a folder"):
+            run(*words)
+    with pytest.raises(NotFoundError, match=r"txt: not a folder: expected a folder of .*, found a file"):
+        ld.connect(place)
+
+
 def test_a_shell_completes_commands_without_waiting_for_heavy_libraries() -> None:
     code = (
         "import sys; sys.argv[0] = 'lance-duck'; from lance_duck_command import main\n"

@@ -1,4 +1,4 @@
-"""Errors of sources and sinks come without the frames of the process that raised them."""
+"""Errors of sources, sinks and table functions come without the frames of the process that raised them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,23 @@ class Source:
         yield 1
         self._fail(error)
 
+    @staticmethod
+    def analyze(error: type[Exception]) -> int:
+        return Source().plan(error)
+
     def _fail(self, error: type[Exception]) -> None:
         raise error("outer")
 
 
 def lines(source: Source, error: type[Exception], method: str) -> list[str]:
     try:
-        list(source.read(error)) if method == "read" else source.plan(error)
+        list(source.read(error)) if method == "read" else getattr(source, method)(error)
     except error:
         return traceback.format_exc().splitlines()
     pytest.fail("no error")
 
 
-@pytest.mark.parametrize("method", ["plan", "read"])
+@pytest.mark.parametrize("method", ["plan", "read", "analyze"])
 def test_errors_of_users_have_no_inner_frames_and_no_causes(method: str) -> None:
     found = lines(Source(), InvalidInputError, method)
     assert found[-1] == "lance_duck.errors.InvalidInputError: outer"

@@ -118,3 +118,14 @@ def test_spark_looks_for_the_format_with_this_python_if_path_has_another(
     prepare_driver()
     assert os.environ.get("PYSPARK_DRIVER_PYTHON") == expected
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+
+
+def test_the_hook_says_which_python_lacks_what() -> None:
+    """Spark shows the text of this error in a warning, and goes on without the format."""
+    code = "import sys; sys.modules['pyarrow'] = None; import pyspark_lance_duck"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stderr.splitlines()[-1] == (
+        f"ModuleNotFoundError: lance-duck: the Python {sys.executable} that Spark asks for formats lacks pyarrow; "
+        "`import lance_duck.spark` before the session begins, or set PYSPARK_PYTHON to a Python with lance-duck[spark]"
+    )
+    assert len(run.stderr.splitlines()) < 6

@@ -47,7 +47,7 @@ def test_datasets_still_copy_and_pickle(table: ld.LanceDataset) -> None:
 
 def test_a_connection_knows_the_names_of_lancedb() -> None:
     with ld.connect() as con:
-        for name, hint in (("open_table", "relation"), ("odd", "'odd'$")):
+        for name, hint in (("open_table", "relation"), ("create_table", "CREATE TABLE lance.name"), ("odd", "'odd'$")):
             with pytest.raises(AttributeError, match=f"'Connection' object has no attribute.*{hint}"):
                 getattr(con, name)
 

@@ -126,6 +126,17 @@ def test_a_length_that_is_not_found_is_asked_for(values: list[Any], found: str) 
         with_vectors(reader, parse_vector_columns(["v"]))
 
 
+@pytest.mark.parametrize("values", [[1, 2], ["a", None], [["a"]], [None, {"v": 1}]])
+@pytest.mark.parametrize("columns", [["v"], {"v": 2}])
+def test_columns_without_lists_of_numbers_are_refused_by_their_type(values: list[Any], columns: Any) -> None:
+    array = pa.array(values)
+    reader = pa.table({"v": array}).to_reader()
+    with pytest.raises(WrongTypeError) as raised:
+        with_vectors(reader, parse_vector_columns(columns))
+    expected = f"column 'v': vectors must be lists of numbers: expected such lists, found {array.type}"
+    assert str(raised.value) == expected
+
+
 def test_members_of_structs_are_named_by_their_path(tmp_path: Path) -> None:
     values = [{"v": [1.0, 2.0], "n": 1}, None, {"v": [3.0, 4.0], "n": 2}]
     ds = ld.write_dataset(pa.table({"s": values}), tmp_path / "t.lance", vector_columns=["s.v"])

@@ -121,3 +121,12 @@ def test_options_of_others_pass() -> None:
     others = {"starting_version": "1", "checkpointLocation": "/c"}
     assert ReadOptions.of({"path": "/t"} | others, ["startingversion"]) == ReadOptions.of({"path": "/t"})
     assert SparkWriteOptions.of({"path": "/t", "txnAppId": "x"}, ["txnappid"]) == SparkWriteOptions.of({"path": "/t"})
+
+
+def test_the_option_of_vectors_names_the_call_that_finds_lengths() -> None:
+    with pytest.raises(LanceDuckError) as raised:
+        SparkWriteOptions.of({"path": "/t", "vector_columns": "v"})
+    assert str(raised.value) == (
+        "option 'vector_columns': expected name:length, …, found 'v'; "
+        'ls.write(frame, path, vector_columns=["name"]) finds the length'
+    )
