@@ -31,6 +31,7 @@ from lance_duck.arrow.listed import offsets_of
 from lance_duck.arrow.types import decoded_dictionary, is_any_list, is_bytes, is_text
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
+from lance_duck.write.enums import checked_enum, has_enum
 from lance_duck.write.options import Jsonb
 from lance_duck.write.plain_casts import (
     Cast,
@@ -86,9 +87,12 @@ def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Json
     if field.blob_version == 2 and not pa.types.is_struct(source):
         return blob_cast(source, field, where)
     if source == target and (not field.children or _same_names(source, field)):
-        return None
+        if jsonb is Jsonb.TRUSTED or not has_enum(field):
+            return None
+        if pa.types.is_dictionary(target):
+            return checked_enum(lambda array: array, field, where)
     if pa.types.is_dictionary(target):
-        return dictionary_cast(source, target, where)
+        return checked_enum(dictionary_cast(source, target, where), field, where)
     if pa.types.is_dictionary(source):
         return _after(decoded_values, find_cast(decoded_dictionary(pa.nulls(0, source)).type, field, where, jsonb))
     if pa.types.is_run_end_encoded(source):

@@ -15,7 +15,10 @@ from lance_duck.verbs.columns.schema_change import check_column_name, replace_fi
 from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import is_primary_key, schema_from_arrow
+from lance_duck.write.enums import ENUM_KEYS
 
+_OF_TYPE: Final = (EXTENSION_NAME, EXTENSION_METADATA, *ENUM_KEYS)
+"""Keys of field metadata that hold for the type of the field alone."""
 _KEYS: Final = ("path", "name", "nullable", "data_type")
 
 
@@ -147,7 +150,7 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
             "vectors of floats from lists of any numbers",
             found=f"{field.arrow_type} to {alteration.data_type}",
         )
-    metadata = {k: v for k, v in field.metadata.items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
+    metadata = {k: v for k, v in field.metadata.items() if k not in _OF_TYPE}
     arrow = pa.field("column", alteration.data_type, True)
     (new_field,) = schema_from_arrow(pa.schema([arrow]), version, first_id).fields
     return replace(

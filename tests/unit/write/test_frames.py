@@ -58,6 +58,71 @@ def test_categories_of_polars_become_new_columns_and_merge(tmp_path: Path) -> No
     ]
 
 
+def wrapped(values: list[str], nesting: str, enum: pl.Enum) -> pl.Series:
+    """Values of an enum, in structs or lists."""
+    match nesting:
+        case "struct":
+            return pl.Series([{"e": value} for value in values], dtype=pl.Struct({"e": enum}))
+        case "list":
+            return pl.Series([[value] for value in values], dtype=pl.List(enum))
+    return pl.Series(values, dtype=enum)
+
+
+@pytest.mark.parametrize("is_arrow", [False, True], ids=["polars", "arrow"])
+@pytest.mark.parametrize("nesting", ["flat", "struct", "list"])
+def test_values_that_an_enum_of_polars_does_not_have_are_refused(tmp_path: Path, nesting: str, is_arrow: bool) -> None:
+    def rows(ids: list[int], values: list[str], enum: pl.Enum) -> pl.DataFrame | pa.Table:
+        frame = pl.DataFrame({"id": ids, "x": wrapped(values, nesting, enum)})
+        return frame.to_arrow() if is_arrow else frame
+
+    dataset = ld.write_dataset(rows([1, 2], ["c", "a"], ENUM), tmp_path / "t.lance")
+    other = rows([2, 3], ["b", "new"], pl.Enum(["new", "b"]))
+    message = (
+        r"column 'x'[.a-z]*, row 1: value .*: expected a, b, c, found new; polars would read null: cast the column"
+    )
+    with pytest.raises(InvalidInputError, match=message):
+        ld.write_dataset(other, tmp_path / "t.lance", mode="append")
+    with pytest.raises(InvalidInputError, match=message):
+        dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(other)
+    dataset.insert(rows([3], ["b"], pl.Enum(["new", "b"])))
+    dataset.optimize.compact_files()
+    found = pl.from_arrow(dataset.to_table())
+    assert isinstance(found, pl.DataFrame)
+    assert found["x"].to_list() == wrapped(["c", "a", "b"], nesting, ENUM).to_list()
+
+
+def test_statements_and_updates_give_an_enum_of_polars_only_its_values(tmp_path: Path) -> None:
+    dataset = ld.write_dataset(pl.DataFrame({"id": [1, 2, 3, 4], "x": SERIES["enum"]}), tmp_path / "t.lance")
+    with pytest.raises(InvalidInputError, match=r"column 'x', row 0: .* expected a, b, c, found z"):
+        dataset.update({"x": "'z'"}, where="id = 2")
+    with ld.connect(tmp_path) as connection:
+        for statement in (
+            "INSERT INTO lance.t VALUES (5, 'z')",
+            "UPDATE lance.t SET x = 'z' WHERE id = 1",
+            "MERGE INTO lance.t USING (SELECT 1 AS id, 'z' AS x) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = s.x",
+        ):
+            with pytest.raises(InvalidInputError, match=r"column 'x'.*expected a, b, c, found z"):
+                connection.execute(statement)
+        connection.execute("UPDATE lance.t SET x = 'b' WHERE id = 2")
+        connection.execute("ALTER TABLE lance.t ALTER COLUMN x TYPE VARCHAR")
+        connection.execute("INSERT INTO lance.t VALUES (5, 'z')")
+        assert connection.execute("SELECT x FROM lance.t ORDER BY id").fetchall() == [(x,) for x in "cbacz"]
+    found = pl.from_arrow(ld.dataset(tmp_path / "t.lance").to_table())
+    assert isinstance(found, pl.DataFrame)
+    assert sorted(found["x"]) == ["a", "b", "c", "c", "z"]
+
+
+def test_values_that_others_gave_to_an_enum_of_polars_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = ld.write_dataset(pl.DataFrame({"id": [1, 2], "x": SERIES["enum"][2:]}), tmp_path / "t.lance")
+    others = pa.table({"id": [3], "x": pa.array(["z"]).dictionary_encode().cast(dataset.schema.field("x").type)})
+    with monkeypatch.context() as patch:
+        patch.setattr("lance_duck.write.enums.enum_values", lambda _: None)
+        dataset = ld.write_dataset(others, tmp_path / "t.lance", mode="append")
+    dataset.update({"id": "id + 1"})
+    dataset.optimize.compact_files()
+    assert dataset.to_table().to_pydict() == {"id": [2, 3, 4], "x": ["a", "c", "z"]}
+
+
 @pytest.mark.parametrize(
     "type_",
     [
