@@ -18,10 +18,12 @@ AZURITE := $(LANCE_DUCK_HOSTS)/azurite/node_modules/.bin/azurite-blob
 GRPCIO := $(VENV)/grpcio-tools-1.67.1
 PB     := lance_duck/wire/pb
 PROTOC := $(GRPCIO)/bin/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$(notdir $(wildcard protos/*.proto)))
+# Further editable installations share the pack of kernels that the first one made.
+PACKED := LANCE_DUCK_BUILD_KERNELS=0
 # Of `trust`: short or long.
 PROFILE ?= short
 PYTEST := $(BIN)/python -m pytest
-CODE   := lance_duck lance_duck_command.py pyspark_lance_duck.py docs/conf.py docs/generated.py tests benchmarks
+CODE   := lance_duck lance_duck_command.py hatch_build.py pyspark_lance_duck.py docs/conf.py docs/generated.py tests benchmarks
 
 # Tests start many processes: what was compiled is kept, whatever the machine prefers.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,6 +38,7 @@ help:  ## show this list
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv $(VENV)
+	@echo 'installing, and compiling kernels for this machine: two to three minutes'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
@@ -54,7 +57,7 @@ meetings: versions  ## the table of docs/format.md: what other versions of pylan
 
 $(HOSTS): $(LANCE_DUCK_HOSTS)/%/.ready: tests/hosts/%.txt pyproject.toml | $(READY)
 	$(PYTHON) -m venv --clear --without-pip $(@D)
-	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check -e . -r $<
+	$(PACKED) $(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check -e . -r $<
 	@touch $@
 
 $(AZURITE):
@@ -72,7 +75,7 @@ test-full: $(READY) versions  ## all tests, more random cases, then again on the
 
 $(LOWEST)/.ready: pyproject.toml tests/lowest.txt $(READY)
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]' -c tests/lowest.txt
+	$(PACKED) $(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]' -c tests/lowest.txt
 	@touch $@
 
 test-lowest: $(LOWEST)/.ready $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## the quick profile on the oldest supported libraries (DuckDB 1.5)
@@ -128,5 +131,5 @@ format: $(READY)  ## let ruff rewrite the code
 	$(BIN)/ruff format $(CODE)
 
 clean:  ## remove the environment, caches and benchmark data
-	rm -rf $(VENV) docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist benchmarks/data
+	rm -rf $(VENV) lance_duck/kernels/packs docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist benchmarks/data
 	find lance_duck tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

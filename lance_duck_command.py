@@ -518,6 +518,18 @@ def bench(
     """Time a scan, a filtered scan, a take and a search: medians of several runs, after a warm-up run."""
 
 
+@app.command("build-kernels")
+@done_by("prepare")
+def build_kernels(
+    level: Annotated[
+        str | None, typer.Option(help="x86-64-v3 or x86-64-v2; the best of this machine by default.")
+    ] = None,
+    folder: Annotated[str | None, typer.Option(help="Folder of the pack; the installation's own by default.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile the usual kernels into a pack that an installation loads them from; takes about a minute."""
+
+
 @app.command("warm-up")
 @done_by("prepare")
 def warm_up(as_json: JsonOption = False) -> None:

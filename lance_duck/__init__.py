@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupReferencedBranch, CleanupStats
     from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile
     from lance_duck.namespaces import DirectoryNamespace, Namespace, RestNamespace, TableDescription, connect_namespace
-    from lance_duck.precompile import WarmUp, warm_up
+    from lance_duck.precompile import KernelBuild, WarmUp, build_kernels, warm_up
     from lance_duck.query.marks import highlight, snippet
     from lance_duck.recall import RecallReport, recall_report
     from lance_duck.scan.options import ColumnOrdering
@@ -96,7 +96,7 @@ lazy.package(
         "file.blobs.file": ("BlobFile",),
         "fragment": ("FragmentMetadata", "LanceFragment"),
         "namespaces": ("DirectoryNamespace", "Namespace", "RestNamespace", "TableDescription", "connect_namespace"),
-        "precompile": ("WarmUp", "warm_up"),
+        "precompile": ("KernelBuild", "WarmUp", "build_kernels", "warm_up"),
         "recall": ("RecallReport", "recall_report"),
         "scan.options": ("ColumnOrdering",),
         "scan.scanner": ("LanceScanner",),
@@ -161,6 +161,7 @@ __all__ = [
     "IndexWarning",
     "InternalError",
     "InvalidInputError",
+    "KernelBuild",
     "LanceDataset",
     "LanceDuckError",
     "LanceFragment",
@@ -188,6 +189,7 @@ __all__ = [
     "batch_udf",
     "blob_array",
     "blob_field",
+    "build_kernels",
     "connect",
     "connect_namespace",
     "dataset",

@@ -15,6 +15,7 @@ from lance_duck.cli.message import message_of
 from lance_duck.cli.show import report
 from lance_duck.kernels.cache import cache_folders, writable_folder
 from lance_duck.kernels.notice import first_use
+from lance_duck.kernels.pack import installed_pack
 from lance_duck.store import open_store
 
 _PACKAGES: Final = ("lance-duck", "duckdb", "pyarrow", "numpy", "numba", "faiss-cpu", "obstore", "sqlglot", "pyspark")
@@ -49,6 +50,8 @@ def _kernels() -> Iterator[tuple[str, str | int]]:
         yield "local disk", message_of(error)
     compiled = first_use.compiled - before
     yield "kernels of a first write", f"{compiled} had to be compiled: lance-duck warm-up" if compiled else "on disk"
+    pack = installed_pack()
+    yield "pack of kernels", "none: lance-duck build-kernels" if pack is None else f"{len(pack)} for {pack.level}"
     folder_of_new = writable_folder()
     yield "kernels are kept in", "nowhere: no folder can be written to" if folder_of_new is None else str(folder_of_new)
     for place in cache_folders():

@@ -1,4 +1,4 @@
-"""`warm-up`: compiles kernels, so that the first users of an installation need not wait."""
+"""`warm-up` and `build-kernels`: kernels compiled ahead, so that the first users of an installation need not wait."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from lance_duck.cli.show import report
 
 
 def warm_up(as_json: bool = False) -> None:
-    """Compile kernels ahead of their first use, for example while building an image; takes about half a minute."""
+    """Compile kernels ahead of their first use, for example while building an image."""
     outcome = ld.warm_up()
     folder = "nowhere: no folder can be written to" if outcome.folder is None else str(outcome.folder)
     report({"compiled": outcome.compiled, "seconds": round(outcome.seconds, 1), "kept": folder}, as_json)
+
+
+def build_kernels(level: str | None = None, folder: str | None = None, as_json: bool = False) -> None:
+    """Compile the usual kernels into a pack that an installation loads them from."""
+    built = ld.build_kernels(level, folder)
+    facts = {"pack": str(built.path), "level": built.level, "kernels": built.kernels}
+    report({**facts, "seconds": round(built.seconds, 1)}, as_json)

@@ -4,15 +4,16 @@
     0       32    SHA-256 of the rest
     32      …     pickle of a compiled function as numba keeps it: its machine code, its types
 
-A file is named after all that determines its content: the kernel, its types, the processor, numba, Python, and the text
-of all kernels. So there is no index that two processes would have to agree on: a process that compiles a kernel puts
-its file there in one step, and two that compile the same kernel put the same file. A damaged file counts as missing.
+A file's name is a digest of all that determines its content: the kernel, its types, its fingerprint, the processor,
+numba and Python. Processes share no index. A process that compiles a kernel writes its file in one step; two that
+compile the same kernel write the same file. A damaged file counts as missing.
 
-Files are written to the first of these folders that takes them, and looked for in all of them:
+Files are written to the first of these folders that accepts them, and searched for in all of them, then in the pack of
+the installation (`pack`):
 
-    $NUMBA_CACHE_DIR/lance_duck          where the variable is set
-    lance_duck/kernels/__pycache__            beside the code, as Python's own compiled modules
-    ~/.cache/lance_duck                  (or what the system has for it) where the package cannot be written to
+    $NUMBA_CACHE_DIR/lance_duck          if the variable is set
+    lance_duck/kernels/__pycache__       beside the code, like Python's bytecode
+    ~/.cache/lance_duck                  or the system's folder for caches, if the package's folder is read-only
 
 So kernels that root compiled while an image was built serve every user of the image.
 """
@@ -24,7 +25,7 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -34,7 +35,9 @@ import numba
 from numba.core import compiler, serialize
 from numba.misc import appdirs
 
+from lance_duck.kernels.fingerprint import fingerprint
 from lance_duck.kernels.notice import first_use
+from lance_duck.kernels.pack import installed_pack, is_packed
 
 _DIGEST: Final = 32
 _compiled: Final[Any] = compiler.CompileResult
@@ -52,9 +55,10 @@ class KernelCache:
 
     def __init__(self, function: Callable[..., Any], folders: Sequence[Path] | None = None) -> None:
         self._name = f"{function.__module__.removeprefix('lance_duck.')}.{function.__qualname__}"
-        self._source = Path(function.__code__.co_filename)
-        self._line = function.__code__.co_firstlineno
+        self._function = function
         self._folders = folders
+        self._is_linked = False
+        self._kept: list[Any] = []
 
     @property
     def folders(self) -> Sequence[Path]:
@@ -73,18 +77,39 @@ class KernelCache:
         takes five times as long as reading the kernels of a first scan (`benchmarks/first_use.py`), and machine code
         does not need it. numba refreshes the target itself when it compiles.
         """
-        name = self._file(signature, target)
-        for folder in self.folders:
-            data = _read(folder / name)
-            if data is not None:
-                return _compiled._rebuild(target, *pickle.loads(data))  # noqa: S301  checked, and ours as code is
-        first_use.missed()
-        return None
+        data = self.stored(signature, target)
+        if data is not None:
+            return _compiled._rebuild(target, *pickle.loads(data))  # noqa: S301  checked, and trusted as code is
+        pack = None if self._is_linked else installed_pack()
+        found = None if pack is None else pack.load(self.key(signature), target)
+        if found is None:
+            first_use.missed(self._name)
+        return found
+
+    def stored(self, signature: Any, target: Any) -> bytes | None:
+        """Return the pickle of a signature's compiled function from the folders, or None if none has a sound one."""
+        name = self.file_name(signature, target)
+        return next((data for folder in self.folders if (data := _read(folder / name)) is not None), None)
+
+    def link(self, overloads: Mapping[Any, Any]) -> bool:
+        """Prepare for a call of this kernel by another one, which needs bitcode: packs are no longer used.
+
+        Args:
+            overloads: The kernel's compiled versions; they stay in memory, since a thread may be running one.
+
+        Returns:
+            Whether one of them came from a pack, so that all must be dropped.
+        """
+        self._is_linked = True
+        packed = any(map(is_packed, overloads.values()))
+        if packed:
+            self._kept += overloads.values()
+        return packed
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Write a compiled kernel to disk, if a folder takes it."""
         data = _dumps(result._reduce())
-        name = self._file(signature, result.target_context)
+        name = self.file_name(signature, result.target_context)
         for folder in self.folders:
             with suppress(OSError):
                 _write(folder / name, data)
@@ -93,36 +118,14 @@ class KernelCache:
     def flush(self) -> None:
         """Do nothing: a file never becomes wrong."""
 
-    def _file(self, signature: Any, target: Any) -> str:
-        processor = target.codegen().magic_tuple()
-        facts = (str(signature), self._line, processor, numba.__version__, sys.version, stamp_of_sources(self._source))
+    def file_name(self, signature: Any, target: Any) -> str:
+        """Return the name of a signature's file."""
+        facts = (self.key(signature), target.codegen().magic_tuple(), numba.__version__, sys.version)
         return f"{self._name}.{hashlib.sha256(repr(facts).encode()).hexdigest()[:24]}.nbc"
 
-
-@cache
-def stamp_of_sources(source: Path, folder: Path = Path(__file__).parent) -> str:
-    """Return the digest of a source file and of all sources of kernels, whose code it may have inlined.
-
-    The time of a file is left out: an image keeps it in whole seconds.
-    """
-    return hashlib.sha256(f"{_sized_text(source)!r} {_stamp_of_folder(folder)}".encode()).hexdigest()
-
-
-@cache
-def _stamp_of_folder(folder: Path) -> str:
-    """Return the digest of all sources below a folder, computed once in a process: it costs as much as some kernels."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(b"%s %d %s" % _sized_text(path))
-    return digest.hexdigest()
-
-
-def _sized_text(path: Path) -> tuple[bytes, int, bytes]:
-    try:
-        text = path.read_bytes()
-    except OSError:  # inside a zip file, or typed into a shell
-        text = b""
-    return path.name.encode(), len(text), text
+    def key(self, signature: Any) -> str:
+        """Return the key of a signature in packs."""
+        return f"{self._name} {signature} {fingerprint(self._function)}"
 
 
 @cache

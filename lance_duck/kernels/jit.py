@@ -56,10 +56,29 @@ class Kernel(CPUDispatcher):
             finally:
                 first_use.leave()
 
+    _cache: KernelCache
+
+    @property
+    def cache(self) -> KernelCache:
+        """Where compiled versions are stored."""
+        return self._cache
+
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Type a call by another kernel: by the types of constants, not by their values."""
+        if self._cache.link(self.overloads):
+            dispatcher: Any = self
+            dispatcher._make_finalizer()()
+            dispatcher._reset_overloads()
         plain: Any = types.unliteral
         return super().get_call_template(tuple(map(plain, args)), {name: plain(arg) for name, arg in kws.items()})
+
+
+_KERNELS: Final[list[Kernel]] = []
+
+
+def kernels() -> list[Kernel]:
+    """Return the kernels and subroutines of all modules that are imported."""
+    return list(_KERNELS)
 
 
 class Subroutine(Kernel):
@@ -95,6 +114,7 @@ def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[K
     compiled: Any = numba.njit(**options)(function)
     compiled.__class__ = kind
     compiled._cache = KernelCache(function)
+    _KERNELS.append(compiled)
     return cast("Callable[P, R]", compiled)
 
 

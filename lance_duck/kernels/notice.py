@@ -1,19 +1,33 @@
-"""The notice on stderr that kernels are being compiled, when this takes so long that a user wonders."""
+"""Notices on stderr about kernels that are being compiled: one line per subject, and a bar on a terminal."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from typing import Final
+from typing import Final, TextIO
 
-PATIENCE: Final = 1.0
-"""Seconds of compiling, in a process, after which a user is told: about when people begin to wonder."""
 QUIET: Final = "LANCE_DUCK_QUIET"
+"""Environment variable that silences the notices."""
+
+SUBJECTS: Final = {
+    "kernels.postings.search": ("text search", 90, 15),
+    "kernels.postings": ("text indexes", 75, 8),
+    "kernels.tokens": ("text indexes", 75, 8),
+    "kernels.vectors": ("vectors", 40, 8),
+    "kernels.json": ("JSON", 25, 4),
+    "": ("reading and writing", 45, 4),
+}
+"""Subject of a kernel by the start of its name, with the number of kernels and the seconds of its first use.
+
+The numbers are rounded from `benchmarks/first_use.py --subjects`.
+"""
+_WARM_UP: Final = ("warm-up", 460, 50)
+_BAR: Final = 24
 
 
 class FirstUse:
-    """The time that a process compiles kernels, of which a user is told once.
+    """The kernels that this process compiles.
 
     numba compiles one function at a time; a kernel that calls others is still being compiled while they are.
     """
@@ -24,17 +38,23 @@ class FirstUse:
         self._depth = 0
         self._start: float | None = None
         self._silent = False
+        self._announced: set[str] = set()
+        self._subject: tuple[str, int, int] | None = None
+        self._done: dict[str, int] = {}
+        self._has_bar = False
 
     def enter(self) -> None:
         """Note that a kernel is requested, perhaps by one that is being compiled."""
         self._depth += 1
 
-    def missed(self) -> None:
-        """Note that a kernel is in no cache on disk, and is compiled now."""
+    def missed(self, name: str) -> None:
+        """Note that a kernel is neither on disk nor in a pack, and is compiled now."""
         self.compiled += 1
         if self._start is None:
             self._start = time.monotonic()
-        self._tell()
+        subject = self._subject or next(about for start, about in SUBJECTS.items() if name.startswith(start))
+        self._done[subject[0]] = self._done.get(subject[0], 0) + 1
+        self._tell(subject)
 
     def leave(self) -> None:
         """Note that a kernel is ready."""
@@ -42,24 +62,51 @@ class FirstUse:
         if self._depth == 0 and self._start is not None:
             self.seconds += time.monotonic() - self._start
             self._start = None
-            self._tell()
+            if self._subject is None:
+                self._clear_bar()
 
     def silence(self) -> None:
         """Say nothing in this process."""
         self._silent = True
 
-    def _tell(self) -> None:
-        running = 0.0 if self._start is None else time.monotonic() - self._start
-        if self._silent or self.seconds + running < PATIENCE:
+    def begin_warm_up(self) -> None:
+        """Count all kernels as one subject until `end_warm_up`."""
+        self._subject = _WARM_UP
+
+    def end_warm_up(self) -> None:
+        """End the warm-up."""
+        self._subject = None
+        self._clear_bar()
+
+    def _tell(self, subject: tuple[str, int, int]) -> None:
+        stream = None if self._silent or os.environ.get(QUIET, "") not in ("", "0") else sys.stderr
+        if stream is None:
             return
-        self._silent = True
-        if os.environ.get(QUIET, "") not in ("", "0") or sys.stderr is None:
-            return
-        sys.stderr.write(
-            "lance-duck: compiling kernels, once for this installation; `lance-duck warm-up` does it ahead "
-            f"({QUIET}=1 silences this)\n"
-        )
-        sys.stderr.flush()
+        name, kernels, seconds = subject
+        if name not in self._announced:
+            self._announced.add(name)
+            self._clear_bar()
+            hint = "" if subject is _WARM_UP else f"; `lance-duck warm-up` does it ahead ({QUIET}=1 silences this)"
+            stream.write(
+                f"lance-duck: compiling up to {kernels} kernels for {name}, "
+                f"about {seconds} s, once for this installation{hint}\n"
+            )
+        if _is_terminal(stream):
+            done = self._done[name]
+            filled = min(done * _BAR // kernels, _BAR)
+            stream.write(f"\r{'█' * filled}{'░' * (_BAR - filled)} {done} of about {max(kernels, done)} ")
+            self._has_bar = True
+        stream.flush()
+
+    def _clear_bar(self) -> None:
+        if self._has_bar and sys.stderr is not None:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+        self._has_bar = False
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 first_use: Final = FirstUse()

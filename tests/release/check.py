@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 STRANGER = ROOT / "tests" / "release" / "stranger.py"
+TOUR = ROOT / "tests" / "release" / "tour.py"
 CHECKERS = ("mypy", "pyright[nodejs]")
 
 
@@ -32,6 +33,8 @@ def main() -> None:
             python = environment(folder / name, f"{wheel}[cli]", *constraints)
             run(folder, str(python), str(STRANGER), version, str(ROOT))
             print(f"the wheel of {version} works with the {name} libraries")
+            if name == "newest":  # the pack is for the numba that the wheel was built with
+                check_pack(folder, python)
         python = environment(folder / "types", str(wheel), *CHECKERS)
         for checker in (["mypy", "--strict"], ["pyright", "--pythonpath", str(python)]):
             run(folder, str(python), "-m", *checker, str(STRANGER))
@@ -55,12 +58,22 @@ def environment(home: Path, *packages: str) -> Path:
     return python
 
 
-def run(folder: Path, *command: str) -> None:
-    """Run a command with the repository out of reach."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+def check_pack(folder: Path, python: Path) -> None:
+    """Check that the wheel's pack has every kernel of the tour."""
+    tour = [str(python), str(TOUR), str(ROOT / "README.md"), str(ROOT / "docs" / "index.md")]
+    said = run(folder, *tour, NUMBA_CACHE_DIR=str(folder / "kernels"))
+    if not said.endswith("compiled kernels: 0\n"):
+        sys.exit(f"the pack of the wheel lacks kernels of the tour: {said}")
+    print("the wheel compiles nothing for the tour")
+
+
+def run(folder: Path, *command: str, **variables: str) -> str:
+    """Run a command with the repository out of reach; return its output."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | variables
     done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, timeout=1200, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 if __name__ == "__main__":

@@ -133,6 +133,7 @@ def commands_of(table: str, folder: Path) -> dict[str, list[list[str]]]:
         "doctor": [["doctor", table, other]],
         "bench": [["bench", table, "--runs", "1", "--where", f"s <> '{EVIL}'"]],
         "warm-up": [["warm-up", EVIL]],
+        "build-kernels": [["build-kernels", "--level", EVIL]],
     }
 
 

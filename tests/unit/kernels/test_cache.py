@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from lance_duck.kernels import cache
-from lance_duck.kernels.cache import KernelCache, _stamp_of_folder, cache_folders, stamp_of_sources
+from lance_duck.kernels.cache import KernelCache, cache_folders
 from lance_duck.kernels.jit import kernel
 
 
@@ -129,24 +128,6 @@ print(*calls(compiled(Path({str(tmp_path)!r}))))
     assert [path.suffix for path in tmp_path.iterdir()] == [".nbc"]
     again = subprocess.run(run, input="\n", capture_output=True, text=True, timeout=120, check=True)
     assert again.stdout.split() == ["42", "1"]
-
-
-def test_a_byte_of_any_source_changes_the_stamp_of_all_kernels(tmp_path: Path) -> None:
-    def stamp() -> str:
-        stamp_of_sources.cache_clear()
-        _stamp_of_folder.cache_clear()
-        return stamp_of_sources(Path(__file__), tmp_path)
-
-    for name in ("calls.py", "called.py"):
-        (tmp_path / name).write_text("x = 1\n", encoding="utf-8")
-    before = stamp()
-    os.utime(tmp_path / "called.py", (1, 1))
-    assert stamp() == before
-
-    (tmp_path / "called.py").write_text("x = 2\n", encoding="utf-8")
-    changed = stamp()
-    (tmp_path / "called.py").rename(tmp_path / "other.py")
-    assert len({before, changed, stamp()}) == 3
 
 
 def folders(monkeypatch: pytest.MonkeyPatch, **environment: str) -> tuple[Path, ...]:

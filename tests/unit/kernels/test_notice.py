@@ -1,16 +1,17 @@
-"""What a user is told while kernels are compiled."""
+"""Notices while kernels are compiled."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+import io
+from types import SimpleNamespace
 
 import pytest
 
 from lance_duck.kernels import notice
-from lance_duck.kernels.notice import FirstUse
+from lance_duck.kernels.notice import SUBJECTS, FirstUse
+
+SEARCH = "kernels.postings.search.best_of_any.find_best_of_any"
+WRITE = "kernels.pages.bitpacking.pack"
 
 
 @pytest.fixture
@@ -22,38 +23,87 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def compile_for(first_use: FirstUse, clock: list[float], seconds: float) -> None:
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    stream = Terminal()
+    monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setenv("TERM", "xterm")
+    return stream
+
+
+def compile_one(first_use: FirstUse, clock: list[float], name: str = SEARCH, seconds: float = 0.1) -> None:
     first_use.enter()
-    first_use.missed()
+    first_use.missed(name)
     clock[0] += seconds
     first_use.leave()
 
 
-def test_nothing_is_said_within_a_second(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    first_use = FirstUse()
-    compile_for(first_use, clock, 0.5)
-    compile_for(first_use, clock, 0.4)
-    assert capsys.readouterr().err == ""
-    assert (first_use.compiled, round(first_use.seconds, 3)) == (2, 0.9)
-
-
-def test_one_line_is_said_after_a_second_and_no_other(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    first_use = FirstUse()
-    for _ in range(5):
-        compile_for(first_use, clock, 0.6)
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n"), said.err.count("`lance-duck warm-up`")) == ("", 1, 1)
-
-
-def test_a_user_is_told_while_a_kernel_is_compiled_that_calls_others(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_kernel_announces_its_subject_at_once(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     first_use = FirstUse()
     first_use.enter()
-    first_use.missed()
+    first_use.missed(SEARCH)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        "lance-duck: compiling up to 90 kernels for text search, about 15 s, once for this installation; "
+        "`lance-duck warm-up` does it ahead (LANCE_DUCK_QUIET=1 silences this)\n"
+    )
+
+
+def test_every_subject_is_announced_once(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    first_use = FirstUse()
+    for name in (SEARCH, WRITE, SEARCH, WRITE):
+        compile_one(first_use, clock, name)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" kernels for ")[1].split(",")[0] for line in lines] == ["text search", "reading and writing"]
+    assert (first_use.compiled, round(first_use.seconds, 3)) == (4, 0.4)
+
+
+def test_every_kernel_has_a_subject() -> None:
+    assert [next(start for start in SUBJECTS if name.startswith(start)) for name in (SEARCH, WRITE)] == [
+        "kernels.postings.search",
+        "",
+    ]
+
+
+def test_a_terminal_shows_a_bar_and_clears_it(clock: list[float], terminal: Terminal) -> None:
+    first_use = FirstUse()
+    first_use.enter()
+    for _ in range(45):
+        first_use.missed(SEARCH)
+    shown = terminal.getvalue()
+    assert shown.endswith("\r" + "█" * 12 + "░" * 12 + " 45 of about 90 ")
+    first_use.leave()
+    assert terminal.getvalue() == shown + "\r\x1b[K"
+
+
+def test_a_pipe_gets_no_bar(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    first_use = FirstUse()
+    compile_one(first_use, clock)
+    assert "\r" not in capsys.readouterr().err
+
+
+def test_a_warm_up_is_one_subject_with_one_bar(clock: list[float], terminal: Terminal) -> None:
+    first_use = FirstUse()
+    first_use.begin_warm_up()
+    compile_one(first_use, clock, SEARCH)
+    compile_one(first_use, clock, WRITE)
+    first_use.end_warm_up()
+    shown = terminal.getvalue()
+    assert (shown.count("kernels for"), shown.count("2 of about"), shown.endswith("\r\x1b[K")) == (1, 1, True)
+
+
+def test_a_kernel_that_calls_others_counts_their_time_once(clock: list[float]) -> None:
+    first_use = FirstUse()
+    first_use.enter()
+    first_use.missed(SEARCH)
     clock[0] += 1.5
-    compile_for(first_use, clock, 0.5)
-    assert "compiling kernels" in capsys.readouterr().err
+    compile_one(first_use, clock, SEARCH, 0.5)
     first_use.leave()
     assert first_use.seconds == 2.0
 
@@ -66,37 +116,12 @@ def test_kernels_that_come_from_disk_count_for_nothing(clock: list[float], capsy
     assert (first_use.compiled, first_use.seconds, capsys.readouterr().err) == (0, 0.0, "")
 
 
-def test_the_line_is_silenced_by_a_variable_or_by_a_call(
+def test_the_notices_are_silenced_by_a_variable_or_by_a_call(
     clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silenced = FirstUse()
     silenced.silence()
-    compile_for(silenced, clock, 5)
+    compile_one(silenced, clock)
     monkeypatch.setenv("LANCE_DUCK_QUIET", "1")
-    compile_for(FirstUse(), clock, 5)
+    compile_one(FirstUse(), clock)
     assert capsys.readouterr().err == ""
-
-
-def test_a_process_without_stderr_goes_on(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", None)
-    compile_for(FirstUse(), clock, 5)
-
-
-def test_a_new_installation_says_one_line_and_the_next_process_none(tmp_path: Path) -> None:
-    script = f"""
-import numpy as np
-from lance_duck.kernels import cache, notice
-cache.cache_folders = lambda: (cache.Path({str(tmp_path)!r}),)
-from lance_duck.kernels.numbers import rle_encode as rle_out
-notice.PATIENCE = 0.0
-for words in (np.uint8, np.uint16):
-    rle_out.count_runs(np.zeros(2, words), np.full(1, 2), np.zeros(1, np.int64))
-"""
-    environment = {**os.environ, "LANCE_DUCK_QUIET": ""}
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
-        ).stderr.count("compiling kernels")
-        for _ in range(2)
-    ]
-    assert said == [1, 0]

@@ -1,12 +1,9 @@
-"""Compilation of kernels ahead of their first use, for container images, and where no query should wait for it."""
+"""The workload of `warm_up`: small tables that call each kernel with its usual types."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,58 +14,55 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck import connect
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M
 from lance_duck.index.vector.graph.join import join_graph
-from lance_duck.kernels.cache import writable_folder
-from lance_duck.kernels.notice import first_use
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.numbers.bitpacking import unpack_fixed
+from lance_duck.kernels.numbers.flat import join_low_words
+from lance_duck.kernels.numbers.narrow import low_words
+from lance_duck.kernels.texts.dictionary_decode import are_bytes, number_bytes
+from lance_duck.query import (
+    BoostQuery,
+    FullTextOperator,
+    FullTextQuery,
+    MatchQuery,
+    MultiMatchQuery,
+    PhraseQuery,
+    PrefixQuery,
+)
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.wire.blob_type import blob_array
 from lance_duck.write_dataset import write_dataset
 
 ROWS: Final = 5_000
-"""Rows of the tables that are written: several chunks of each column, for all encodings of small tables."""
+"""Row count of most tables: several chunks of each column."""
+WIDE_ROWS: Final = 300_000
+"""Rows of the table of wide numbers: several pages of each column."""
+STATEMENTS: Final = (
+    "SELECT letter, sum(amount), max(key) FROM wide WHERE day > DATE '1995-03-15' GROUP BY letter",
+    "SELECT word, count(*), sum(i64) FROM indexed WHERE f64 > 0.5 GROUP BY word",
+)
 VERSIONS: Final = ("2.2", "2.1", "2.0")
 _SEED: Final = 7
 
 
-@dataclass(frozen=True)
-class WarmUp:
-    """The result of `warm_up`.
-
-    Attributes:
-        compiled: Number of kernels that were compiled; 0 if all of them were on disk.
-        seconds: Seconds that compiling took.
-        folder: Folder of the compiled kernels; None if none is writable, so that they serve only this process.
-    """
-
-    compiled: int
-    seconds: float
-    folder: Path | None
-
-
-def warm_up() -> WarmUp:
-    """Compile the kernels that reading, writing, changing, indexing and searching tables use.
-
-    Kernels are stored in $NUMBA_CACHE_DIR if that is set, else beside the package, else in the user's folder for
-    caches. They are valid for processors like this one, and for these versions of the package, numba and Python. A
-    kernel for an unusual type may still be compiled at its first use.
-
-    Raises:
-        StoreError: The folder for temporary files cannot be written to.
-    """
-    compiled, seconds = first_use.compiled, first_use.seconds
-    first_use.silence()
-    with tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True) as folder:
-        for version in VERSIONS:
-            _use(write_dataset(_plain(), f"{folder}/plain-{version}.lance", data_storage_version=version))
-        _use(write_dataset(_nested(), f"{folder}/nested.lance"))
-        _use_blobs(f"{folder}/blobs.lance")
-        _change(write_dataset(_plain(), f"{folder}/changed.lance"))
-        _index(write_dataset(_plain(), f"{folder}/indexed.lance"))
-        _analyse()
-        _search(write_dataset(_vectors(), f"{folder}/vectors.lance"))
-        with connect({"t": f"{folder}/indexed.lance"}) as connection:
-            connection.sql("SELECT word, count(*), sum(i64) FROM t WHERE f64 > 0.5 GROUP BY ALL").fetchall()
-    return WarmUp(first_use.compiled - compiled, first_use.seconds - seconds, writable_folder())
+def run_workload(folder: str) -> None:
+    """Write, read, change, index and search small tables in a folder, so that every usual kernel is compiled."""
+    for version in VERSIONS:
+        _use(write_dataset(_plain(), f"{folder}/plain-{version}.lance", data_storage_version=version))
+    _use(write_dataset(_nested(), f"{folder}/nested.lance"))
+    _use(write_dataset(_wide(), f"{folder}/wide.lance"))
+    _use_blobs(f"{folder}/blobs.lance")
+    _change(write_dataset(_plain(), f"{folder}/changed.lance"))
+    _index(write_dataset(_plain(), f"{folder}/indexed.lance"))
+    _analyse()
+    _read_foreign_layouts()
+    _search(write_dataset(_vectors(), f"{folder}/vectors.lance"))
+    _search_texts(write_dataset(_texts(), f"{folder}/texts.lance"))
+    with connect(folder) as connection:
+        for (table,) in connection.sql("SHOW TABLES").fetchall():
+            connection.table(f'"{table}"').aggregate("count(COLUMNS(*))").fetchall()
+        for statement in STATEMENTS:
+            connection.sql(statement).fetchall()
 
 
 def _plain() -> pa.Table:
@@ -124,6 +118,20 @@ def _nested() -> pa.Table:
             "json": pa.array(json, pa.json_()),
         }
     )
+
+
+def _wide() -> pa.Table:
+    """Return long columns: numbers that need most of their bits, keys, amounts, letters."""
+    random = np.random.default_rng(_SEED)
+    columns = {f"u{bits}": random.integers(0, 1 << bits, WIDE_ROWS, f"uint{bits}") for bits in (8, 16, 32)}
+    columns["u63"] = random.integers(0, 1 << 63, WIDE_ROWS, np.uint64)
+    columns["u40"] = random.integers(0, 1 << 40, WIDE_ROWS, np.uint64)
+    columns["i64"] = random.integers(-(1 << 40), 1 << 40, WIDE_ROWS)
+    columns["key"] = random.permutation(WIDE_ROWS)
+    amounts = pa.array(random.integers(90_000, 10_000_000, WIDE_ROWS)).cast(pa.decimal128(21, 2))
+    letters = pa.array(np.array(list("ANR"))[random.integers(0, 3, WIDE_ROWS)])
+    days = pa.array(random.integers(8_000, 10_500, WIDE_ROWS), pa.int32()).cast(pa.date32())
+    return pa.table({"id": np.arange(WIDE_ROWS), **columns, "amount": amounts, "letter": letters, "day": days})
 
 
 def _vectors() -> pa.Table:
@@ -188,6 +196,19 @@ def _change(ds: LanceDataset) -> None:
     ds.to_table()
 
 
+def _read_foreign_layouts() -> None:
+    """Call, with empty arrays, kernels for layouts that only other writers choose."""
+    numbers, data = np.empty(0, np.int64), np.empty(0, np.uint8)
+    words: tuple[Any, ...] = (np.uint8, np.uint16, np.uint32, np.uint64)
+    for word in words:
+        out = np.empty(0, word)
+        unpack_fixed(readonly(data), numbers, numbers, numbers, 1, out, out)
+    join_low_words(readonly(data), numbers, numbers, 2, numbers)
+    low_words(readonly(numbers), 2, numbers, data)
+    are_bytes(readonly(np.zeros(1, np.int32)))
+    number_bytes(readonly(data), 0, np.empty(0, np.uint32), numbers, np.empty(0, np.int32))
+
+
 def _analyse() -> None:
     """Cut texts into words, more than the first hash table has room for, and into n-grams."""
     texts = pa.array([f"word{i}" for i in range(ROWS)])
@@ -233,6 +254,59 @@ def _search(ds: LanceDataset) -> None:
     ds.create_index("f64", "IVF_HNSW_SQ", num_partitions=2)
     join_graph(np.random.default_rng(_SEED).random((1000, 16), np.float32), M, EF_CONSTRUCTION, MAX_LEVEL)
     ds.create_index("f16", "IVF_FLAT", num_partitions=2)
+    ds.create_index("bits", "IVF_FLAT", num_partitions=2, metric="hamming")
     for column in ("f16", "f32", "f64"):
         ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5})
         ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5, "refine_factor": 2}, filter="id > 100")
+    for kind in ("IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ"):
+        ds.create_index("f32", kind, num_partitions=2, replace=True)
+        ds.to_table(nearest={"column": "f32", "q": [0.5] * 16, "k": 5})
+        ds.to_table(nearest={"column": "f32", "q": [0.5] * 16, "k": 5}, filter="id > 100")
+
+
+def _texts() -> pa.Table:
+    """Return texts of rare, common and ever-present words, as strings, lists of strings and JSON."""
+    texts = [f"every word{i % 3} name{i % 40} of number{i} " + "again " * (i % 5) for i in range(ROWS)]
+    json = [f'{{"title": "{text}", "page": {i}}}' for i, text in enumerate(texts)]
+    return pa.table(
+        {"id": range(ROWS), "text": texts, "list": [text.split() for text in texts], "json": pa.array(json, pa.json_())}
+    )
+
+
+def _search_texts(ds: LanceDataset) -> None:
+    """Search words without an index, then through one of each format, with filters, deletions and new rows."""
+    queries = list(_text_queries("text"))
+    for query in queries:
+        ds.search(query, k=3)
+    for version in (1, 2, 3):
+        ds.create_scalar_index("text", "INVERTED", "texts", with_position=True, format_version=version, replace=True)
+        for query in queries:
+            ds.search(query, k=3)
+            ds.search(query, k=3, filter="id > 2000")
+            ds.to_table(full_text_query=query, columns=["id"])
+    for column, words in {"list": "word1 name7", "json": "title,str,word1"}.items():
+        ds.create_scalar_index(column, "INVERTED", f"{column}s", with_position=True)
+        ds.to_table(full_text_query=MatchQuery(words, column), columns=["id"], limit=5)
+    ds.insert(ds.take([1, 2, 3]))
+    ds.delete("id % 7 = 1")
+    for query in queries:
+        ds.search(query, k=3)
+    ds.optimize.optimize_indices()
+    ds.search(MatchQuery("name7 number5", "text"), k=3)
+
+
+def _text_queries(column: str) -> Iterator[FullTextQuery]:
+    yield MatchQuery("number77", column)
+    yield MatchQuery("every", column)
+    yield MatchQuery("every word1", column)
+    yield MatchQuery("every word1 name7 again number5", column)
+    yield MatchQuery("every word1", column, operator=FullTextOperator.AND)
+    yield MatchQuery("every word1 name7 again", column, operator=FullTextOperator.AND)
+    yield MatchQuery("nmae7 wrod1", column, fuzziness=2)
+    yield PrefixQuery("numb", column)
+    yield PhraseQuery("word1 name7", column)
+    yield PhraseQuery("every name7", column, slop=2)
+    yield BoostQuery(MatchQuery("word1", column), MatchQuery("again", column))
+    yield MatchQuery("word1", column) & MatchQuery("name7", column)
+    yield MatchQuery("word1", column) | MatchQuery("name7", column)
+    yield MultiMatchQuery("word1 name7", [column])

@@ -1,0 +1,51 @@
+"""Build hook: an installation from a clone gets a pack of compiled kernels for its own machine.
+
+    LANCE_DUCK_BUILD_KERNELS=0      no pack: kernels are compiled at their first use
+    LANCE_DUCK_BUILD_KERNELS=all    packs of all levels that this machine can build, for wheels that are published
+
+A pack that cannot be built does not stop the installation.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SETTING = "LANCE_DUCK_BUILD_KERNELS"
+PACKS = Path("lance_duck", "kernels", "packs")
+
+
+class KernelPacks(BuildHookInterface):  # type: ignore[type-arg]
+    """Builds packs before a wheel is made, also of an editable installation."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        """Return what compiling needs: the dependencies of the package itself."""
+        return [] if _setting() == "0" else list(self.metadata.core.dependencies)
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Build the packs, and add them to a wheel that is not editable."""
+        if _setting() == "0":
+            return
+        self.app.display_info("lance-duck: compiling kernels for this machine, once, about a minute")
+        command = [sys.executable, "-m", "lance_duck.precompile", *(["--all"] if _setting() == "all" else [])]
+        paths = [self.root, *filter(None, [os.environ.get("PYTHONPATH")])]  # isolated builds find packages by it
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode:
+            self.app.display_warning(f"lance-duck: kernels are compiled at their first use: {done.stderr[-500:]}")
+        elif version != "editable":
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
+            for path in map(Path, done.stdout.splitlines()):
+                build_data["force_include"][str(path)] = str(PACKS / path.name)
+
+
+def _setting() -> str:
+    return os.environ.get(SETTING, "")

@@ -1,0 +1,198 @@
+"""Packs of compiled kernels that come with an installation.
+
+    offset  size  field
+    0       8     magic, "LDKPACK1"
+    8       4     size of the index, N
+    12      32    SHA-256 of the index
+    44      N     index, JSON: python, numba, level, digest of sources; entries: key → offset, size, SHA-256
+    44+N    …     entries, each a pickle: machine code, its symbols, numba's descriptor of the function
+
+Numbers are little-endian. Offsets count from the end of the index. A key is the kernel's name, its signature and its
+fingerprint, so that an entry of older source is never found. A pack is for one minor version of Python and of numba,
+and for one level of processors. The file's name is `{system}-{machine}-{level}-{python}.pack`; packs lie in
+`lance_duck/kernels/packs`.
+
+An entry holds no bitcode: a kernel that another one calls is compiled when that one is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import pickle
+import platform
+import struct
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import llvmlite.binding
+import numba
+from numba.core import compiler, serialize
+
+MAGIC: Final = b"LDKPACK1"
+FOLDER: Final = Path(__file__).parent / "packs"
+SETTING: Final = "LANCE_DUCK_KERNELS"
+"""Environment variable: `compile` switches packs off."""
+_HEAD: Final = struct.Struct("<8sI32s")
+_config: Final[Any] = numba.config
+_compiled: Final[Any] = compiler.CompileResult
+_dumps: Final[Any] = serialize.dumps
+
+_V2: Final = frozenset({"cx16", "popcnt", "sse4.1", "sse4.2", "ssse3"})
+_V3: Final = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
+LEVELS: Final[Mapping[str, frozenset[str]]] = {"x86-64-v3": _V3, "x86-64-v2": _V2}
+"""Features of LLVM that a processor needs for a level; best level first."""
+GENERIC: Final = "generic"
+"""Level of every processor of a machine that is not x86-64."""
+
+
+class KernelPack:
+    """Compiled kernels in one file, mapped into memory.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ValueError: The file is not a pack, or its index is damaged.
+        OSError: The file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with open(path, "rb") as file:
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        magic, size, digest = _HEAD.unpack_from(self._data)
+        index = self._data[_HEAD.size : _HEAD.size + size]
+        if magic != MAGIC or hashlib.sha256(index).digest() != digest:
+            raise ValueError(f"{path} is not a pack of kernels, or is damaged")
+        facts = json.loads(index)
+        self.level: str = facts["level"]
+        self.sources: str = facts["sources"]
+        self.fits: bool = facts["python"] == _python() and facts["numba"] == _minor(numba.__version__)
+        self._start = _HEAD.size + size
+        self._entries: dict[str, tuple[int, int, str]] = facts["entries"]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def load(self, key: str, target: Any) -> Any:
+        """Return the compiled kernel of a key as numba's `CompileResult`; None if it is missing or damaged."""
+        if key not in self._entries:
+            return None
+        offset, size, digest = self._entries[key]
+        data = self._data[self._start + offset : self._start + offset + size]
+        return _rebuilt(data, target) if hashlib.sha256(data).hexdigest() == digest else None
+
+
+@cache
+def installed_pack() -> KernelPack | None:
+    """Return the pack of the highest level that this process can use; None if there is none, or packs are off."""
+    if os.environ.get(SETTING) == "compile" or _config.CPU_NAME or _config.DISABLE_JIT:
+        return None
+    packs = (open_pack(FOLDER / pack_name(level)) for level in machine_levels())
+    return next((pack for pack in packs if pack is not None), None)
+
+
+def open_pack(path: Path) -> KernelPack | None:
+    """Return a pack; None if it is missing, damaged, or made for other versions of Python or numba."""
+    try:
+        pack = KernelPack(path)
+    except (OSError, ValueError, KeyError, struct.error):
+        return None
+    return pack if pack.fits else None
+
+
+def machine_levels() -> list[str]:
+    """Return the levels that this processor has, best first."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return [GENERIC]
+    own = {name for name, has in llvmlite.binding.get_host_cpu_features().items() if has}
+    return [level for level, needed in LEVELS.items() if needed <= own]
+
+
+def pack_name(level: str) -> str:
+    """Return the file name of the pack for this system, machine and Python, and a level."""
+    machine = level if level.startswith("x86-64") else f"{platform.machine().lower()}-{level}"
+    return f"{sys.platform}-{machine}-cp{_python().replace('.', '')}.pack"
+
+
+def write_pack(path: Path, level: str, sources: str, entries: Mapping[str, bytes]) -> None:
+    """Write entries by key as a pack, in one step."""
+    placed: dict[str, tuple[int, int, str]] = {}
+    offset = 0
+    for key, data in sorted(entries.items()):
+        placed[key] = offset, len(data), hashlib.sha256(data).hexdigest()
+        offset += len(data)
+    facts = {"python": _python(), "numba": _minor(numba.__version__), "level": level, "sources": sources}
+    index = json.dumps({**facts, "entries": placed}).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    head = _HEAD.pack(MAGIC, len(index), hashlib.sha256(index).digest())
+    draft.write_bytes(b"".join([head, index, *(entries[key] for key in sorted(entries))]))
+    os.replace(draft, path)
+
+
+def pack_entry(reduced: Iterable[Any]) -> bytes:
+    """Return the entry of a kernel.
+
+    Args:
+        reduced: What numba's `CompileResult._reduce` returns.
+    """
+    library, descriptor, environment, signature, _objectmode, _lifted, _annotation, reload, environments = reduced
+    name, _kind, (code, bitcode) = library
+    module = llvmlite.binding.parse_bitcode(bitcode)
+    values = (*module.functions, *module.global_variables)
+    symbols = {value.name for value in values if not value.is_declaration}
+    return bytes(_dumps((name, code, sorted(symbols), descriptor, environment, signature, reload, environments)))
+
+
+def is_packed(result: Any) -> bool:
+    """Return whether a compiled kernel comes from a pack, so that no other kernel can be linked to it."""
+    return bool(result.type_annotation == _FROM_PACK)
+
+
+_FROM_PACK: Final = "from a pack"
+
+
+def _rebuilt(data: bytes, target: Any) -> Any:
+    """Return a `CompileResult` of an entry, as numba's `_rebuild` does with bitcode."""
+    name, code, symbols, descriptor, environment, signature, reload, environments = pickle.loads(data)  # noqa: S301
+    for step in reload:
+        step()
+    library = target.codegen().create_library(name)
+    library.enable_object_caching()
+    library._set_compiled_object(code)
+    library._finalize_final_module()
+    library.codegen._engine._defined_symbols |= set(symbols)
+    result = _compiled(
+        target_context=target,
+        typing_context=target.typing_context,
+        library=library,
+        environment=environment,
+        entry_point=target.get_executable(library, descriptor, environment),
+        fndesc=descriptor,
+        type_annotation=_FROM_PACK,
+        signature=signature,
+        objectmode=False,
+        lifted=(),
+        typing_error=None,
+        call_helper=None,
+        metadata=None,
+        reload_init=reload,
+        referenced_envs=environments,
+    )
+    for each in environments:
+        library.codegen.set_env(each.env_name, each)
+    return result
+
+
+def _python() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])

@@ -1,0 +1,8 @@
+"""Kernels compiled ahead of their first use: for container images, wheels, and installations from a clone.
+
+You hold: nothing, or a level of processors. You get: kernels on disk, or a pack of them. Never here: kernels, caches.
+"""
+
+from lance_duck.precompile.kernels import KernelBuild, WarmUp, build_kernels, warm_up
+
+__all__ = ["KernelBuild", "WarmUp", "build_kernels", "warm_up"]

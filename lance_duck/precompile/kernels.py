@@ -1,0 +1,142 @@
+"""Warm-up of the kernel cache, and packs made of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lance_duck.errors import InvalidInputError, StoreError
+from lance_duck.kernels.cache import writable_folder
+from lance_duck.kernels.jit import Subroutine, kernels
+from lance_duck.kernels.notice import first_use
+from lance_duck.kernels.pack import (
+    FOLDER,
+    SETTING,
+    KernelPack,
+    machine_levels,
+    open_pack,
+    pack_entry,
+    pack_name,
+    write_pack,
+)
+from lance_duck.precompile.workload import run_workload
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """The result of `warm_up`.
+
+    Attributes:
+        compiled: Number of kernels that were compiled; 0 if all of them were on disk.
+        seconds: Seconds spent compiling.
+        folder: Folder of the compiled kernels. None if no folder is writable: they then serve this process only.
+    """
+
+    compiled: int
+    seconds: float
+    folder: Path | None
+
+
+@dataclass(frozen=True)
+class KernelBuild:
+    """The result of `build_kernels`.
+
+    Attributes:
+        path: The pack.
+        level: Level of processors that it is for.
+        kernels: Number of compiled kernels in the pack.
+        seconds: Seconds that the build took; 0.0 if the pack was complete already.
+    """
+
+    path: Path
+    level: str
+    kernels: int
+    seconds: float
+
+
+def warm_up() -> WarmUp:
+    """Compile the kernels that reading, writing, changing, indexing and searching tables use.
+
+    Kernels that the installation's pack holds are not compiled. The others are stored in $NUMBA_CACHE_DIR if that is
+    set, else beside the package, else in the user's folder for caches. They are valid for this kind of processor and
+    for these versions of the package, numba and Python. A kernel for an unusual type may still be compiled at its
+    first use.
+
+    Raises:
+        StoreError: The folder for temporary files cannot be written to.
+    """
+    compiled, seconds = first_use.compiled, first_use.seconds
+    first_use.begin_warm_up()
+    try:
+        with tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True) as folder:
+            run_workload(folder)
+    finally:
+        first_use.end_warm_up()
+    return WarmUp(first_use.compiled - compiled, first_use.seconds - seconds, writable_folder())
+
+
+def build_kernels(level: str | None = None, folder: str | os.PathLike[str] | None = None) -> KernelBuild:
+    """Compile all usual kernels into a pack, the file of machine code that an installation loads them from.
+
+    Args:
+        level: Level of processors: "x86-64-v3" or "x86-64-v2"; "generic" on other machines. The best level of this
+            machine by default.
+        folder: Folder of the pack; the one that the installation loads packs from by default.
+
+    Raises:
+        InvalidInputError: The level is unknown here.
+        StoreError: The compiling process failed, or the folder cannot be written to.
+    """
+    levels = machine_levels()
+    if level is not None and level not in levels:
+        raise InvalidInputError("level of processors", expected=" or ".join(levels), found=repr(level))
+    chosen = level or levels[0]
+    path = Path(FOLDER if folder is None else folder) / pack_name(chosen)
+    present = open_pack(path)
+    if present is not None and present.sources == digest_of_sources():
+        return KernelBuild(path, chosen, len(present), 0.0)
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True) as scratch:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": scratch, SETTING: "compile"}
+        environment |= {"NUMBA_CPU_NAME": chosen, "NUMBA_CPU_FEATURES": ""}
+        command = [sys.executable, "-m", __package__, "--compile", chosen, str(path)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise StoreError(f"kernels for {chosen} were not built: {done.stderr.strip().splitlines()[-1:]}")
+    return KernelBuild(path, chosen, len(KernelPack(path)), time.monotonic() - start)
+
+
+def digest_of_sources() -> str:
+    """Return the digest of the sources that determine a pack: the kernels' and the workload's."""
+    digest = hashlib.sha256()
+    for folder in (FOLDER.parent, Path(__file__).parent):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(f"{path.relative_to(folder)} {path.stat().st_size} ".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def compile_pack(level: str, path: Path) -> None:
+    """Compile into this process's empty cache, and write the pack of it; see `build_kernels`."""
+    warm_up()
+    write_pack(path, level, digest_of_sources(), dict(_entries()))
+
+
+def _entries() -> Iterator[tuple[str, bytes]]:
+    """Yield the pack's entries of the kernels that this process has compiled."""
+    for kernel in kernels():
+        if isinstance(kernel, Subroutine):
+            continue
+        compiled: dict[Any, Any] = kernel.overloads
+        for types, result in compiled.items():
+            data = kernel.cache.stored(types, result.target_context)
+            if data is not None:
+                yield kernel.cache.key(types), pack_entry(pickle.loads(data))  # noqa: S301  written by this process
