@@ -97,6 +97,12 @@ def we_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
     return not ours.keeps_nullability
 
 
+def new_rows_lose_structure(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether one drops fields that are the only ones to store the structure of rows that the other adds."""
+    project, other = (ours, theirs) if ours.kind == "Project" else (theirs, ours)
+    return any(project.loses_structure(stored) for stored in other.new_rows)
+
+
 def same_settings(ours: Footprint, theirs: Footprint) -> bool:
     """Return whether both change the same setting."""
     return ours.config.clash(theirs.config)
@@ -144,8 +150,10 @@ _SAME_ROWS: tuple[tuple[Condition, Verdict], ...] = (
     (same_fragments_unknown_rows, RETRY),
     (same_fragments_in_place, RETRY),
 )
-_THEIR_SCHEMA: Rule = ((they_change_nullability, RETRY),)
-_OUR_SCHEMA: Rule = ((we_change_nullability, RETRY),)
+_THEIR_SCHEMA: tuple[tuple[Condition, Verdict], ...] = ((they_change_nullability, RETRY),)
+_THEIR_FIELDS: Rule = (*_THEIR_SCHEMA, (new_rows_lose_structure, RETRY))
+_OUR_SCHEMA: tuple[tuple[Condition, Verdict], ...] = ((we_change_nullability, RETRY),)
+_OUR_FIELDS: Rule = (*_OUR_SCHEMA, (new_rows_lose_structure, RETRY))
 _REPLACED_INDEX: Rule = ((replaced_is_indexed, RETRY),)
 _REWRITTEN_INDEX: Rule = ((rewritten_is_indexed, RETRY),)
 _REPLACES_TABLE: Mapping[str, Rule] = {"Overwrite": INCOMPATIBLE, "Restore": INCOMPATIBLE}
@@ -155,7 +163,7 @@ MATRIX: Mapping[str, Mapping[str, Rule]] = {
     "Append": {
         **_REPLACES_ALL,
         "Merge": _THEIR_SCHEMA,
-        "Project": _THEIR_SCHEMA,
+        "Project": _THEIR_FIELDS,
     },
     "Delete": {
         **_REPLACES_ALL,
@@ -175,7 +183,7 @@ MATRIX: Mapping[str, Mapping[str, Rule]] = {
         "DataReplacement": _SAME_FRAGMENTS,
         "Rewrite": _SAME_FRAGMENTS,
         "Merge": RETRY,
-        "Project": _THEIR_SCHEMA,
+        "Project": _THEIR_FIELDS,
     },
     "Overwrite": {
         "Overwrite": ((same_settings, INCOMPATIBLE), (lambda ours, theirs: True, RETRY)),
@@ -212,8 +220,8 @@ MATRIX: Mapping[str, Mapping[str, Rule]] = {
     },
     "Project": {
         **_REPLACES_ALL,
-        "Append": _OUR_SCHEMA,
-        "Update": _OUR_SCHEMA,
+        "Append": _OUR_FIELDS,
+        "Update": _OUR_FIELDS,
         "DataOverlay": _OUR_SCHEMA,
         "DataReplacement": _OUR_SCHEMA,
         "Merge": RETRY,

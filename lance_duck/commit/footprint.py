@@ -132,6 +132,27 @@ class Footprint:
         return bool(getattr(self._message, "preserves_nullability", False))
 
     @cached_property
+    def new_rows(self) -> frozenset[frozenset[int]]:
+        """Fields that the files of new fragments store, for each fragment; of an Append or Update."""
+        added = {"Append": "fragments", "Update": "new_fragments"}.get(self.kind)
+        fragments = () if added is None else getattr(self._message, added)
+        return frozenset(frozenset(i for file in f.files for i in file.fields if i >= 0) for f in fragments)
+
+    def loses_structure(self, stored: frozenset[int]) -> bool:
+        """Return whether a Project drops fields of a fragment, and leaves a struct, list or map without stored fields.
+
+        Args:
+            stored: Fields that the fragment stores.
+        """
+        parents = {field.id: field.parent_id for field in self._message.schema}
+        bearing = set()
+        for field_id in stored.difference(parents.values()):
+            while field_id in parents:
+                field_id = parents[field_id]
+                bearing.add(field_id)
+        return not bearing.issuperset(parents.values()) and not stored.issubset(parents)
+
+    @cached_property
     def indices(self) -> tuple[table_pb2.IndexMetadata, ...]:
         """Index segments that are added."""
         return tuple(self._message.new_indices) if self.kind == "CreateIndex" else ()

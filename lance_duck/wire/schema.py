@@ -115,7 +115,8 @@ class Field:
     @property
     def is_packed(self) -> bool:
         """Whether a struct is stored row by row, as one column."""
-        return self.logical_type == "struct" and self.metadata.get(PACKED_KEY, "").lower() == "true"
+        keys = (PACKED_KEY, "packed")
+        return self.logical_type == "struct" and any(self.metadata.get(key, "").lower() == "true" for key in keys)
 
     @property
     def blob_version(self) -> int:

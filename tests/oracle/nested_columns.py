@@ -224,6 +224,7 @@ def packed() -> list[Kind]:
     fixed = struct(a=ints, b=floats, c=lambda rng, n: pa.array(rng.integers(0, 255, n).astype("uint8")))
     return [
         Kind("packed_fixed", fixed, metadata, refused=NO_NULLS),
+        Kind("packed_by_old_key", fixed, {"packed": "TRUE"}, refused=NO_NULLS),
         Kind("packed_wide", struct(a=ints, v=fsl(floats, 80)), metadata, wide=True, refused=PACKED_FSL),
         Kind("packed_vector", struct(a=ints, v=fsl(floats, 4)), metadata, refused=PACKED_FSL),
         Kind("packed_string", struct(a=ints, s=words, t=words), metadata, refused=PACKED_22),

@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from lance_duck.arrow.types import is_any_number, is_list
 from lance_duck.errors import DataMismatchError, InvalidInputError
-from lance_duck.verbs.columns.schema_change import check_column_name, replace_fields
+from lance_duck.verbs.columns.schema_change import check_column_name, path_of, replace_fields
 from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import is_primary_key, schema_from_arrow
@@ -88,10 +88,12 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
         alteration = targets.get(field.id)
         if alteration is None:
             return None
+        _refuse_in_map(path_of(schema, field.id), alteration)
         result = _relabelled(schema, field, alteration)
         if alteration.data_type is None:
             return result if not result.children else replace(result, children=_below(result, change))
         _refuse_changes_below(field, targets)
+        _refuse_cast_in(path_of(schema, field.id)[:-1], alteration)
         result = _cast(result, alteration, version, next_id)
         casts[field.id] = result.id
         next_id = max(below.id for below in result.walk()) + 1
@@ -160,6 +162,29 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
         nullable=field.nullable,
         metadata=dict(new_field.metadata) | metadata,
     )
+
+
+def _refuse_in_map(path: Sequence[Field], alteration: Alteration) -> None:
+    """Raise InvalidInputError if the entries, key or value of a map would get what no map has."""
+    maps = [depth for depth, field in enumerate(path[:-1], 1) if field.logical_type == "map"]
+    below = len(path) - maps[-1] if maps else 0
+    is_value = below == 2 and path[-1] == path[-2].children[1]
+    if below in (1, 2) and (alteration.name is not None or (alteration.nullable is not None and not is_value)):
+        raise InvalidInputError(
+            "entries and keys of maps are never null, and fields of entries are named key and value",
+            where=alteration.path,
+        )
+
+
+def _refuse_cast_in(above: Sequence[Field], alteration: Alteration) -> None:
+    """Raise InvalidInputError if a field is in a map, list of fixed size or packed struct: files store these whole."""
+    for field in above:
+        if field.logical_type == "map" or field.logical_type.startswith("fixed_size_list:") or field.is_packed:
+            raise InvalidInputError(
+                "fields in maps, in lists of fixed size and in packed structs cannot be cast",
+                where=alteration.path,
+                remedy=f"add a column of the new type, update it, and drop {field.name!r}",
+            )
 
 
 def can_cast(old: pa.DataType, new: pa.DataType) -> bool:

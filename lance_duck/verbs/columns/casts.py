@@ -137,17 +137,15 @@ def _cast_array(
             for i, child in zip(children, new.children, strict=True)
         ]
         return pa.StructArray.from_arrays(arrays, fields=[child.to_arrow() for child in new.children], mask=mask)
-    if isinstance(array, pa.ListArray | pa.LargeListArray):
-        offsets = offsets_of(array)
-        first, end = int(offsets[0]), int(offsets[-1])
-        items = array.values.slice(first, end - first)
-        try:
-            values = _cast_array(items, old.children[0], new.children[0], origins, path, safe=safe)
-        except InvalidInputError as error:
-            raise with_row(error, lambda item: row_of_item(offsets - first, item)) from error
-        starts = pa.array(offsets - first, array.offsets.type)
-        return type(array).from_arrays(starts, values, type=new.to_arrow().type, mask=mask)
-    raise InvalidInputError(f"members of a {new.logical_type} cannot be cast", where=join_path(path))
+    offsets = offsets_of(array)
+    first, end = int(offsets[0]), int(offsets[-1])
+    items = array.values.slice(first, end - first)
+    try:
+        values = _cast_array(items, old.children[0], new.children[0], origins, path, safe=safe)
+    except InvalidInputError as error:
+        raise with_row(error, lambda item: row_of_item(offsets - first, item)) from error
+    starts = pa.array(offsets - first, array.offsets.type)
+    return type(array).from_arrays(starts, values, type=new.to_arrow().type, mask=mask)
 
 
 def _cast_values(array: pa.Array, new: Field, path: str, *, safe: bool) -> pa.Array:
@@ -194,6 +192,8 @@ def _has_nulls(array: pa.Array, steps: Sequence[Field]) -> bool:
     for step in steps[1:]:
         if pa.types.is_struct(array.type):
             array = pc.struct_field(array, [step.name])
+        elif pa.types.is_map(array.type):
+            array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))).flatten()
         elif pa.types.is_nested(array.type):
             array = array.flatten()
         else:

@@ -1,8 +1,9 @@
-"""Structure of structs, lists and maps that lose their last stored field.
+"""Structure of tables, structs, lists and maps that lose their last stored field.
 
 Nulls of structs, and lengths and nulls of lists and maps, are levels of the stored fields below them. A field that was
-added as null is in no file. If it alone stays, it must be written, or its parents become null in every row. A map is
-written whole: a file of values needs their keys.
+added as null is in no file. If it alone stays, it must be written, or its parents become null in every row. The same
+holds for columns: readers refuse a fragment without data files. A map is written whole: a file of values needs their
+keys.
 """
 
 from __future__ import annotations
@@ -32,17 +33,13 @@ def structure_bearers(snapshot: Snapshot, schema: Schema) -> dict[Fragment, Set[
     Returns:
         Ids of fields without children, and of maps, for fragments that need some.
     """
-    before = {field.id: field for field in snapshot.schema.fields}
-    shrunk = [(before[field.id], field) for field in schema.fields if field != before[field.id]]
-    if not shrunk:
-        return {}
+    before, after = (Field(-1, "", -1, "struct", False, {}, each.fields) for each in (snapshot.schema, schema))
     found: dict[Fragment, Set[int]] = {}
     known: dict[Set[int], Set[int]] = {}
     for fragment in snapshot.fragments:
         stored = frozenset(field_id for file in fragment.files for field_id in file.fields)
         if stored not in known:
-            leaves = chain.from_iterable(_bearers(old, new, stored) for old, new in shrunk)
-            known[stored] = {_written_with(schema, leaf) for leaf in leaves}
+            known[stored] = {_written_with(schema, leaf) for leaf in _bearers(before, after, stored)}
         if known[stored]:
             found[fragment] = known[stored]
     return found

@@ -91,6 +91,8 @@ NEW = fragment(0, data_file("new.lance", 0, 1, 2))
 
 OPERATIONS: Mapping[str, Operation] = {
     "Append": Append([NEW]),
+    "Append of c": Append([fragment(0, data_file("c.lance", 2))]),
+    "Append of a and c": Append([fragment(0, data_file("ac.lance", 0, 2))]),
     "Delete f0": Delete([fragment(0, deleted=1)], []),
     "Delete f1": Delete([fragment(1, deleted=1)], []),
     "Delete frag0 whole": Delete([], [0]),

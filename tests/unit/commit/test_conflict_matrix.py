@@ -52,6 +52,9 @@ Merge of nullable               | Append                          | R
 Merge of nullable               | Project that keeps              | X
 Project that keeps              | Append                          | .
 Project that keeps              | UpdateRows f0                   | .
+Project that keeps              | Append of c                     | R
+Append of c                     | Project that keeps              | R
+Append of a and c               | Project that keeps              | .
 Project that keeps              | DataRepl b f0                   | .
 Project that keeps              | Project that keeps              | R
 UpdateConfig k1                 | UpdateConfig without k1         | X

@@ -11,8 +11,8 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.commit import commit
-from lance_duck.commit.operations import Merge
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.commit.operations import Append, Merge
+from lance_duck.errors import InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.verbs.columns.schema_change import replace_fields
 from lance_duck.wire.schema import Field
 
@@ -45,6 +45,40 @@ def test_lists_keep_their_lengths_when_a_field_without_values_stays(place: str) 
     table.add_columns(with_null_field(pa.list_(pa.struct([("k", pa.int8())]))))
     table.drop_columns(["c.item.a"])
     assert table.to_table().column("c").to_pylist() == [[{"k": None}, None], None, []]
+
+
+def test_tables_keep_their_rows_when_a_column_without_values_stays(place: str) -> None:
+    table = made(place, pa.array([1, 2, 3]), max_rows_per_file=2)
+    table.add_columns(pa.schema([pa.field("s", STRUCT), pa.field("k", pa.string())]))
+    table.delete("id = 1")
+    table.drop_columns(["id", "c"])
+    assert table.to_table().to_pylist() == [{"s": None, "k": None}] * 2
+    table.drop_columns(["k"])
+    table.validate()
+    assert table.to_table().to_pylist() == [{"s": None}] * 2
+
+
+@pytest.mark.parametrize("dropped", ["id", "c.a"])
+def test_a_drop_keeps_rows_that_others_append_without_the_fields_that_stay(place: str, dropped: str) -> None:
+    struct = pa.struct([("a", pa.int32()), ("b", pa.int32())])
+    table = ld.write_dataset(pa.table({"id": [1], "c": pa.array([{"a": 1, "b": 2}], struct)}), place)
+    narrow = pa.table({"id": [2]}) if dropped == "id" else pa.table({"c": pa.array([{"a": 2}], STRUCT)})
+    ld.write_dataset(narrow, place, mode="append")
+    table.drop_columns([dropped])
+    table.validate()
+    last = {"c": None} if dropped == "id" else {"id": None, "c": {"b": None}}
+    assert table.to_table().to_pylist()[1] == last
+
+
+def test_an_append_without_the_fields_that_others_keep_is_not_committed(place: str) -> None:
+    table = ld.write_dataset(pa.table({"id": [1], "c": [2]}), place)
+    narrow = ld.write_dataset(pa.table({"id": [2]}), place, mode="append")
+    operation = Append(tuple(narrow.handle.snapshot.fragments)[1:])
+    table.restore()
+    before = ld.dataset(place)
+    table.drop_columns(["id"])
+    with pytest.raises(RetryableError, match="Append was preempted"):
+        commit(before.handle.snapshot, operation)
 
 
 def test_only_fragments_without_the_field_get_a_file(place: str) -> None:

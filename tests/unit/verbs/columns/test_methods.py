@@ -491,3 +491,31 @@ def test_an_explicit_schema_cannot_extend_the_primary_key(keyed: ld.LanceDataset
     with pytest.raises(InvalidInputError, match="primary key of a table cannot be changed"):
         keyed.add_columns(function)
     assert keyed.version == 1
+
+
+def test_fields_that_files_store_whole_are_not_cast_and_maps_keep_their_fields(tmp_path: Path) -> None:
+    pair = pa.struct([("x", pa.int32()), ("y", pa.int32())])
+    columns = {
+        "m": pa.array([[("k", {"x": 1, "y": 2})], None], pa.map_(pa.string(), pair)),
+        "f": pa.array([[{"x": 1, "y": 2}], None], pa.list_(pair, 1)),
+        "p": pa.array([{"x": 1, "y": 2}] * 2, pair),
+        "q": pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.int32())),
+    }
+    schema = pa.schema([pa.field(name, array.type) for name, array in columns.items()])
+    schema = schema.set(2, schema.field("p").with_metadata({"lance-encoding:packed": "true"}))
+    table = ld.write_dataset(pa.table(columns, schema=schema), tmp_path / "t.lance", data_storage_version="2.2")
+    for path in ("m.entries.value.x", "m.entries.key", "f.item.x", "p.x", "q.entries.value"):
+        with pytest.raises(InvalidInputError, match="in packed structs cannot be cast"):
+            table.alter_columns({"path": path, "data_type": pa.int64()})
+    for change in (
+        {"path": "m.entries.key", "nullable": True},
+        {"path": "m.entries.key", "name": "k"},
+        {"path": "m.entries.value", "name": "v"},
+        {"path": "m.entries", "nullable": True},
+    ):
+        with pytest.raises(InvalidInputError, match="entries and keys of maps are never null"):
+            table.alter_columns(change)
+    assert (table.version, table.schema) == (1, schema)
+    table.alter_columns({"path": "q.entries.value", "nullable": False}, {"path": "m.entries.value.x", "name": "z"})
+    assert not table.schema.field("q").type.item_field.nullable
+    assert column(table, "m") == [[("k", {"z": 1, "y": 2})], None]
