@@ -110,8 +110,8 @@ def _hint_about_lists(message: str) -> str | None:
     length = _ARRAY_LENGTH.search(call["types"])
     array = f"FLOAT[{length[1] if length else 'n'}]"
     return (
-        f"{_LISTS} Cast them to arrays of one length, as in v::{array}. A search needs a column of vectors: "
-        f"ALTER TABLE … ALTER COLUMN … TYPE {array}"
+        f"{_LISTS} Cast a query to an array as long as the vectors, as in ?::{array}. "
+        f"A column of lists becomes one of vectors by ALTER TABLE … ALTER COLUMN … TYPE {array}"
     )
 
 

@@ -222,7 +222,7 @@ def test_a_folder_is_made_by_its_first_table(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_not_read_only(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="new: no such folder"):
+    with pytest.raises(NotFoundError, match=r"new: no such folder: .*; check the path$"):
         ld.connect(tmp_path / "new", read_only=True)
 
 

@@ -126,8 +126,10 @@ def test_distances_of_lists_name_the_cast(table: str, statement: str, array: str
     for call in (con.execute, con.sql):
         with pytest.raises(duckdb.BinderException) as raised:
             call(statement.format(t=table))
-        hint = f"as in v::{array}. A search needs a column of vectors: ALTER TABLE … ALTER COLUMN … TYPE {array}"
-        assert str(raised.value).count("are lists. Cast them to arrays of one length, " + hint) == 1
+        hint = (
+            f"as in ?::{array}. A column of lists becomes one of vectors by ALTER TABLE … ALTER COLUMN … TYPE {array}"
+        )
+        assert str(raised.value).count("are lists. Cast a query to an array as long as the vectors, " + hint) == 1
     assert con.execute("SELECT 1").fetchall() == [(1,)]
 
 

@@ -31,6 +31,7 @@ class Folder:
         checked_place(uri, storage_options)
         self.uri = uri.rstrip("/") or uri
         self.storage_options = storage_options
+        self._may_be_new = may_be_new
         if self.uri.endswith(TABLE_SUFFIX):
             raise _is_a_table(uri)
         self._local = local_path(self.uri)
@@ -58,11 +59,13 @@ class Folder:
         return os.path.lexists(self._local) if self._local is not None else self._store.folders() is not None
 
     def _missing(self) -> NotFoundError:
-        remedy = did_you_mean_path(self.uri) or "check the path; a first CREATE TABLE makes the folder"
+        hint = "check the path; a first CREATE TABLE makes the folder" if self._may_be_new else "check the path"
         expected = "a folder of *.lance tables"
         if self._local is not None and os.path.lexists(self._local):
             return NotFoundError("not a folder", where=self.uri, expected=expected, found="a file")
-        return NotFoundError("no such folder", where=self.uri, expected=expected, remedy=remedy)
+        return NotFoundError(
+            "no such folder", where=self.uri, expected=expected, remedy=did_you_mean_path(self.uri) or hint
+        )
 
     def options_of(self, name: str) -> Mapping[str, str] | None:
         """Return the settings of the store of a table."""
