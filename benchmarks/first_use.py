@@ -71,13 +71,17 @@ def _first_day(folder: str) -> dict[str, tuple[float, int]]:
     json_table = pa.table({"j": pa.array(['{"a": [1, "b"]}'] * 100, pa.json_())})
     ds = step("json write", lambda: ld.write_dataset(json_table, f"{folder}/j.lance"))
     step("json read", ds.to_table)
+    texts = pa.table({"id": range(300), "text": [f"a ship {i} in the bay of words {i % 13}" for i in range(300)]})
+    ds = ld.write_dataset(texts, f"{folder}/texts.lance")
+    step("text index", lambda: ds.create_scalar_index("text", "INVERTED"))
+    step("text search", lambda: ds.search("ship bay", k=3))
     return done
 
 
 def _child(kernels: str, code: str) -> Any:
     """Run code in a process that finds kernels in one folder, and none beside the package."""
     Path(kernels).mkdir(exist_ok=True)
-    environment = {**os.environ, "LANCE_DUCK_QUIET": "1"}
+    environment = {**os.environ, "LANCE_DUCK_QUIET": "1", "LANCE_DUCK_KERNELS": "compile"}
     script = f"""
 import json
 from pathlib import Path

@@ -20,7 +20,7 @@ SUBJECTS: Final = {
 }
 """Subject of a kernel by the start of its name, with the number of kernels and the seconds of its first use.
 
-The numbers are rounded from `benchmarks/first_use.py --subjects`.
+The numbers are rounded from `benchmarks/first_use.py`, a new installation without a pack.
 """
 _WARM_UP: Final = ("warm-up", 460, 50)
 _BAR: Final = 24
