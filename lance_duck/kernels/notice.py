@@ -11,12 +11,12 @@ QUIET: Final = "LANCE_DUCK_QUIET"
 """Environment variable that silences the notices."""
 
 SUBJECTS: Final = {
-    "kernels.postings.search": ("text search", 90, 15),
-    "kernels.postings": ("text indexes", 75, 8),
-    "kernels.tokens": ("text indexes", 75, 8),
+    "kernels.postings.search": ("text search", 80, 16),
+    "kernels.postings": ("text indexes", 75, 9),
+    "kernels.tokens": ("text indexes", 75, 9),
     "kernels.vectors": ("vectors", 40, 8),
-    "kernels.json": ("JSON", 25, 4),
-    "": ("reading and writing", 45, 4),
+    "kernels.json": ("JSON", 50, 6),
+    "": ("reading and writing", 85, 10),
 }
 """Subject of a kernel by the start of its name, with the number of kernels and the seconds of its first use.
 

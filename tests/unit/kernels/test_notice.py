@@ -50,7 +50,7 @@ def test_the_first_kernel_announces_its_subject_at_once(clock: list[float], caps
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == (
-        "lance-duck: compiling up to 90 kernels for text search, about 15 s, once for this installation; "
+        "lance-duck: compiling up to 80 kernels for text search, about 16 s, once for this installation; "
         "`lance-duck warm-up` does it ahead (LANCE_DUCK_QUIET=1 silences this)\n"
     )
 
@@ -74,10 +74,10 @@ def test_every_kernel_has_a_subject() -> None:
 def test_a_terminal_shows_a_bar_and_clears_it(clock: list[float], terminal: Terminal) -> None:
     first_use = FirstUse()
     first_use.enter()
-    for _ in range(45):
+    for _ in range(40):
         first_use.missed(SEARCH)
     shown = terminal.getvalue()
-    assert shown.endswith("\r" + "█" * 12 + "░" * 12 + " 45 of about 90 ")
+    assert shown.endswith("\r" + "█" * 12 + "░" * 12 + " 40 of about 80 ")
     first_use.leave()
     assert terminal.getvalue() == shown + "\r\x1b[K"
 
