@@ -83,3 +83,29 @@ def test_changes_and_compaction_keep_all_values(uri: str, monkeypatch: pytest.Mo
     expected = [row | {"s": row["s"] + "xy"} for row in table(10, 90).to_pylist()]
     assert rows_of(ld.dataset(uri).to_table()) == expected
     assert len(ld.dataset(uri).get_fragments()) == 1
+
+
+def test_searches_give_several_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = pa.array([[float(number), 0.0] for number in range(ROWS)], pa.list_(pa.float32(), 2))
+    words = pa.array([f"duck {number}" for number in range(ROWS)])
+    dataset = ld.write_dataset(
+        table(0, ROWS).select(["i", "s"]).append_column("v", vectors).append_column("w", words), tmp_path / "t.lance"
+    )
+    dataset.create_scalar_index("w", "INVERTED")
+    monkeypatch.setattr(limits, "MOST_BYTES", 1000)
+    nearest = {"column": "v", "q": [0, 0], "k": 40}
+    expected = dataset.to_table(columns=["i", "s"])
+    found = dataset.to_table(nearest=nearest, columns=["i", "s"])
+    assert found.select(["i", "s"]).equals(expected.slice(0, 40))
+    batches = list(dataset.to_batches(nearest=nearest, columns=["i", "s"], batch_size=30))
+    assert pa.Table.from_batches(batches).select(["i", "s"]).equals(expected.slice(0, 40))
+    found = dataset.to_table(full_text_query="duck", columns=["i", "s"])
+    assert found.sort_by("i").select(["i", "s"]).equals(expected)
+    with ld.connect(tmp_path) as connection:
+        searched = connection.execute("SELECT i, s FROM lance.t ORDER BY array_distance(v, [0, 0]::FLOAT[2]) LIMIT 40")
+        assert searched.fetchall() == [(row["i"], row["s"]) for row in expected.slice(0, 40).to_pylist()]
+        searched = connection.execute("SELECT i, s FROM lance.t WHERE match(w, 'duck') ORDER BY i")
+        assert searched.fetchall() == [(row["i"], row["s"]) for row in expected.to_pylist()]
+        function = f"lance_vector_search('{tmp_path}/t.lance', 'v', [0, 0]::FLOAT[2], k = 40)"
+        searched = connection.execute(f"SELECT i, s FROM {function} ORDER BY i")
+        assert searched.fetchall() == [(row["i"], row["s"]) for row in expected.slice(0, 40).to_pylist()]

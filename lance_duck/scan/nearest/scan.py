@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lance_duck.arrow.limits import in_halves
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.nearest.best import Neighbours
 from lance_duck.scan.nearest.explain import explain_nearest
@@ -91,7 +92,7 @@ class NearestScan:
             return
         rows = self.rows(queries)
         for start in range(0, len(rows), size):
-            yield self._layout(queries.is_batch).batch(self._table.taker, _cut(rows, start, size))
+            yield from self._batches(self._layout(queries.is_batch), _cut(rows, start, size))
 
     def count(self, queries: Queries) -> int:
         """Search, and count the rows of the result."""
@@ -174,7 +175,12 @@ class NearestScan:
         )
 
     def _taken(self, columns: ResultLayout, rows: Neighbours) -> pa.Table:
-        return pa.Table.from_batches([columns.batch(self._table.taker, rows)], columns.schema)
+        return pa.Table.from_batches(self._batches(columns, rows), columns.schema)
+
+    def _batches(self, columns: ResultLayout, rows: Neighbours) -> list[pa.RecordBatch]:
+        """Return the rows of neighbours as one batch, or as several if one array cannot hold a column."""
+        taker = self._table.taker
+        return in_halves(lambda start, stop: [columns.batch(taker, _cut(rows, start, stop - start))], 0, len(rows))
 
     def _keys(self, name: str, rows: Neighbours, is_batch: bool) -> pa.ChunkedArray:
         columns = layout(self._table.snapshot.schema, [name], is_batch=is_batch, with_distance=False)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.limits import in_halves
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.scored.layout import ScoreColumns, ScoreLayout, score_layout
@@ -114,7 +115,7 @@ class ScoredScan(ABC):
             return
         rows = self._rows()
         for start in range(0, len(rows), size):
-            yield self._batch(self._layout, rows.slice(start, size))
+            yield from self._batches(self._layout, rows.slice(start, size))
 
     def count(self) -> int:
         """Search, and count the rows of the result."""
@@ -186,7 +187,11 @@ class ScoredScan(ABC):
         return score_layout(self._table.snapshot.schema, names, self._scores, with_scores=False)
 
     def _taken(self, layout: ScoreLayout, rows: ScoredRows) -> pa.Table:
-        return pa.Table.from_batches([self._batch(layout, rows)], layout.schema)
+        return pa.Table.from_batches(self._batches(layout, rows), layout.schema)
+
+    def _batches(self, layout: ScoreLayout, rows: ScoredRows) -> list[pa.RecordBatch]:
+        """Return rows as one batch, or as several if one array cannot hold a column."""
+        return in_halves(lambda start, stop: [self._batch(layout, rows.slice(start, stop - start))], 0, len(rows))
 
     def _batch(self, layout: ScoreLayout, rows: ScoredRows) -> pa.RecordBatch:
         return layout.batch(self._table.taker, rows.addresses, rows.scores)
