@@ -17,7 +17,9 @@ from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import duckdb
+import pyarrow as pa
 
+from lance_duck.duck.history.source import HistoryRows
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
@@ -25,6 +27,7 @@ T = TypeVar("T")
 
 _VIEWS: Final[WeakKeyDictionary[Any, set[str]]] = WeakKeyDictionary()
 _MISSING: Final = re.compile(r"Table with name (.+?) does not exist!")
+_FLOATS: Final = re.compile("float|double")
 _NAME: Final = "__lance_call"
 _CALL: Final = compile(f"{_NAME}()", "<lance_duck>", "eval")
 call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] = FunctionType(
@@ -57,6 +60,8 @@ def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, A
 
     DuckDB then reads no variables of Python. The tables become temporary views, until `drop_views`.
     """
+    if not SPEAKS_SOURCE and tables:
+        tables = {name: _with_exact_floats(table) for name, table in tables.items()}
     native = getattr(getattr(call, "func", None), "__self__", None) if tables else None
     if not isinstance(native, duckdb.DuckDBPyConnection):
         return _evaluated(frame, call, tables)
@@ -72,6 +77,13 @@ def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, A
     watch(native)
     _make_views(native, tables or {})
     return _evaluated(frame, call, tables)
+
+
+def _with_exact_floats(table: Any) -> Any:
+    """Return a source in which DuckDB 1.x finds NaN: it has pyarrow filter its tables, and there no NaN exceeds 1."""
+    if isinstance(table, pa.Table) and any(_FLOATS.search(str(type_)) for type_ in table.schema.types):
+        return HistoryRows.of(table)
+    return table
 
 
 def watch(native: duckdb.DuckDBPyConnection) -> None:

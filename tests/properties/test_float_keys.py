@@ -193,3 +193,24 @@ def test_statements_with_keys_find_every_nan_and_zero(tmp_path: Path, kind: str,
         connection.register("s", new)
         assert connection.execute(statement).fetchall() == [(2,)]
     assert sorted(ld.dataset(dataset.uri).to_table()["v"].to_pylist()) == [3, 10, 20]
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v", [2, 3, 10]),
+        ("MERGE INTO t USING s ON t.k = s.k WHEN MATCHED AND s.k > 1 THEN DELETE", [2, 3]),
+        ("MERGE INTO t USING s ON t.k = s.k AND s.k > 1 WHEN MATCHED THEN UPDATE SET v = s.v + t.v", [2, 3, 11]),
+        ("INSERT INTO t FROM s ON CONFLICT (k) DO UPDATE SET v = 7 WHERE excluded.k > t.v", [2, 3, 7]),
+    ],
+)
+def test_statements_find_a_nan_of_their_source_among_other_keys(
+    tmp_path: Path, kind: str, statement: str, expected: list[int]
+) -> None:
+    type_ = floats(kind, [0]).type
+    ld.write_dataset(pa.table({"k": pa.array([math.nan, 0.5, -math.inf], type_), "v": [1, 2, 3]}), tmp_path / "t.lance")
+    with ld.connect(tmp_path) as connection:
+        connection.register("s", pa.table({"k": pa.array([math.nan], type_), "v": [10]}))
+        connection.execute(statement)
+        assert sorted(v for (v,) in connection.execute("SELECT v FROM t").fetchall()) == expected
