@@ -34,6 +34,7 @@ from lance_duck.commit.operations import (
     Operation,
     Overwrite,
     Project,
+    Restore,
     Update,
 )
 from lance_duck.commit.races import newest_of_same_table
@@ -68,7 +69,7 @@ else:
     dictionaries = lazy.modules(globals(), "lance_duck.file.v01", "dictionaries")
 
 DEFAULT_RETRIES: Final = 20
-_CHANGES_VALUES: Final = (Append, Update, Delete, Overwrite, Merge, Project, DataReplacement, DataOverlay)
+_CHANGES_VALUES: Final = (Append, Update, Delete, Overwrite, Merge, Project, DataReplacement, DataOverlay, Restore)
 Guard = Callable[[Snapshot], None]
 Amend = Callable[[Snapshot, ManifestDraft, Callable[[str], None]], None]
 
@@ -152,6 +153,9 @@ def _warn_of_log(snapshot: Snapshot, operation: Operation) -> None:
             mem_wal.warn_of_waiting_rows(snapshot, "removal of the log", removes=True)
     elif isinstance(operation, Overwrite | Update | Delete | DataReplacement | DataOverlay):
         mem_wal.warn_of_waiting_rows(snapshot, operation.name, removes=isinstance(operation, Overwrite))
+    elif isinstance(operation, Restore) and mem_wal.has_log(snapshot):
+        removes = not mem_wal.has_log(snapshot.checkout(operation.version))
+        mem_wal.warn_of_waiting_rows(snapshot, operation.name, removes=removes)
 
 
 def new_transaction(

@@ -21,10 +21,17 @@ from lance_duck.snapshot.snapshot import Snapshot
 from lance_duck.wire.index import MEM_WAL
 from lance_duck.wire.paths import WRITE_AHEAD_LOG
 from lance_duck.wire.pb import index_pb2, table_pb2
+from lance_duck.wire.schema import schema_from_proto
+from lance_duck.wire.schema_write import primary_key
 
 _SHARD: Final = rf"{WRITE_AHEAD_LOG}/(?P<shard>[0-9a-f-]{{36}})"
 _FILE: Final = re.compile(rf"{_SHARD}/(?P<folder>manifest|wal)/(?P<bits>[01]{{64}})\.(?:binpb|arrow)")
 _warned: Final[set[str]] = set()
+
+
+def has_log(snapshot: Snapshot) -> bool:
+    """Return whether a table has a write-ahead log."""
+    return any(index.name == MEM_WAL for index in snapshot.indices)
 
 
 def refuse_values(snapshot: Snapshot) -> None:
@@ -33,7 +40,7 @@ def refuse_values(snapshot: Snapshot) -> None:
     Raises:
         UnsupportedError: The table has a log, whose rows would be null in these fields.
     """
-    if any(index.name == MEM_WAL for index in snapshot.indices):
+    if has_log(snapshot):
         raise _no_values(snapshot.uri)
 
 
@@ -43,7 +50,7 @@ def refuse_not_null(snapshot: Snapshot) -> None:
     Raises:
         UnsupportedError: The table has a log, whose rows may be null.
     """
-    if any(index.name == MEM_WAL for index in snapshot.indices):
+    if has_log(snapshot):
         raise _no_not_null(snapshot.uri)
 
 
@@ -58,7 +65,7 @@ def check_schema_change(
         segments: Entries of indexes, which name the log.
 
     Raises:
-        UnsupportedError: As `refuse_values` and `refuse_not_null`.
+        UnsupportedError: As `refuse_values` and `refuse_not_null`, or a column of the primary key is renamed.
     """
     if all(segment.name != MEM_WAL for segment in segments):
         return
@@ -68,6 +75,15 @@ def check_schema_change(
         raise _no_values()
     if any(not f.nullable and f.id in old and old[f.id].nullable for f in after.fields):
         raise _no_not_null()
+    names = {field.id: field.name for field in after.fields}
+    for key in primary_key(schema_from_proto(before.fields)):
+        if names.get(key.id, key.name) != key.name:
+            raise UnsupportedError(
+                "a column of the primary key cannot be renamed in a table with a write-ahead log (MemWAL), whose rows "
+                "are known by it",
+                where=f"column {key.name!r}",
+                remedy=f"merge the log and remove it by drop_index({MEM_WAL!r})",
+            )
 
 
 def forget_progress(before: Sequence[table_pb2.IndexMetadata], after: Sequence[table_pb2.IndexMetadata]) -> None:

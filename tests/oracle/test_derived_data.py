@@ -132,6 +132,7 @@ def test_other_changes_of_such_a_table_warn_of_nothing(name: str, folder: Path) 
         lambda d: d.alter_columns({"path": "z", "name": "q"}),
         lambda d: d.add_columns({"q": "z"}),
         lambda d: sql(d.uri, "DELETE FROM t WHERE id = 2"),
+        lambda d: d.restore(),
     ],
 )
 def test_changes_of_a_view_warn(change: Callable[[Any], object], folder: Path) -> None:

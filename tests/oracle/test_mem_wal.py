@@ -51,6 +51,7 @@ REFUSED: dict[str, Callable[[Any], object]] = {
     "function": lambda d: d.add_columns(lambda b: pa.record_batch({"y": b["id"]}), read_columns=["id"]),
     "reader": lambda d: d.add_columns(pa.table({"y": [1, 2, 3]}).to_reader()),
     "not null": lambda d: d.alter_columns({"path": "x", "nullable": False}),
+    "rename of the key": lambda d: d.alter_columns({"path": "id", "name": "key"}),
 }
 ALLOWED: dict[str, Callable[[Any], object]] = {
     "null column": lambda d: d.add_columns(pa.field("y", pa.int32())),
@@ -98,6 +99,7 @@ def test_joined_and_staged_columns_are_refused(path: str) -> None:
         "ALTER TABLE t ALTER COLUMN x TYPE INTEGER",
         "ALTER TABLE t ADD COLUMN y INTEGER DEFAULT 1",
         "ALTER TABLE t ALTER COLUMN x SET NOT NULL",
+        "ALTER TABLE t RENAME COLUMN id TO key",
     ],
 )
 def test_statements_that_rows_of_the_log_cannot_follow_are_refused(statement: str, path: str) -> None:
@@ -110,6 +112,7 @@ CHANGES: dict[str, Callable[[str], object]] = {
     "update": lambda path: ld.dataset(path).update({"x": "0"}, "id = 2"),
     "overlay": lambda path: ld.dataset(path).update({"x": "0"}, "id = 2", update_mode="data_overlay"),
     "merge": lambda path: ld.dataset(path).merge_insert("id").when_matched_update_all().execute(rows(2)),
+    "restore": lambda path: ld.dataset(path, version=3).restore(),
     "truncate": lambda path: ld.dataset(path).truncate_table(),
     "DELETE": lambda path: sql(path, "DELETE FROM t WHERE id = 2"),
     "UPDATE": lambda path: sql(path, "UPDATE t SET x = 0 WHERE id = 2"),
@@ -151,6 +154,9 @@ def test_changes_that_remove_the_log_warn_each_time(path: str) -> None:
     lance.dataset(path, version=3).restore()
     with pytest.warns(ld.MemWalWarning, match="Overwrite .* no reader will see these rows any more"):
         ld.write_dataset(rows(1), path, mode="overwrite")
+    lance.dataset(path, version=3).restore()
+    with pytest.warns(ld.MemWalWarning, match="Restore .* no reader will see these rows any more"):
+        ld.dataset(path, version=1).restore()
 
 
 def test_a_log_without_rows_warns_of_nothing(tmp_path: Path) -> None:
