@@ -28,7 +28,11 @@ def computed_columns(schema: Schema) -> dict[str, str]:
 
 
 def view_query(metadata: Mapping[str, str]) -> str | None:
-    """Return the query of a materialized view, by the metadata of its schema; None if the table is none."""
+    """Return the query of a materialized view, or None for other tables.
+
+    Args:
+        metadata: Metadata of the table's schema.
+    """
     text = metadata.get(_VIEW)
     if text is None:
         return None

@@ -124,3 +124,40 @@ def test_booleans_of_a_byte_are_changed_by_sql(tmp_path: Path) -> None:
         rows = connection.execute("SELECT b, l, s FROM lance.t ORDER BY ALL").fetchall()
     assert rows == [(False, [False], {"q": False}), (False, [True], {"q": True}), (False, [True], {"q": True})]
     assert ld.dataset(tmp_path / "t.lance").schema.types == table.schema.types
+
+
+class Celsius(pa.ExtensionType):
+    """An extension type as users define it: without a hash."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.int32(), "test.celsius")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Celsius:
+        return cls()
+
+
+def test_extension_types_of_users_are_changed_by_statements(tmp_path: Path) -> None:
+    pa.register_extension_type(Celsius())
+    try:
+        values = pa.ExtensionArray.from_storage(Celsius(), pa.array([10, 20, None], pa.int32()))
+        ld.write_dataset(pa.table({"id": [1, 2, 3], "c": values}), tmp_path / "t.lance")
+        with ld.connect(tmp_path) as connection:
+            connection.execute("INSERT INTO lance.t SELECT id + 3, c FROM lance.t")
+            connection.execute("UPDATE lance.t SET c = c + 1 WHERE id = 1")
+            connection.execute(
+                "MERGE INTO lance.t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET c = c + 5"
+            )
+            connection.execute(
+                "MERGE INTO lance.t USING (SELECT 9 AS id, 90 AS c) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT"
+            )
+            connection.execute("INSERT INTO lance.t VALUES (3, 30) ON CONFLICT (id) DO UPDATE SET c = excluded.c")
+            connection.execute("DELETE FROM lance.t WHERE c = 10")
+            rows = connection.execute("SELECT * FROM lance.t ORDER BY id").fetchall()
+        assert rows == [(1, 11), (2, 25), (3, 30), (5, 20), (6, None), (9, 90)]
+        assert ld.dataset(tmp_path / "t.lance").schema.field("c").type == Celsius()
+    finally:
+        pa.unregister_extension_type("test.celsius")

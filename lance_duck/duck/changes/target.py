@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -69,7 +69,7 @@ class TargetColumn:
 
     name: str
     type: str
-    arrow: pa.DataType
+    arrow: pa.DataType = field(hash=False)  # extension types that users define have no hash
     nullable: bool = True
 
     @property
