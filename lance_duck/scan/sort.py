@@ -52,6 +52,8 @@ def _without_row_labels(table: pa.Table) -> pa.Table:
 
 
 def _sortable(key: pa.ChunkedArray) -> pa.ChunkedArray:
+    if isinstance(key.type, pa.BaseExtensionType):
+        return _sortable(key.cast(key.type.storage_type))
     if pa.types.is_dictionary(key.type):
         return key.cast(key.type.value_type)
     return key.cast(pa.float32()) if pa.types.is_float16(key.type) else key

@@ -126,6 +126,15 @@ def test_booleans_of_a_byte_are_changed_by_sql(tmp_path: Path) -> None:
     assert ld.dataset(tmp_path / "t.lance").schema.types == table.schema.types
 
 
+@pytest.mark.parametrize("name", ["uuid", "bool8", "json", "opaque"])
+def test_extension_types_are_sorted_by_their_storage(tmp_path: Path, name: str) -> None:
+    values = pa.chunked_array([ARRAYS[name], ARRAYS[name].slice(0, 1), pa.nulls(1, ARRAYS[name].type)])
+    dataset = ld.write_dataset(pa.table({"id": range(4), "x": values}), tmp_path / "t.lance")
+    found = dataset.to_table(order_by=[ld.ColumnOrdering("x")])
+    assert found["x"].to_pylist() == [*sorted(values.to_pylist()[:3]), None]
+    assert found["id"].to_pylist()[-1] == 3
+
+
 class Celsius(pa.ExtensionType):
     """An extension type as users define it: without a hash."""
 
