@@ -518,6 +518,12 @@ def bench(
     """Time a scan, a filtered scan, a take and a search: medians of several runs, after a warm-up run."""
 
 
+@app.command("warm-up")
+@done_by("prepare")
+def warm_up(as_json: JsonOption = False) -> None:
+    """Compile kernels ahead of their first use, for example while building an image."""
+
+
 @app.command("build-kernels")
 @done_by("prepare")
 def build_kernels(
@@ -527,13 +533,7 @@ def build_kernels(
     folder: Annotated[str | None, typer.Option(help="Folder of the pack; the installation's own by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the usual kernels into a pack that an installation loads them from; takes about a minute."""
-
-
-@app.command("warm-up")
-@done_by("prepare")
-def warm_up(as_json: JsonOption = False) -> None:
-    """Compile kernels ahead of their first use, for example while building an image; takes about half a minute."""
+    """Compile the usual kernels into a pack that an installation loads them from."""
 
 
 if __name__ == "__main__":

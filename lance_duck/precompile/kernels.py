@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lance_duck.arguments import checked_call
 from lance_duck.errors import InvalidInputError, StoreError
 from lance_duck.kernels.cache import writable_folder
 from lance_duck.kernels.jit import Subroutine, kernels
@@ -84,6 +85,7 @@ def warm_up() -> WarmUp:
     return WarmUp(first_use.compiled - compiled, first_use.seconds - seconds, writable_folder())
 
 
+@checked_call
 def build_kernels(level: str | None = None, folder: str | os.PathLike[str] | None = None) -> KernelBuild:
     """Compile all usual kernels into a pack, the file of machine code that an installation loads them from.
 

@@ -276,10 +276,13 @@ class Truth:
     Attributes:
         distances: Of each row, by its key; of the rows that have one and match.
         living: All keys that match.
+        infinite: Distances of rows whose vectors hold an infinite number. An index leaves these rows out, a scan ranks
+            them.
     """
 
     distances: dict[int, float]
     living: set[int]
+    infinite: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: pa.Table, query: NDArray[np.float32], metric: str) -> Truth:
@@ -287,7 +290,8 @@ class Truth:
         present = np.asarray(column.is_valid())
         numbers = column.values.slice(column.offset * len(query), len(column) * len(query))
         values = numbers.to_numpy(zero_copy_only=False).reshape(-1, len(query)).astype(np.float32).astype(np.float64)
-        usable = present & np.isfinite(values).all(axis=1)
+        finite = np.isfinite(values).all(axis=1)
+        usable = present.copy()
         norms = np.linalg.norm(values, axis=1)
         asked = query.astype(np.float64)
         with np.errstate(all="ignore"):
@@ -299,25 +303,31 @@ class Truth:
                 usable &= norms > 0
                 found = 1 - (values @ asked) / (norms * np.linalg.norm(asked))
         keys = table["key"].to_pylist()
-        return cls({k: float(d) for k, d, u in zip(keys, found, usable, strict=True) if u}, set(keys))
+        known = {k: float(d) for k, d, u in zip(keys, found, usable & finite, strict=True) if u}
+        beyond = usable & ~finite & ~np.isnan(found)
+        return cls(known, set(keys), {k: float(d) for k, d, u in zip(keys, found, beyond, strict=True) if u})
 
 
 def recall(truth: Truth, found: list[int], k: int) -> tuple[int, int]:
     """How many of the k nearest were found: by distance, as there are equals."""
     nearest = sorted(truth.distances.values())[:k]
     limit = nearest[-1] + 1e-4 * max(1.0, abs(nearest[-1])) if nearest else 0.0
-    return sum(truth.distances[key] <= limit for key in found), len(nearest)
+    finite = [key for key in found if key not in truth.infinite]
+    nearer = len(found) - len(finite)  # such rows push others out at the end
+    return min(nearer + sum(truth.distances[key] <= limit for key in finite), len(nearest)), len(nearest)
 
 
 def check(truth: Truth, keys: list[int], distances: NDArray[np.float32], k: int, *, exact: bool) -> None:
     """What holds of every answer."""
     assert len(set(keys)) == len(keys), f"rows twice: {keys}"
     assert set(keys) <= truth.living, f"rows that are not there: {set(keys) - truth.living}"
-    assert set(keys) <= set(truth.distances), f"rows without distance: {set(keys) - set(truth.distances)}"
-    assert len(keys) == min(k, len(truth.distances)), f"{len(keys)} rows of {min(k, len(truth.distances))}"
-    assert np.all(np.diff(distances) >= 0)
+    known = truth.distances | truth.infinite
+    assert set(keys) <= set(known), f"rows without distance: {set(keys) - set(known)}"
+    least, most = (min(k, len(rows)) for rows in (truth.distances, known))
+    assert least <= len(keys) <= most, f"{len(keys)} rows, expected {least} to {most}"
+    assert np.all(distances[1:] >= distances[:-1])
     if exact:
-        np.testing.assert_allclose(distances, [truth.distances[key] for key in keys], rtol=2e-4, atol=2e-4)
+        np.testing.assert_allclose(distances, [known[key] for key in keys], rtol=2e-4, atol=2e-4)
 
 
 def ask(life: Life, cases: Cases, version: int | None = None) -> None:
@@ -401,7 +411,8 @@ def ask_otherwise(
         found = ours.to_table(columns=["key"], filter=text, fast_search=True, nearest=nearest)
         keys = found["key"].to_pylist()
         assert len(set(keys)) == len(keys)
-        np.testing.assert_allclose(found["_distance"], [matching.distances[k] for k in keys], rtol=2e-4, atol=2e-4)
+        known = matching.distances | matching.infinite
+        np.testing.assert_allclose(found["_distance"], [known[key] for key in keys], rtol=2e-4, atol=2e-4)
 
 
 def bounds(life: Life, truth: Truth) -> tuple[float, float]:

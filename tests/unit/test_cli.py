@@ -49,7 +49,7 @@ COMMANDS = (
         "cleanup",
         "validate",
     ),
-    *("repair", "indices", "index", "drop-index", "optimize", "doctor", "bench", "warm-up"),
+    *("repair", "indices", "index", "drop-index", "optimize", "doctor", "bench", "warm-up", "build-kernels"),
 )
 
 
@@ -173,7 +173,7 @@ def test_wrong_usage_is_exit_code_2() -> None:
     [
         ("info", "nowhere.lance"),
         ("head", HISTORY, "--version", "99"),
-        ("sql", "nowhere", "SELECT 1"),
+        ("tables", "nowhere"),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_1(

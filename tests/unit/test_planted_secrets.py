@@ -179,7 +179,7 @@ def test_failures_on_a_table_show_no_secret(hidden: tuple[Any, str]) -> None:
         lambda: dataset.tags.delete("none"),
         lambda: dataset.shallow_clone(f"memory://{uuid.uuid4().hex}", 1),
         lambda: stale.to_table(columns=["none"]),
-        lambda: ld.connect(uri.rpartition("/")[0] + "/none"),
+        lambda: ld.connect(uri.rpartition("/")[0] + "/none").execute("FROM t"),
     ]
     for failure in failures:
         assert PLANTED not in refused(failure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,10 @@ class _FragmentTake:
     reader: FragmentReader
     offsets: Places
     row_offset: int
+
+
+_KINDS: Final = {"by_position": "row positions", "by_address": "row addresses", "by_row_id": "row ids"}
+"""Names of numbers of rows in errors, by the method that takes them."""
 
 
 class Taker:
@@ -143,7 +147,7 @@ class Taker:
         self, take: Callable[[Any, Projection], pa.RecordBatch], rows: Iterable[int], projection: Projection
     ) -> list[pa.RecordBatch]:
         """Return rows as at least one batch: see `table`."""
-        numbers = places(rows, "rows")
+        numbers = places(rows, _KINDS.get(getattr(take, "__name__", ""), "row positions"))
         return in_halves(lambda start, stop: [take(numbers[start:stop], projection)], 0, len(numbers))
 
     def _living(self, index: int, row_positions: Places, projection: Projection) -> pa.RecordBatch:

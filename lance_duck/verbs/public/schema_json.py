@@ -73,7 +73,8 @@ def _type_to_json(type_: pa.DataType, path: str, depth: int) -> dict[str, Any]:
     if pa.types.is_fixed_size_binary(type_) and not pa.types.is_decimal(type_):
         return {"type": "fixed_size_binary", "length": type_.byte_width}
     is_view = pa.types.is_string_view(type_) or pa.types.is_binary_view(type_)
-    if is_view or pa.types.is_map(type_):
+    is_list_view = pa.types.is_list_view(type_) or pa.types.is_large_list_view(type_)
+    if is_view or is_list_view or pa.types.is_map(type_):
         raise UnsupportedError(f"no JSON stands for {type_}", where=path)
     return {"type": logical_from_arrow(type_, path)}
 
