@@ -77,6 +77,7 @@ def schema_from_arrow(
             )
     fields = tuple(builder.fields(list(arrow), -1, existing_fields, ()))
     for top in fields:
+        refuse_mixed_lists(top)
         _check_keys(top, nullable=False)
     return Schema(fields, _text(arrow.metadata))
 
@@ -211,6 +212,33 @@ def _children(storage: pa.DataType, logical: str, old: Field | None, where: str)
             return [item.with_name(old.children[0].name)]
         return [item.with_name("item") if item.name in _DUCKDB_ITEMS else item]
     return []
+
+
+def refuse_mixed_lists(f: Field, path: tuple[str, ...] = (), *, lists: bool = False, fixed: bool = False) -> None:
+    """Refuse a column with lists and fixed-size lists of structs, one inside the other: readers do not support them.
+
+    Fixed-size lists of one struct are read here, though not by pylance.
+
+    Args:
+        f: The column, or a field of it.
+        path: Names above the field.
+        lists: Whether the field is inside lists or maps.
+        fixed: Whether it is inside fixed-size lists of structs.
+
+    Raises:
+        UnsupportedError: The column has both.
+    """
+    path = (*path, f.name)
+    lists = lists or f.is_list or f.logical_type == "map"
+    fixed = fixed or (f.logical_type.startswith(_FSL_STRUCT) and f.logical_type != f"{_FSL_STRUCT}1")
+    if lists and fixed:
+        raise UnsupportedError(
+            "lists and fixed-size lists of structs in one column",
+            where=f"column {'.'.join(path)!r}",
+            remedy="cast the fixed-size lists to lists",
+        )
+    for child in f.children:
+        refuse_mixed_lists(child, path, lists=lists, fixed=fixed)
 
 
 def _check_version(logical: str, storage: pa.DataType, version: str, where: str) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.errors import UnsupportedError
 
 NESTED = """
     SELECT 1::BIGINT AS id, ['a'] AS tags, [{'x': [1], 'y': MAP {'k': [['b']]}}] AS l,
@@ -105,3 +106,40 @@ def test_tables_keep_the_names_of_items_that_they_have(tmp_path: Path, name: str
     assert items_of(path) == {name}
     lance.write_dataset(column("6"), path, mode="append")
     assert sorted(row[0]["x"][0] for row in ld.dataset(path).to_table()["a"].to_pylist()) == ["1", "3", "4", "5", "6"]
+
+
+MIXED = {
+    "list in array": pa.list_(pa.struct([("a", pa.list_(pa.int32()))]), 2),
+    "map in array": pa.list_(pa.struct([("a", pa.map_(pa.string(), pa.int32()))]), 3),
+    "deep": pa.list_(pa.struct([("a", pa.struct([("b", pa.large_list(pa.string()))]))]), 2),
+    "array in list": pa.list_(pa.list_(pa.struct([("a", pa.int32())]), 2)),
+    "array in map": pa.map_(pa.string(), pa.list_(pa.struct([("a", pa.int32())]), 2)),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_lists_mixed_with_arrays_of_structs_are_refused_before_they_are_written(tmp_path: Path, name: str) -> None:
+    table = pa.table({"id": [1], "x": pa.nulls(1, MIXED[name])})
+    message = r"column 'x[.a-z]*': lists and fixed-size lists of structs in one column; cast the fixed-size lists"
+    with pytest.raises(UnsupportedError, match=message):
+        ld.write_dataset(table, tmp_path / "t.lance")
+    lance.write_dataset(table.slice(1), tmp_path / "t.lance")
+    with pytest.raises(UnsupportedError, match=message):
+        ld.write_dataset(table, tmp_path / "t.lance", mode="append")
+    assert ld.dataset(tmp_path / "t.lance").count_rows() == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE lance.t AS SELECT [{'a': [1]}, {'a': [2]}]::STRUCT(a INTEGER[])[2] AS x",
+        "CREATE TABLE lance.t (x STRUCT(a INTEGER)[2][])",
+        "ALTER TABLE lance.other ADD COLUMN x STRUCT(a INTEGER[])[2]",
+    ],
+)
+def test_statements_refuse_lists_mixed_with_arrays_of_structs(tmp_path: Path, statement: str) -> None:
+    with ld.connect(tmp_path) as connection:
+        connection.execute("CREATE TABLE lance.other AS SELECT 1 AS i")
+        with pytest.raises(UnsupportedError, match=r"column 'x[.a-z]*': lists and fixed-size lists of structs"):
+            connection.execute(statement)
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]

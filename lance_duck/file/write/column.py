@@ -13,6 +13,7 @@ from lance_duck.file.costs import PAGE_BYTES, SLICE_BYTES
 from lance_duck.file.write.contract import ColumnWriter, Pages, Space, num_bytes
 from lance_duck.file.write.leaf import Layer, LeafWriter
 from lance_duck.wire.schema import Field
+from lance_duck.wire.schema_write import refuse_mixed_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class NestedColumnWriter:
         self._space = space
         self._page_bytes = page_bytes
         self._leaves: list[LeafWriter] = []
+        refuse_mixed_lists(field)
         self._where = f"column {field.name}"
         self._root = self._build(field, (), self._where)
 
