@@ -366,10 +366,9 @@ class ChangeSession:
         Args:
             table: The table at that version.
             name: Its name in the statement.
-            parts: Clauses.
+            parts: Clauses; those that read the table name no column that `TargetTable.ambiguous` has.
 
-        Yields:
-            The text of each clause, and the tables that it reads.
+        Yields: The text of each clause, and the tables that it reads.
         """
         identity = self.handle(name).identity
         spelled = [self.respelled(part, identity, name.name, _PINNED) for part in parts]
@@ -377,6 +376,9 @@ class ChangeSession:
         pin = DuckTable(lambda: table.dataset, pinned=True, hidden=False)
         if any(_PINNED in text for text in spelled):
             tables[_PINNED] = pin
+        for part, text in zip(() if table.unambiguous is table else parts, spelled, strict=False):
+            if _PINNED in text or self._unqualified(identity, (part,)):
+                table.refuse_ambiguous_names(part)
         names = self._unqualified(identity, parts)
         try:
             for each in names:

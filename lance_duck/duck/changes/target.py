@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_duck.arguments import unknown_column
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.computed_columns import TOKEN, AddressColumn, ComputedColumn, TableWithColumns
 from lance_duck.errors import InvalidInputError, UnsupportedError
@@ -197,6 +198,18 @@ class TargetTable:
             raise ambiguous_name(name, names, f"table {self.name}")
         for column in self.columns:
             column.refuse_ambiguous(f"table {self.name}")
+
+    def refuse_ambiguous_names(self, part: Clauses) -> None:
+        """Refuse a clause that has the name of a column or field whose name differs from another by case alone.
+
+        Raises:
+            InvalidInputError: It has one.
+        """
+        fields = {name: names for column in self.columns for name, names in column.ambiguous.items()}
+        known = {**fields, **self.ambiguous}
+        for token in part.tokens:
+            if token.name is not None and folded(token.name) in known:
+                raise ambiguous_name(token.name, known[folded(token.name)], f"table {self.name}")
 
     def named(self, names: Sequence[str]) -> list[TargetColumn]:
         """Return the columns by their names, each of which may come once.

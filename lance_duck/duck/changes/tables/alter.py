@@ -30,7 +30,7 @@ from lance_duck.duck.changes.tables.altered_fields import (
     null_field,
     renamed_field,
 )
-from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path
+from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.errors import UnsupportedError
 from lance_duck.store.uri import join_uri, split_place
@@ -133,7 +133,9 @@ class AlterStatement(TableStatement):
         if default < 0:
             dataset.add_columns(pa.schema([null_field(dataset, path, self._arrow(session, kind), self.subject)]))
         else:
-            value = f"CAST(({self.action.part(default + 1).text}) AS {kind})"
+            expression = self.action.part(default + 1)
+            refuse_ambiguous_names(dataset.handle.snapshot.schema, expression, self.subject)
+            value = f"CAST(({expression.text}) AS {kind})"
             dataset.add_columns(default_values(dataset, path, value, self.subject))
 
     def _drop(self, dataset: LanceDataset, place: int) -> None:

@@ -133,6 +133,13 @@ def field_below(field: Field, name: str, where: str) -> Field | None:
     return field.children[0] if field.children and folded(name) == _ELEMENT else None
 
 
+def refuse_ambiguous_names(schema: Schema, part: Clauses, where: str) -> None:
+    """Raise InvalidInputError if an expression has a name that several columns have, but for its case."""
+    for token in part.tokens:
+        if token.name is not None:
+            _one(schema.fields, token.name, where)
+
+
 def is_struct(field: Field) -> bool:
     """Return whether a field has members of its own names."""
     return field.logical_type == "struct" and not field.blob_version
