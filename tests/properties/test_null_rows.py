@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -190,3 +191,24 @@ def test_the_changes_of_a_table_keep_the_rows_that_duckdb_keeps(twins: Twins, co
     changes = "SELECT n, a, b, i, u, t, d, ts, m, w, s, st FROM lance_table_changes('t', 1)"
     found = twins.lance.execute(f"SELECT n FROM ({changes}) WHERE {condition}").fetchall()
     assert sorted(found) == sorted(twins.own.execute(f"SELECT n FROM t WHERE {condition}").fetchall())
+
+
+@pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+@pytest.mark.parametrize(
+    "listed", [("infinity", "2020-01-01"), ("-infinity", "2021-01-01"), ("2020-01-01", "infinity")]
+)
+def test_lists_with_infinity_find_the_rows_that_duckdb_finds(
+    tmp_path: Path, type_: str, listed: tuple[str, str]
+) -> None:
+    values = ", ".join(f"'{value}'::{type_}" for value in listed)
+    stored = "(1, 'infinity'), (2, '-infinity'), (3, '2020-01-01'), (4, NULL)"
+    rows = f"SELECT n, v::{type_} AS v FROM (VALUES {stored}) q(n, v)"
+    answers = []
+    with ld.connect(tmp_path) as lance, duckdb.connect() as own:
+        for connection, name in ((lance, "lance.t"), (own, "t")):
+            connection.execute("SET TimeZone = 'America/New_York'")
+            connection.execute(f"CREATE TABLE {name} AS {rows}")
+            found = connection.execute(f"SELECT n FROM t WHERE v IN ({values}) ORDER BY n").fetchall()
+            connection.execute(f"DELETE FROM t WHERE v IN ({values})")
+            answers.append((found, connection.execute("SELECT n FROM t ORDER BY n").fetchall()))
+    assert answers[0] == answers[1]

@@ -11,6 +11,7 @@ that function remember those columns.
 
 from __future__ import annotations
 
+import datetime
 import math
 import threading
 from collections import deque
@@ -196,12 +197,36 @@ class _Translator:
         if function == "is_nan":
             return Compare("=", path, pa.scalar(float("nan"), type_))
         if function == "is_in":
-            return In(path, options["value_set"].values.cast(type_))
+            return In(path, _listed(options["value_set"].values, type_))
         raise ValueError(function)
 
     def _type(self, path: Path) -> pa.DataType:
         """Return the type that the values of a column are compared in."""
         return compared_type(path_type(self.schema, path))
+
+
+def _listed(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Return the values of an IN list in the type of the column.
+
+    DuckDB 1.x writes infinite dates and timestamps as the first and last ones of Python. Which of the two a query
+    meant is unknown, so both count.
+    """
+    if not (pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type)):
+        return values.cast(type_)
+    python = datetime.date if pa.types.is_date32(values.type) else datetime.datetime
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("us"))  # infinite ones have no zone, others may have one
+    listed = values.to_pylist()
+    most = 2 ** (type_.bit_width - 1) - 1
+    infinite = [number for number, end in ((-most, python.min), (most, python.max)) if end in listed]
+    if not infinite:
+        return values.cast(type_)
+    ends = pa.array(infinite, pa.int32() if type_.bit_width == 32 else pa.int64()).view(type_)
+    try:
+        return pa.concat_arrays([values.cast(type_), ends])
+    except pa.ArrowInvalid:  # Python's first or last one does not fit, so no row has it
+        others = pa.array([value for value in listed if value not in (python.min, python.max)], values.type)
+        return pa.concat_arrays([others.cast(type_), ends])
 
 
 def _field(node: Node) -> Path:
