@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ def test_the_example_of_the_page_gives_what_it_says(tmp_path: Path, monkeypatch:
     Path("people").mkdir()
     scope: dict[str, Any] = {}
     answers = []
-    for line in text.splitlines():
-        shown = re.search(r"^(.*)  # (\[.*?\])", line)
+    for statement in ast.parse(text).body:
+        code = ast.unparse(statement)
+        shown = re.search(r"  # (\[.*?\])", text.splitlines()[(statement.end_lineno or 0) - 1])
         if shown is None:
-            exec(line, scope)
+            exec(code, scope)
         else:
-            answers.append((repr(eval(shown[1], scope)), shown[2]))
+            answers.append((repr(eval(code, scope)), shown[1]))
     scope["con"].close()
     assert [given for given, _ in answers] == [said for _, said in answers] == ["[(5, 'EVE')]", "[(3,)]"]
     assert ld.dataset("people/person.lance").version == 4

@@ -142,9 +142,11 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
 
 def _fields(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
     field_ids: set[int] = set()
+    # Each file of version 2.0 has the structs and lists around its fields.
+    shared = {TOMBSTONE, *(field.id for field in snapshot.schema.walk() if field.children)}
     for file in fragment.files:
         for field_id in file.fields:
-            if field_id != TOMBSTONE and field_id in field_ids:
+            if field_id not in shared and field_id in field_ids:
                 yield Problem(f"fragment {fragment.id}", f"field {field_id} is in two data files")
             field_ids.add(field_id)
     for field in snapshot.schema.fields:

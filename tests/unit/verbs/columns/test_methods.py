@@ -519,3 +519,13 @@ def test_fields_that_files_store_whole_are_not_cast_and_maps_keep_their_fields(t
     table.alter_columns({"path": "q.entries.value", "nullable": False}, {"path": "m.entries.value.x", "name": "z"})
     assert not table.schema.field("q").type.item_field.nullable
     assert column(table, "m") == [[("k", {"z": 1, "y": 2})], None]
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_tables_whose_fields_lie_in_several_files_are_valid(tmp_path: Path, version: str) -> None:
+    rows = pa.table({"s": [{"x": 1, "y": 2}], "l": [[{"x": 3}]]})
+    table = ld.write_dataset(rows, tmp_path / "t.lance", data_storage_version=version)
+    table.alter_columns({"path": "s.x", "data_type": pa.int32()}, {"path": "l.item.x", "data_type": pa.int8()})
+    table.add_columns(pa.table({"s": [{"z": "w"}]}))
+    table.validate()
+    assert table.to_table().to_pylist() == [{"s": {"x": 1, "y": 2, "z": "w"}, "l": [{"x": 3}]}]
