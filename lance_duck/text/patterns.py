@@ -30,7 +30,7 @@ class Parts:
     any_case: bool = False
 
     def words(self) -> list[tuple[str, ...]] | None:
-        """Return the words of each alternative, as `certain_words` finds them; None where an alternative has none."""
+        """Return the words of each alternative by `certain_words`, or None if an alternative has no words."""
         each = [
             tuple(dict.fromkeys(word for part in parts for word in certain_words(part, any_case=self.any_case)))
             for parts in self.alternatives
@@ -73,10 +73,10 @@ _Alternatives = tuple[tuple[str, ...], ...]
 _NOTHING: Final[_Alternatives] = ((),)
 _ANY_TEXT: Final = pa.array([""])
 _MOST: Final = 16
-"""Most alternatives that are told apart; an expression with more of them gives no parts."""
+"""Expressions with more alternatives have no parts."""
 
 _DEEPEST: Final = 50
-"""Depth of nested groups that is looked into."""
+"""Expressions with deeper groups have no parts."""
 
 _REPEATED: Final = re.compile(r"(?:[*+?]|\{([0-9]+)(?:,[0-9]*)?\})\??")
 _FLAG: Final = re.compile(r"\(\?(?P<on>[imsU]*)(?:-[imsU]+)?\)")
@@ -193,7 +193,7 @@ class _RegexReader:
 
 
 def _both(first: _Alternatives, second: _Alternatives) -> _Alternatives:
-    """Return the alternatives of texts that satisfy both; those of the first alone where there would be too many."""
+    """Combine the alternatives of two consecutive parts. Returns the first ones if there would be too many."""
     if len(first) * len(second) > _MOST:
         return first
     return tuple((*one, *other) for one, other in product(first, second))

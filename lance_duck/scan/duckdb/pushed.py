@@ -1,12 +1,12 @@
 """Filters that DuckDB 1.x pushes down to a pyarrow dataset, in DuckDB's own meaning.
 
-DuckDB 1.x pushes its filters down as pyarrow expressions but means its own semantics: NaN equals itself and is greater
-than all other floats, where pyarrow's does not. So such an expression is read from its pickled form (the tree in
-prefix notation, see `scan.arrow.filter`) into a predicate tree and never evaluated by pyarrow.
+DuckDB 1.x pushes filters down as pyarrow expressions, but in DuckDB NaN equals itself and exceeds all other floats.
+This module reads the pickled expression (a tree in prefix notation, see `scan.arrow.filter`) into a predicate tree;
+pyarrow never evaluates it.
 
-DuckDB 1.x writes `x <= 'NaN'` as the literal true, without its column, although NULL rows do not satisfy it. Before,
-it asks `pyarrow.dataset.field` for the column of every comparison, in the order of the expression; `note_fields` makes
-that function remember those columns.
+DuckDB 1.x writes `x <= 'NaN'` as the literal true, without its column, although NULL rows do not satisfy it. It first
+asks `pyarrow.dataset.field` for the column of every comparison, in the order of the expression. `note_fields` makes
+that function remember these columns.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class ColumnPath:
 
     Attributes:
         names: Its names, outermost first.
-        after: Place of the token after it.
+        after: Position of the token after it.
     """
 
     names: tuple[str, ...]
@@ -36,7 +36,7 @@ class ColumnPath:
 
     @classmethod
     def at(cls, clauses: Clauses, place: int) -> ColumnPath | None:
-        """Read the path that begins at a place; None if there is none."""
+        """Read the path that begins at a token. Returns None if no path begins there."""
         name = TableName.at(clauses, place)
         return None if name is None or name.path is not None else cls(name.parts, name.after)
 
@@ -62,7 +62,7 @@ class ColumnPath:
         return column
 
     def parent(self, schema: Schema, where: str) -> Field | None:
-        """Return the field that has the last name among its members; None for a column. Raises as `field` does."""
+        """Return the field around the last name, or None for a column. Raises as `field` does."""
         return ColumnPath(self.names[:-1], self.after).field(schema, where) if len(self.names) > 1 else None
 
     def field(self, schema: Schema, where: str) -> Field:
@@ -115,7 +115,7 @@ class ColumnPath:
 
 
 def field_below(field: Field, name: str, where: str) -> Field | None:
-    """Return the field of a name directly below a field, as SQL counts; None if there is none.
+    """Return the member of a field that SQL calls by a name, or None.
 
     Args:
         field: A struct, list or map; other fields have no members.
