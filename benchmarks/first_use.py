@@ -30,6 +30,7 @@ import lance_duck as ld
 from benchmarks._harness import geometric_mean
 from lance_duck.kernels.jit import OPTIONS
 from lance_duck.kernels.notice import first_use
+from lance_duck.precompile.workload import run_workload  # noqa: F401  called by the child
 
 ROWS = 10_000
 
@@ -224,12 +225,24 @@ def _help(rounds: int) -> None:
         print(f"{name:28}{median(times[1:]):>56.3f}")
 
 
+def _by_subject() -> None:
+    """Print the kernels that a warm-up without a pack compiles, and their seconds, by the subject of the notices."""
+    with tempfile.TemporaryDirectory() as folder:
+        subjects = _child(f"{folder}/kernels", "(f.run_workload(f.tempfile.mkdtemp()), f.first_use.by_subject)[1]")
+    for name, (kernels, seconds) in subjects.items():
+        print(f"{name:28}{kernels:6} kernels{seconds:8.1f} s")
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--starts", action="store_true", help="print the third table alone, whose kernels are on disk")
+    parser.add_argument("--subjects", action="store_true", help="print the kernels of a warm-up by subject alone")
     arguments = parser.parse_args()
+    if arguments.subjects:
+        _by_subject()
+        return
     rounds = arguments.rounds
     if not arguments.starts:
         _first_uses(rounds)

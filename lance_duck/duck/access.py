@@ -9,8 +9,9 @@ more while it runs, so that a database that was closed stays closed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 import duckdb
@@ -18,10 +19,10 @@ import duckdb
 from lance_duck.redact import shown
 from lance_duck.store import local_path
 
-_SETTINGS: Final = """
-SELECT current_setting('enable_external_access'), current_setting('allowed_directories'),
-    current_setting('allowed_paths')
-"""
+_IS_OPEN: Final = "SELECT current_setting('enable_external_access')"
+_ALLOWED: Final = "SELECT current_setting('allowed_directories'), current_setting('allowed_paths')"
+_ANSWER: Final[ContextVar[dict[FileAccess, bool] | None]] = ContextVar("lance_duck_external_access", default=None)
+"""What DuckDB answered during the running statement; None outside of statements."""
 
 
 class FileAccess:
@@ -48,8 +49,7 @@ class FileAccess:
         """
         if any(_is_within(uri, root) for root in self._roots()):
             return
-        is_open, folders, paths = self._settings()
-        if is_open or any(_is_within(uri, root) for root in (*(folders or ()), *(paths or ()))):
+        if self.is_open or any(_is_within(uri, root) for roots in self._setting(_ALLOWED) for root in roots or ()):
             return
         raise duckdb.PermissionException(
             f'Permission Error: Cannot access file "{shown(uri)}" - '
@@ -59,12 +59,27 @@ class FileAccess:
     @property
     def is_open(self) -> bool:
         """Whether statements may reach all locations."""
-        return bool(self._settings()[0])
+        answers = _ANSWER.get()
+        if answers is None:
+            return bool(self._setting(_IS_OPEN)[0])
+        if self not in answers:
+            answers[self] = bool(self._setting(_IS_OPEN)[0])
+        return answers[self]
 
-    def _settings(self) -> tuple[Any, ...]:
+    def _setting(self, query: str) -> tuple[Any, ...]:
         with self._cursor() as cursor:
-            settings: tuple[Any, ...] = cursor.execute(_SETTINGS).fetchall()[0]
+            settings: tuple[Any, ...] = cursor.execute(query).fetchall()[0]
             return settings
+
+
+@contextmanager
+def during_statement() -> Iterator[None]:
+    """Ask DuckDB at most once for each database instance, while this thread runs one statement."""
+    token = _ANSWER.set({})
+    try:
+        yield
+    finally:
+        _ANSWER.reset(token)
 
 
 def _is_within(uri: str, root: str) -> bool:

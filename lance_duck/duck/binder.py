@@ -26,7 +26,7 @@ from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.access import FileAccess
 from lance_duck.duck.history.functions import HistoryCall
-from lance_duck.duck.history.source import HistoryRows
+from lance_duck.duck.history.source import BatchRows
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
@@ -39,7 +39,7 @@ from lance_duck.duck.tables.search import SearchRows, select_found
 from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.duck.tables.text_functions import TextFunctions
 from lance_duck.duck.user_scope import add_variable
-from lance_duck.errors import InternalError, InvalidInputError, NotFoundError
+from lance_duck.errors import InternalError, InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.forks import RLock
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.text.request import query_of_text
@@ -95,6 +95,7 @@ class Binder:
         names: Returns the names that stand for tables.
         qualify: Returns a name with the database in which a search path finds it; a path as it is.
         roots: Returns the locations of the connected folders and tables.
+        missing: Returns the error of a name whose database is a folder that does not exist, or None.
 
     Attributes:
         texts: The functions behind `match` and `score`.
@@ -108,11 +109,13 @@ class Binder:
         names: Callable[[], Iterable[str]] = tuple,
         qualify: Callable[[str, str], str] = lambda text, _: text,
         roots: Callable[[], Iterable[str]] = tuple,
+        missing: Callable[[str], LanceDuckError | None] = lambda _: None,
     ) -> None:
         self._find = find
         self._options = options
         self._names = names
         self._qualify = qualify
+        self._missing = missing
         self.access = FileAccess(self.spare_cursor, roots)
         self._lock = RLock()
         self._handles: OrderedDict[_Key, TableHandle] = OrderedDict()
@@ -400,7 +403,7 @@ class Binder:
             within = (each for each in names if folded(each).endswith(f".{folded(name)}"))
             nearest = did_you_mean(next(within, name), names)
             remedy = nearest or "check the name, or give the path of a table"
-            raise NotFoundError("no such table", where=name, remedy=remedy) from error
+            raise self._missing(name) or NotFoundError("no such table", where=name, remedy=remedy) from error
 
     def spare_cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a new cursor on the instance, for use while the connections are busy."""
@@ -439,23 +442,23 @@ class Binder:
                 self._sources.popitem(last=False)
             return str(self._sources[id(handle)][1].name)
 
-    def _held(self, rows: SearchRows | DuckTable | HistoryRows) -> str:
+    def _held(self, rows: SearchRows | DuckTable | BatchRows) -> str:
         """Return the name of a source that is held until many later ones are."""
         source = self.register(rows)
         with self._lock:
             self._searches.append(source)
         return str(source.name)
 
-    def register(self, table: DuckTable | SearchRows | HistoryRows) -> Any:
+    def register(self, table: DuckTable | SearchRows | BatchRows) -> Any:
         """Return DuckDB 2.0's handle of a source: its `name` can be read in SQL for as long as the handle lives."""
         with self.spare_cursor() as cursor:
             return cursor._register_source(table)
 
-    def _readable(self, table: DuckTable | SearchRows | HistoryRows) -> str:
+    def _readable(self, table: DuckTable | SearchRows | BatchRows) -> str:
         """Return SQL that reads a table for this statement alone."""
         return quoted(self._held(table)) if SPEAKS_SOURCE else self._variable(table)
 
-    def _variable(self, table: DuckTable | SearchRows | HistoryRows) -> str:
+    def _variable(self, table: DuckTable | SearchRows | BatchRows) -> str:
         """Return SQL of what reads a table, on DuckDB 1.x: the name of a variable."""
         name = f"__lance_table_{next(self._numbers) % _NAMES}"
         frame: FrameType | None = sys._getframe(1)
@@ -466,7 +469,7 @@ class Binder:
         add_variable(frame, name, table)
         return quoted(name)
 
-    def _columns_alone(self, table: DuckTable | SearchRows | HistoryRows) -> str:
+    def _columns_alone(self, table: DuckTable | SearchRows | BatchRows) -> str:
         """Return SQL of a relation that has the columns of a table, but cannot be read."""
         with self.spare_cursor() as cursor:
             relation = cursor.from_arrow(table)

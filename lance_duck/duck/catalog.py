@@ -53,7 +53,14 @@ class TableCatalog:
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
         self.secrets = Secrets()
         self.version = 0
-        self.binder = Binder(self.named, self.secrets.options_for, self._qualified_names, self.qualified, self._roots)
+        self.binder = Binder(
+            self.named,
+            self.secrets.options_for,
+            self._qualified_names,
+            self.qualified,
+            self._roots,
+            self.missing_folder,
+        )
         self.default = LanceDatabase(_NAME, self.binder, self._forget, dict(given), folder)
         self._databases: dict[str, LanceDatabase] = {}
         self._vocabulary: Vocabulary | None = None
@@ -205,6 +212,12 @@ class TableCatalog:
     def remove(self, name: str) -> bool:
         """Remove a table that was added by `add` or named by the caller; return False if there is none."""
         return self.default.remove(name)
+
+    def missing_folder(self, name: str) -> LanceDuckError | None:
+        """Return the error of a name whose database is a folder that does not exist; None for all others."""
+        parts = parts_of_name(name)
+        database = self.database(parts[0]) if len(parts) > 1 else self.default
+        return None if database is None else database.missing()
 
     def _roots(self) -> list[str]:
         """Return the locations of all folders and of the tables that were named by the caller."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.access import during_statement
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
 from lance_duck.duck.changes.user_text import told_of
@@ -64,9 +65,9 @@ def connect(
     """Connect to DuckDB with Lance tables.
 
     Args:
-        tables: A folder of `*.lance` tables (path or URI; each is named by its folder without the ending, and new ones
-            are found; the first makes the folder), or a mapping of names to paths, URIs or datasets. A dataset is read
-            at its own version, everything else at its newest.
+        tables: A folder of `*.lance` tables, each named by its folder without the ending. New tables are found, and the
+            first one makes the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its own
+            version, everything else at its newest.
         database: Database of DuckDB, as `duckdb.connect` takes it; in memory also where it is "".
         read_only: Refuse to change Lance tables, and open a database file for reading only.
         config: Settings of DuckDB, and those of `duck.run.search_settings` by the names that SET has for them:
@@ -279,8 +280,7 @@ class Connection:
             raise AttributeError(f"'Connection' object has no attribute {name!r}{hint}", name=name, obj=self)
         count = self._writer.count
         if name in _FETCHES:
-            fetch = self.__dict__[name] = guarded(getattr(self._native, name), self._inherited, count)
-            return fetch
+            return self.__dict__.setdefault(name, guarded(getattr(self._native, name), self._inherited, count))
         count.make()
         attribute = getattr(self._native, name)
         if not callable(attribute):
@@ -446,7 +446,7 @@ class Connection:
     def _with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
         """Call DuckDB, and again if a name that it did not know has meanwhile become a table of the folder."""
         try:
-            with self._inherited.use(), self._changes.during(statement):
+            with self._inherited.use(), self._changes.during(statement), during_statement():
                 self._catalog.refresh(statement)
                 try:
                     return call()

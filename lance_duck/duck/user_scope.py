@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import duckdb
 import pyarrow as pa
 
-from lance_duck.duck.history.source import HistoryRows
+from lance_duck.duck.history.source import BatchRows
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
@@ -82,7 +82,7 @@ def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, A
 def _with_exact_floats(table: Any) -> Any:
     """Return a source in which DuckDB 1.x finds NaN: it has pyarrow filter its tables, and there no NaN exceeds 1."""
     if isinstance(table, pa.Table) and any(_FLOATS.search(str(type_)) for type_ in table.schema.types):
-        return HistoryRows.of(table)
+        return BatchRows.of(table)
     return table
 
 

@@ -20,7 +20,7 @@ SUBJECTS: Final = {
 }
 """Subject of a kernel by the start of its name, with the number of kernels and the seconds of its first use.
 
-The numbers are rounded from `benchmarks/first_use.py`, a new installation without a pack.
+The numbers are rounded from `benchmarks/first_use.py --subjects`.
 """
 _WARM_UP: Final = ("warm-up", 460, 50)
 _BAR: Final = 24
@@ -30,6 +30,11 @@ class FirstUse:
     """The kernels that this process compiles.
 
     numba compiles one function at a time; a kernel that calls others is still being compiled while they are.
+
+    Attributes:
+        seconds: Seconds spent compiling.
+        compiled: Number of compiled kernels.
+        by_subject: Number of compiled kernels, and seconds, by subject.
     """
 
     def __init__(self) -> None:
@@ -39,8 +44,9 @@ class FirstUse:
         self._start: float | None = None
         self._silent = False
         self._announced: set[str] = set()
+        self.by_subject: dict[str, list[float]] = {}
         self._subject: tuple[str, int, int] | None = None
-        self._done: dict[str, int] = {}
+        self._last = ""
         self._has_bar = False
 
     def enter(self) -> None:
@@ -53,14 +59,17 @@ class FirstUse:
         if self._start is None:
             self._start = time.monotonic()
         subject = self._subject or next(about for start, about in SUBJECTS.items() if name.startswith(start))
-        self._done[subject[0]] = self._done.get(subject[0], 0) + 1
+        self._last = subject[0]
+        self.by_subject.setdefault(self._last, [0, 0.0])[0] += 1
         self._tell(subject)
 
     def leave(self) -> None:
         """Note that a kernel is ready."""
         self._depth -= 1
         if self._depth == 0 and self._start is not None:
-            self.seconds += time.monotonic() - self._start
+            spent = time.monotonic() - self._start
+            self.seconds += spent
+            self.by_subject[self._last][1] += spent
             self._start = None
             if self._subject is None:
                 self._clear_bar()
@@ -92,7 +101,7 @@ class FirstUse:
                 f"about {seconds} s, once for this installation{hint}\n"
             )
         if _is_terminal(stream):
-            done = self._done[name]
+            done = int(self.by_subject[name][0])
             filled = min(done * _BAR // kernels, _BAR)
             stream.write(f"\r{'█' * filled}{'░' * (_BAR - filled)} {done} of about {max(kernels, done)} ")
             self._has_bar = True

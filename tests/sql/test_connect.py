@@ -221,6 +221,24 @@ def test_a_folder_is_made_by_its_first_table(tmp_path: Path) -> None:
     assert con.execute("FROM t").fetchall() == ld.connect(tmp_path / "new").execute("FROM t").fetchall() == [(5,)]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM lance_vector_search('t', 'v', [1.0, 2.0], k := 1)",
+        "FROM lance_fts('t', 'body', 'word')",
+        "FROM lance_versions('t')",
+        "FROM lance_scan('t')",
+        "OPTIMIZE t",
+        "SHOW INDEXES ON t",
+        "CALL lance_restore('t', 1)",
+        "CREATE INDEX i ON t (id)",
+    ],
+)
+def test_statements_about_a_table_say_that_its_folder_does_not_exist(tmp_path: Path, sql: str) -> None:
+    with pytest.raises(NotFoundError, match="new: no such folder"):
+        ld.connect(tmp_path / "new").execute(sql)
+
+
 def test_a_folder_that_does_not_exist_is_not_read_only(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"new: no such folder: .*; check the path$"):
         ld.connect(tmp_path / "new", read_only=True)

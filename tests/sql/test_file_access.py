@@ -153,6 +153,22 @@ def test_statements_reach_nothing_outside_of_the_connected_folder(
     assert not (places["in"] / "copied.lance").exists()
 
 
+@pytest.mark.parametrize("through", ["a script", "a cursor", "DuckDB's own connection"])
+def test_the_statement_after_the_setting_is_refused(places: dict[str, Path], through: str) -> None:
+    outside, closing = f"FROM '{places['out']}/t.lance'", "SET enable_external_access = false"
+    with ld.connect(places["in"]) as connection:
+        assert len(connection.execute(outside).fetchall()) == 50
+        script = outside
+        if through == "a script":
+            script = f"{outside}; {closing}; {outside}"
+        elif through == "a cursor":
+            connection.cursor().execute(closing)
+        else:
+            connection.native.execute(closing)
+        with pytest.raises(duckdb.PermissionException):
+            connection.execute(script)
+
+
 def test_a_link_in_the_connected_folder_that_leads_out_is_no_table(closed: ld.Connection) -> None:
     with pytest.raises((duckdb.PermissionException, UnsupportedError), match=r"Permission Error|DuckDB 1"):
         closed.execute("FROM evil").fetchall()

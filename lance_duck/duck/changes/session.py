@@ -129,8 +129,8 @@ class ChangeSession:
         try:
             self.native.sql(f"FROM {'.'.join(map(quoted, name.parts))} LIMIT 0")
         except duckdb.Error:
-            tables = [table for database in self.catalog.databases for table in database.tables]
-            return NotFoundError("no such table", where=where, remedy=did_you_mean(name.name, tables))
+            remedy = did_you_mean(name.name, [t for each in self.catalog.databases for t in each.tables])
+            return self.catalog.missing_folder(where) or NotFoundError("no such table", where=where, remedy=remedy)
         return UnsupportedError("not a Lance table", where=where, found="a table or view of DuckDB's own")
 
     def dataset(self, name: TableName) -> LanceDataset:

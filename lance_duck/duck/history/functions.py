@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.history.about import branches, info, tags, versions
 from lance_duck.duck.history.names import CHANGES
-from lance_duck.duck.history.source import HistoryRows
+from lance_duck.duck.history.source import BatchRows
 from lance_duck.duck.history.storage import files, fragments
 from lance_duck.duck.history.table_changes import Bound, table_changes
 
@@ -38,13 +38,13 @@ class HistoryCall:
     name: str
     arguments: Sequence[str | None]
 
-    def rows(self, dataset: LanceDataset) -> HistoryRows:
+    def rows(self, dataset: LanceDataset) -> BatchRows:
         """Return the rows for a table at a version.
 
         Raises:
             LanceDuckError: The rows cannot be read.
         """
         if self.name != CHANGES:
-            return HistoryRows.of(TABLES[self.name](dataset))
+            return BatchRows.of(TABLES[self.name](dataset))
         start, start_time, end, end_time = self.arguments
         return table_changes(dataset, Bound.of(start, start_time), Bound.of(end, end_time))

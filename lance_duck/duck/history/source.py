@@ -17,7 +17,7 @@ Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Gives rows with columns of these names, in that order."""
 
 
-class HistoryRows(pads.Dataset, ScanSource):  # type: ignore[misc]
+class BatchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     """Rows computed at each scan by DuckDB, which applies all filters itself, if it can be told so.
 
     Args:
@@ -33,7 +33,7 @@ class HistoryRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         self._rows = rows
 
     @classmethod
-    def of(cls, table: pa.Table) -> HistoryRows:
+    def of(cls, table: pa.Table) -> BatchRows:
         """Return the rows of a table."""
         return cls(table.schema, lambda names: iter(table.select(list(names)).to_batches()), table.num_rows)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.history.conform import conformed, differing
-from lance_duck.duck.history.source import HistoryRows
+from lance_duck.duck.history.source import BatchRows
 from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.predicate.tree import In
@@ -87,7 +87,7 @@ class Bound:
         return max((version for version, time in times if time <= self.time), default=0)
 
 
-def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> HistoryRows:
+def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> BatchRows:
     """Return the rows that versions changed; they are read when DuckDB scans them.
 
     Args:
@@ -115,7 +115,7 @@ def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> HistoryRow
     span = range(first, last + 1)
     _check_known(newest, span, set(numbers))
     changes = _Changes(newest, span)
-    return HistoryRows(changes.schema, changes.batches)
+    return BatchRows(changes.schema, changes.batches)
 
 
 def _check_there(newest: Snapshot, number: int) -> None:

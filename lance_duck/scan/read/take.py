@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.limits import in_halves
 from lance_duck.encoding.arrow.dictionaries import concatenate
-from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.errors import ArrayLimitError, InvalidInputError, WrongTypeError
 from lance_duck.rows import row_addresses, split_addresses
 from lance_duck.scan.costs import FRAGMENTS_OF_A_TAKE
 from lance_duck.scan.predicate.arrays import pick
@@ -37,10 +37,6 @@ class _FragmentTake:
     reader: FragmentReader
     offsets: Places
     row_offset: int
-
-
-_KINDS: Final = {"by_position": "row positions", "by_address": "row addresses", "by_row_id": "row ids"}
-"""Names of numbers of rows in errors, by the method that takes them."""
 
 
 class Taker:
@@ -137,7 +133,7 @@ class Taker:
         """Return rows as a table, in several chunks if one array cannot hold a column.
 
         Args:
-            take: A method of this object: `by_position`, `by_address` or `by_row_id`.
+            take: `by_position`, `by_address`, `by_row_id`, or `in_fragment` of one fragment.
             rows: Positions, addresses or row ids.
             projection: Columns of the result.
         """
@@ -147,7 +143,11 @@ class Taker:
         self, take: Callable[[Any, Projection], pa.RecordBatch], rows: Iterable[int], projection: Projection
     ) -> list[pa.RecordBatch]:
         """Return rows as at least one batch: see `table`."""
-        numbers = places(rows, _KINDS.get(getattr(take, "__name__", ""), "row positions"))
+        rows = list(rows) if isinstance(rows, Iterator) else rows
+        try:
+            return [take(rows, projection)]
+        except ArrayLimitError:
+            numbers = places(rows, "rows")
         return in_halves(lambda start, stop: [take(numbers[start:stop], projection)], 0, len(numbers))
 
     def _living(self, index: int, row_positions: Places, projection: Projection) -> pa.RecordBatch:

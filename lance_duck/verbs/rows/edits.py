@@ -93,8 +93,9 @@ def edit_rows(
 
 def write_edits(snapshot: Snapshot, edits: RowEdits, draft: UncommittedFiles, predicate: str = "") -> WrittenEdits:
     """Write the files of edits; see `edit_rows`."""
-    tables = [table for table in (edits.values, edits.inserted) if table is not None]
-    derived.warn_of_computed(snapshot, {n for t in tables for n in t.column_names if t[n].null_count < len(t)})
+    if derived.computed_columns(snapshot.schema):
+        tables = [table for table in (edits.values, edits.inserted) if table is not None]
+        derived.warn_of_computed(snapshot, {n for t in tables for n in t.column_names if t[n].null_count < len(t)})
     rows = _MovedRows(snapshot, edits)
     fragments: Sequence[Fragment] = ()
     if len(edits.updated) or edits.inserted is not None:
