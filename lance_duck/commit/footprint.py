@@ -221,7 +221,7 @@ class Footprint:
 
     @cached_property
     def inserted_keys(self) -> _T.KeyExistenceFilter | None:
-        """Filter of the keys of rows that an Update inserts; None where it has none."""
+        """Key filter of the rows that an Update inserts, or None if it stores none."""
         if self.kind != "Update" or not self._message.HasField("inserted_rows"):
             return None
         key_filter: _T.KeyExistenceFilter = self._message.inserted_rows

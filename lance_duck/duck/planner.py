@@ -199,7 +199,8 @@ class Planner:
     def _looked_up(self, method: Method, sql: str) -> Any:
         """Run a lookup of whole numbers as a statement with parameters, which is the same text for other numbers.
 
-        None where it is not such a lookup, no index finds the rows, or DuckDB refuses it: then it is run as it stands.
+        Return None for other statements, without an index for the column, and if DuckDB refuses the parameters. The
+        caller then runs the statement unchanged.
         """
         lifted = LiftedNumbers.of(sql)
         if lifted is None or self._kind(lifted.text) is not _Kind.OURS:

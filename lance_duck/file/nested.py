@@ -31,9 +31,9 @@ class FieldNode:
 
     Attributes:
         arrow_type: Type of the field's arrays.
-        leaf: Place of its physical column among the leaves, for a leaf that the fragment has.
-        guide: Place and layer of the leaf that tells its structure; None when the fragment has no leaf below it.
-        others: Likewise for leaves in other files, for a struct in no list: it is valid where any file has it.
+        leaf: Index of its physical column among the leaves, for a leaf that the fragment has.
+        guide: Index and layer of the leaf whose levels give its structure. None if the fragment has no leaf below it.
+        others: Guides in other files, for a struct outside lists, which is valid if it is valid in any file.
         children: Fields below it.
         is_valid: Whether a struct without a guide is valid: empty structs have no levels and are never null.
     """

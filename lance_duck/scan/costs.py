@@ -58,8 +58,8 @@ FRAGMENTS_OF_A_TAKE: Final = 64
 # Rows that indexes chose.
 
 FILTER_READ_AHEAD_ROWS: Final = 64
-"""Rows chosen by indexes up to which the columns of the result are read together with those of the filter, in one round
-of requests. `benchmarks/costs.py`: within noise from 16 to 256 on a local disk."""
+"""Maximum number of rows that indexes chose for reading filter and result columns in one round of requests.
+`benchmarks/costs.py`: within noise from 16 to 256 on a local disk."""
 
 SELECTION_TASK_ROWS: Final = 1024
 """Rows chosen in one fragment from which on they are a task of their own; fewer share a task with rows of other
@@ -150,8 +150,8 @@ BURST: Final = 4
 bound of memory."""
 
 JOINED_FILE_BYTES: Final = 64 * 1024
-"""Bytes of the data files of a fragment up to which they are read whole, together with those of other fragments.
-`benchmarks/costs.py`: read so, 200 files of 24 KiB take 0.4 of the time, of 48 KiB a quarter. Larger ones were not
+"""Maximum size of a fragment's data files for reading them whole, with those of other fragments, in bytes.
+`benchmarks/costs.py`: read whole, 200 files of 24 KiB take 0.4 of the time, of 48 KiB a quarter. Larger ones were not
 measured."""
 
 JOINED_FRAGMENTS: Final = 256
@@ -164,8 +164,8 @@ bits, which become one batch. A bound of memory."""
 
 ALONE_BYTES: Final = 2 << 20
 ALONE_FRAGMENTS: Final = 64
-"""Bytes of a scan, in so many fragments at most, up to which the thread that asks reads all of it: to begin others and
-hand them the interpreter takes 0.1 ms each, as long as it takes to decode 100 KiB. `benchmarks/merges.py`."""
+"""Maximum size of a scan that the calling thread reads by itself, in bytes, and its maximum number of fragments.
+Starting a worker and handing it the interpreter takes 0.1 ms, as long as decoding 100 KiB. `benchmarks/merges.py`."""
 
 # Small batches: see `scan.read.small_batches`.
 
@@ -197,8 +197,8 @@ PAYS_BELOW_WHEN_WIDE: Final = 0.4
 filters, 15 % take 0.8 of it. Rows that are far away are not measured."""
 
 WIDE_ROW: Final = 512
-"""Bytes of a row, over all columns of the table, from which on rows are wide. `benchmarks/costs.py`: where one in ten
-is wanted, rows of 384 bytes take twice as long if they are wide; from 768 bytes on without order."""
+"""Minimum size of a wide row over all columns of the table, in bytes. `benchmarks/costs.py`: reading one row in ten
+takes twice as long if rows of 384 bytes count as wide; from 768 bytes on there is no trend."""
 
 SAMPLE_SLICES: Final = 8
 """Slices of a table, evenly spread, on which a filter is evaluated to estimate the share of rows that pass.
@@ -314,8 +314,8 @@ RANKED_PAIRS: Final = 4096
 `benchmarks/costs.py`: within noise for 10,000 and 40,000 pairs."""
 
 SPARSE_ROWS: Final = 8192
-"""Rows that are compared at a time where they are read one by one. `benchmarks/costs.py`: with 2,048 and 4,096, 1.4
-times as long; within noise with more."""
+"""Number of rows in a comparison of rows that are read one by one. `benchmarks/costs.py`: 2,048 and 4,096 take 1.4
+times as long; more are within noise."""
 
 EXTREMES_ROWS: Final = 8192
 """Rows of a batch in the search for the greatest and least lengths of vectors. `benchmarks/costs.py`: within noise with

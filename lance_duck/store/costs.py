@@ -1,7 +1,7 @@
 """The thresholds by which stores choose how to read and write: each with its unit and its reason.
 
-A threshold changes speed and memory, never the bytes. None was measured by itself, unless it says so; what a
-service prescribes says so, too.
+A threshold changes speed and memory, never the bytes. Each one that was measured by
+itself, or that a service prescribes, says so.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Folder:
         rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
 
     def explain(self, name: str) -> LanceDuckError | None:
-        """Return an error if a file stands in the place of a table; None for all others."""
+        """Return an error if a file has the path of the table, or None."""
         path = None if self._local is None else os.path.join(self._local, name + TABLE_SUFFIX)
         if path is None or "\0" in path or not os.path.isfile(path):
             return None

@@ -75,7 +75,7 @@ class FileWriter:
         schema: The columns.
         version: "2.0", "2.1" or "2.2".
         page_bytes: Approximate number of bytes of values in a page.
-        open_sidecar: Begins the file beside this one that has a given blob id; None where there can be none.
+        open_sidecar: Creates a sidecar file for a blob id. None if the file cannot have sidecars.
         blobs: Options for blobs.
         threads: Number of threads that encode; None for as many as processors.
         checksums: Whether the file has checksums.

@@ -32,7 +32,8 @@ def _word(data: Bytes, at: int) -> np.int64:
 
 
 @subroutine
-def _put(out: Bytes, at: int, byte: int) -> int:
+def put_byte(out: Bytes, at: int, byte: int) -> int:
+    """Write a byte if `out` has room for it. Return the next position, which may be beyond the end."""
     if at < len(out):
         out[at] = byte
     return at + 1
@@ -41,27 +42,27 @@ def _put(out: Bytes, at: int, byte: int) -> int:
 @subroutine
 def _put_all(out: Bytes, at: int, text: Bytes, start: int, stop: int) -> int:
     for i in range(start, stop):
-        at = _put(out, at, text[i])
+        at = put_byte(out, at, text[i])
     return at
 
 
 @subroutine
 def _put_string(out: Bytes, at: int, data: Bytes, start: int, size: int) -> int:
-    at = _put(out, at, 34)
+    at = put_byte(out, at, 34)
     for i in range(start, start + size):
         byte = data[i]
         escape = ESCAPES[byte]
         if escape == 0:
-            at = _put(out, at, byte)
+            at = put_byte(out, at, byte)
             continue
-        at = _put(out, at, 92)
-        at = _put(out, at, escape)
+        at = put_byte(out, at, 92)
+        at = put_byte(out, at, escape)
         if escape == 117:
-            at = _put(out, at, 48)
-            at = _put(out, at, 48)
-            at = _put(out, at, _HEX[byte >> 4])
-            at = _put(out, at, _HEX[byte & 15])
-    return _put(out, at, 34)
+            at = put_byte(out, at, 48)
+            at = put_byte(out, at, 48)
+            at = put_byte(out, at, _HEX[byte >> 4])
+            at = put_byte(out, at, _HEX[byte & 15])
+    return put_byte(out, at, 34)
 
 
 @subroutine
@@ -72,7 +73,7 @@ def _put_integer(out: Bytes, at: int, value: np.uint64, negative: bool) -> int:
         rest //= np.uint64(10)
         digits += 1
     if negative:
-        at = _put(out, at, 45)
+        at = put_byte(out, at, 45)
     end = at + digits
     for i in range(digits):
         if end - 1 - i < len(out):
@@ -129,7 +130,7 @@ def _put_number(
     """Write a number; return (status, end of the text)."""
     tag = data[start] if size else np.uint8(0)
     if size == 0 or tag == 0:
-        return OK, _put(out, at, 48)
+        return OK, put_byte(out, at, 48)
     if tag in (0x10, 0x20, 0x30):
         return OK, _put_all(out, at, _WORDS, 0, 4)
     width = size - 1
@@ -188,17 +189,17 @@ def _put_key(data: Bytes, frame: Int64s, out: Bytes, at: int) -> int:
     entry = int(_word(data, frame[BASE] + 4 + 4 * frame[NEXT]) & 0x0FFFFFFF)
     at = _put_string(out, at, data, frame[KEY], entry)
     frame[KEY] += entry
-    return _put(out, at, 58)
+    return put_byte(out, at, 58)
 
 
 @subroutine
 def _close(frame: Int64s, out: Bytes, at: int) -> int:
-    return at if frame[IS_OBJECT] < 0 else _put(out, at, 125 if frame[IS_OBJECT] else 93)
+    return at if frame[IS_OBJECT] < 0 else put_byte(out, at, 125 if frame[IS_OBJECT] else 93)
 
 
 @subroutine
 def _begin(frame: Int64s, out: Bytes, at: int) -> int:
-    return at if frame[IS_OBJECT] < 0 else _put(out, at, 123 if frame[IS_OBJECT] else 91)
+    return at if frame[IS_OBJECT] < 0 else put_byte(out, at, 123 if frame[IS_OBJECT] else 91)
 
 
 @subroutine
@@ -233,7 +234,7 @@ def _value_text(
             depth -= 1
             continue
         if i > 0:
-            at = _put(out, at, 44)
+            at = put_byte(out, at, 44)
         place = i
         if frame[IS_OBJECT] == 1:
             at, place = _put_key(data, frame, out, at), i + frame[COUNT]

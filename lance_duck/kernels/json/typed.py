@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.json.jsonb import put_byte
 from lance_duck.kernels.memory import Bytes
 
 Int64s = NDArray[np.int64]
@@ -97,13 +98,6 @@ def _decimal(data: Bytes, start: int, size: int) -> float:
 
 
 @subroutine
-def _put(out: Bytes, at: int, byte: int) -> int:
-    if at < len(out):
-        out[at] = byte
-    return at + 1
-
-
-@subroutine
 def _put_padded(out: Bytes, at: int, value: np.int64, width: int) -> int:
     """Write a number that is not negative, with zeros up to a width."""
     digits, rest = 1, value // 10
@@ -131,19 +125,19 @@ def _put_date(out: Bytes, at: int, days: np.int64, long: bool) -> int:
     month += 3 if month < 10 else -9
     year += 400 * era + (1 if month <= 2 else 0)
     if year < 0:
-        at = _put(out, at, 45)
+        at = put_byte(out, at, 45)
     at = _put_padded(out, at, abs(year), 4 if year >= 0 else 6 if long else 3)
-    at = _put_padded(out, _put(out, at, 45), month, 2)
-    return _put_padded(out, _put(out, at, 45), day, 2)
+    at = _put_padded(out, put_byte(out, at, 45), month, 2)
+    return _put_padded(out, put_byte(out, at, 45), day, 2)
 
 
 @subroutine
 def _put_clock(out: Bytes, at: int, seconds: np.int64, micros: np.int64, always: bool) -> int:
     at = _put_padded(out, at, seconds // 3600, 2)
-    at = _put_padded(out, _put(out, at, 58), seconds // 60 % 60, 2)
-    at = _put_padded(out, _put(out, at, 58), seconds % 60, 2)
+    at = _put_padded(out, put_byte(out, at, 58), seconds // 60 % 60, 2)
+    at = _put_padded(out, put_byte(out, at, 58), seconds % 60, 2)
     if always or micros:
-        at = _put_padded(out, _put(out, at, 46), micros, 6)
+        at = _put_padded(out, put_byte(out, at, 46), micros, 6)
     return at
 
 
@@ -154,13 +148,13 @@ def _put_timestamp(out: Bytes, at: int, micros: np.int64, offset: np.int64) -> i
     rest = micros - days * _DAY_MICROS + offset * 1_000_000
     moved = rest // _DAY_MICROS
     rest -= moved * _DAY_MICROS
-    at = _put(out, _put_date(out, at, days + moved, False), 32)
+    at = put_byte(out, _put_date(out, at, days + moved, False), 32)
     return _put_clock(out, at, rest // 1_000_000, rest % 1_000_000, True)
 
 
 @subroutine
 def _put_zone(out: Bytes, at: int, offset: np.int64) -> int:
-    at = _put(out, _put(out, at, 32), 45 if offset < 0 else 43)
+    at = put_byte(out, put_byte(out, at, 32), 45 if offset < 0 else 43)
     seconds = abs(offset)
     at = _put_padded(out, _put_padded(out, at, seconds // 3600, 2), seconds // 60 % 60, 2)
     return at if seconds % 60 == 0 else _put_padded(out, at, seconds % 60, 2)
@@ -172,13 +166,13 @@ def _put_unit(out: Bytes, at: int, start: int, count: np.int64, unit: int) -> in
     if count == 0:
         return at
     if at > start:
-        at = _put(out, at, 32)
+        at = put_byte(out, at, 32)
     if count < 0:
-        at = _put(out, at, 45)
+        at = put_byte(out, at, 45)
     at = _put_padded(out, at, abs(count), 1)
     for i in range(_UNIT_ENDS[unit], _UNIT_ENDS[unit + 1]):
-        at = _put(out, at, _UNITS[i])
-    return at if abs(count) == 1 else _put(out, at, 115)
+        at = put_byte(out, at, _UNITS[i])
+    return at if abs(count) == 1 else put_byte(out, at, 115)
 
 
 @subroutine
@@ -193,11 +187,11 @@ def _put_interval(out: Bytes, at: int, data: Bytes, start: int) -> int:
     if micros == 0 and at > first:
         return at
     if at > first:
-        at = _put(out, at, 32)
+        at = put_byte(out, at, 32)
     seconds = micros // 1_000_000
     micros -= seconds * 1_000_000
     if seconds < 0:
-        at = _put(out, at, 45)
+        at = put_byte(out, at, 45)
         seconds = -seconds
         if micros:
             seconds -= 1
@@ -208,10 +202,10 @@ def _put_interval(out: Bytes, at: int, data: Bytes, start: int) -> int:
 @subroutine
 def _put_extension(data: Bytes, start: int, size: int, out: Bytes, at: int) -> int:
     tag, begin, width = int(data[start]), start + 1, size - 1
-    at = _put(out, at, 34)
+    at = put_byte(out, at, 34)
     if tag == BYTES:
         for i in range(begin, begin + width):
-            at = _put(out, _put(out, at, _DIGITS[data[i] >> 4]), _DIGITS[data[i] & 15])
+            at = put_byte(out, put_byte(out, at, _DIGITS[data[i] >> 4]), _DIGITS[data[i] & 15])
     elif tag == DATE:
         at = _put_date(out, at, big_endian(data, begin, 4), True)
     elif tag == TIMESTAMP:
@@ -221,7 +215,7 @@ def _put_extension(data: Bytes, start: int, size: int, out: Bytes, at: int) -> i
         at = _put_zone(out, _put_timestamp(out, at, big_endian(data, begin, 8), offset), offset)
     else:
         at = _put_interval(out, at, data, begin)
-    return _put(out, at, 34)
+    return put_byte(out, at, 34)
 
 
 @kernel

@@ -87,8 +87,7 @@ class IndexSpec:
         train: Whether all rows are indexed; if not, it covers no rows yet.
         uuid: UUID of the segment, if there is only one; None for a new one.
         progress: Called with the number of rows read so far, and of all rows.
-        untrained: Details of a segment that covers nothing, if such a segment has no files; None if the kind builds
-            one.
+        untrained: Details of an empty segment, for kinds that store an empty segment without files.
     """
 
     column: str

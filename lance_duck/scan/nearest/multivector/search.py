@@ -104,9 +104,9 @@ class MultivectorSearch(PreparedSearch):
         filtered: PassingRows | None,
         num_vectors: int,
     ) -> tuple[Neighbours, int] | None:
-        """Return the nearest vectors of a segment by row, and how many may be found; None to compare rows.
+        """Return the segment's nearest vectors, grouped by row, and how many the search may find.
 
-        A broken segment has no answer, and one whose distances exceed float32.
+        Return None if the segment is broken or its distances exceed float32: the caller then compares rows.
         """
 
         def look(index: VectorIndex) -> tuple[Neighbours, int] | None:
