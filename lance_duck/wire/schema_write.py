@@ -77,7 +77,6 @@ def schema_from_arrow(
             )
     fields = tuple(builder.fields(list(arrow), -1, existing_fields, ()))
     for top in fields:
-        refuse_mixed_lists(top)
         _check_keys(top, nullable=False)
     return Schema(fields, _text(arrow.metadata))
 
@@ -215,7 +214,9 @@ def _children(storage: pa.DataType, logical: str, old: Field | None, where: str)
 
 
 def refuse_mixed_lists(f: Field, path: tuple[str, ...] = (), *, lists: bool = False, fixed: bool = False) -> None:
-    """Refuse a column with lists and fixed-size lists of structs, one inside the other: readers do not support them.
+    """Refuse a column with lists and fixed-size lists of structs, one inside the other: no reader supports its pages.
+
+    Schemas may have such columns, and pylance creates empty tables with them.
 
     Fixed-size lists of one struct are read here, though not by pylance.
 

@@ -11,7 +11,7 @@ from lance_duck.arrow.pandas_metadata import PANDAS, joined_pandas
 from lance_duck.errors import DataMismatchError, InvalidInputError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.schema import Field, Schema
-from lance_duck.wire.schema_write import primary_key, schema_from_arrow
+from lance_duck.wire.schema_write import primary_key, refuse_mixed_lists, schema_from_arrow
 
 _DECLARATIONS = ("lance-schema:unenforced-", "computed_column", "computed_refresh")
 _VIEW = "mv."
@@ -78,6 +78,8 @@ def add_fields(
         UnsupportedError: A type cannot be stored.
     """
     new_schema = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema, keep=keep)
+    for field in new_schema.fields:
+        refuse_mixed_lists(field)
     fields, new = _extend(schema.fields, new_schema.fields, (), lists=lists)
     if (key := primary_key(schema)) != primary_key(Schema(fields)) and key:
         raise InvalidInputError(

@@ -26,7 +26,7 @@ from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.schema import Schema
-from lance_duck.wire.schema_write import schema_from_arrow
+from lance_duck.wire.schema_write import refuse_mixed_lists, schema_from_arrow
 from lance_duck.write.files import discard_fragments, write_new_fragments
 from lance_duck.write.options import Base, storage_version
 
@@ -159,6 +159,8 @@ def staging_new(
     if replaced is not None and replaced.manifest.writer_flags & flags.KEPT_FIELD_IDS:
         first = replaced.manifest.proto.max_allocated_field_id + 1
     schema = _with_fitting_labels(schema_from_arrow(source, storage_version(version), first))
+    for field in schema.fields:
+        refuse_mixed_lists(field)
     reserved = [name for name in schema.names if name in HIDDEN]
     if reserved:
         raise InvalidInputError(f"column {reserved[0]!r} has a reserved name", where="schema", remedy="rename it")

@@ -46,7 +46,8 @@ def shown_on_terminal(*commands: list[str]) -> str:
     """Return what a terminal is given by commands, stdout and stderr together."""
     screen, inside = pty.openpty()
     termios.tcsetwinsize(inside, (40, 400))
-    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "400"}
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    environment |= {"TERM": "xterm-256color", "COLUMNS": "400"}
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, json.dumps(commands)],
         stdin=subprocess.DEVNULL,
