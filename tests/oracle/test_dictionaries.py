@@ -152,9 +152,9 @@ def apply(
             model.pop(deleted, None)
     else:
         changed = [k for k in numbers if k in model]
-        dataset.update({"i": "i + 1000000"}, where=f"i >= {start} AND i < {start + count}")
+        dataset.update({"i": f"i + {key}"}, where=f"i >= {start} AND i < {start + count}")
         for old in changed:
-            model[old + 1000000] = model.pop(old)
+            model[old + key] = model.pop(old)
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
