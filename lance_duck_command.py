@@ -28,13 +28,52 @@ _NEEDS: Final = f"the command line needs {', '.join(_LIBRARIES)}; pip install 'l
 
 try:
     import typer
+    import typer.core
 except ModuleNotFoundError as missing:
     if missing.name != "typer":
         raise
     sys.exit(f"lance-duck: {_NEEDS}")
 
+OTHER_WORDS: Final = {
+    "head": "cat peek preview sample show view",
+    "info": "count describe-table stat stats",
+    "import": "create insert ingest load",
+    "schema": "columns describe fields",
+    "search": "find fts knn match",
+    "sql": "connect exec execute query run select shell",
+    "tables": "list ls",
+    "cleanup": "expire gc prune vacuum",
+    "export": "convert dump save",
+    "index": "add-index create-index",
+    "indices": "indexes list-indexes",
+    "optimize": "reindex",
+    "validate": "check fsck verify",
+    "versions": "history log",
+}
+"""Words for commands that other tools have: `lance-duck ls` names `tables`."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands; a word that is none is answered by the command that was probably meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments begin with. Raises a usage error."""
+        word = args[0]
+        meant = next((command for command, words in OTHER_WORDS.items() if word.lower() in words.split()), None)
+        if meant is not None:
+            ctx.fail(f"No such command '{word}'. Did you mean 'lance-duck {meant}'?")
+        if " " in word.strip():
+            ctx.fail('A command and a folder or table come before SQL: lance-duck sql data "SELECT …"')
+        if word not in self.commands and os.path.isfile(word):
+            ctx.fail(f"A command comes first: lance-duck import TABLE {word}")
+        if word not in self.commands and os.path.exists(word):
+            ctx.fail(f"A command comes first: lance-duck info {word}, or lance-duck sql {word}")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="lance-duck",
+    cls=_Commands,
     help="Lance tables on the command line, and SQL over them in DuckDB.",
     no_args_is_help=True,
     add_completion=True,
@@ -187,7 +226,7 @@ def info(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Describe the table: version, rows, files, size, columns, tags."""
+    """Describe a table: version, rows, size, columns, tags."""
 
 
 @app.command()
@@ -196,7 +235,7 @@ def tables(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or address of Lance tables.")],
     as_json: JsonOption = False,
 ) -> None:
-    """List the tables of a folder and of its namespaces; a table that does not open is listed with the reason."""
+    """List the tables of a folder and of its namespaces. A table that does not open is listed with the reason."""
 
 
 @app.command()
@@ -250,7 +289,7 @@ def sql(
     as_json: JsonOption = False,
     max_rows: MaxRowsOption = 100,
 ) -> None:
-    """Run SQL, or open a SQL shell; tables are named after their folders, without .lance."""
+    """Run SQL, or open a SQL shell. Tables are named after their folders, without .lance."""
 
 
 @app.command()
@@ -284,7 +323,7 @@ def search(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find rows by words, by a vector, or by both; the best come first."""
+    """Find rows by words, by a vector, or by both. The best come first."""
 
 
 @app.command()
@@ -308,7 +347,7 @@ def diff(
     as_json: JsonOption = False,
     max_rows: MaxRowsOption = 100,
 ) -> None:
-    """Show what changed from one version to another: counts and columns, or the rows."""
+    """Show what changed between two versions. Prints counts and columns, or the rows."""
 
 
 @app.command()
@@ -350,7 +389,7 @@ def import_(
     vector_columns: VectorColumnsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write rows of a file to a table, optionally only some rows and columns."""
+    """Make a table of a file, or add its rows to one. Takes all rows and columns, or some."""
 
 
 @app.command()
@@ -368,7 +407,7 @@ def export(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write rows of a table to a file, in the format given by its file extension."""
+    """Write rows of a table to a file. The ending of its name gives the format."""
 
 
 @app.command()
@@ -390,7 +429,7 @@ def compact(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Join small fragments, leave out deleted rows, and fold in overlays."""
+    """Join small fragments and leave out deleted rows. Overlays are folded in."""
 
 
 @app.command()
@@ -404,7 +443,7 @@ def cleanup(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed; remove nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove old versions (14 days, unless told otherwise) and the files that only they refer to."""
+    """Remove old versions and the files that only they use. Old means 14 days, unless told otherwise."""
 
 
 @app.command()
@@ -412,7 +451,7 @@ def cleanup(
 def validate(
     table: TableArgument, version: VersionOption = None, tag: TagOption = None, as_json: JsonOption = False
 ) -> None:
-    """Read the whole table and list its problems; exit code 1 if there are any."""
+    """Read the whole table and list its problems. Exit code 1 if there are any."""
 
 
 @app.command()
@@ -425,7 +464,7 @@ def repair(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Commit a new version without the rows and index segments that cannot be read."""
+    """Commit a version without what cannot be read. Leaves out rows and index segments."""
 
 
 @app.command()
@@ -501,7 +540,7 @@ def doctor(
     ] = (None),
     as_json: JsonOption = False,
 ) -> None:
-    """Report installed versions and what works on this machine, for bug reports."""
+    """Report versions and what works here, for bug reports."""
 
 
 @app.command()
@@ -515,13 +554,13 @@ def bench(
     version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Time a scan, a filtered scan, a take and a search: medians of several runs, after a warm-up run."""
+    """Time a scan, a filtered scan, a take and a search. Prints medians of several runs, after a warm-up run."""
 
 
 @app.command("warm-up")
 @done_by("prepare")
 def warm_up(as_json: JsonOption = False) -> None:
-    """Compile kernels ahead of their first use, for example while building an image."""
+    """Compile kernels ahead of their first use."""
 
 
 @app.command("build-kernels")
@@ -533,7 +572,7 @@ def build_kernels(
     folder: Annotated[str | None, typer.Option(help="Folder of the pack; the installation's own by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the usual kernels into a pack that an installation loads them from."""
+    """Compile the usual kernels into a pack. An installation loads them from it."""
 
 
 if __name__ == "__main__":

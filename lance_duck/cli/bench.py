@@ -27,7 +27,7 @@ Reading = Callable[[], int]
 def bench(
     table: str, condition: str | None = None, runs: int = 3, version: int | None = None, as_json: bool = False
 ) -> None:
-    """Time a scan, a filtered scan, a take and a search: medians of several runs, after a warm-up run."""
+    """Time a scan, a filtered scan, a take and a search. Prints medians of several runs, after a warm-up run."""
     readings = dict(_readings(open_table(table, version), condition))
     show((_timed(what, read, runs) for what, read in readings.items()), _COLUMNS, as_json)
 

@@ -51,7 +51,7 @@ def diff(
     as_json: bool = False,
     max_rows: int = 100,
 ) -> None:
-    """Show what changed from one version to another: counts and columns, or the rows."""
+    """Show what changed between two versions. Prints counts and columns, or the rows."""
     dataset = open_table(table)
     after = dataset if newer is None else dataset.checkout_version(_version(newer))
     before = dataset.checkout_version(_before(dataset, after.version) if older is None else _version(older))

@@ -24,7 +24,7 @@ _ROWS: Final = 3
 
 
 def doctor(places: Sequence[str] | None = None, as_json: bool = False) -> None:
-    """Report installed versions and what works on this machine, for bug reports."""
+    """Report versions and what works here, for bug reports."""
     facts = dict([*_versions(), *_kernels(), *_stores(), ("java", _java()), *_tables(places or ())])
     report(facts, as_json)
 

@@ -20,7 +20,7 @@ def info(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """Describe the table: version, rows, files, size, columns, tags."""
+    """Describe a table: version, rows, size, columns, tags."""
     facts = _facts(open_table(table, version, tag, asof))
     if as_json:
         write_json(facts)

@@ -13,6 +13,14 @@ _COMMANDS: Final = (
     ('mode="overwrite"', "--mode overwrite"),
     ("versions() lists", "lance-duck versions lists"),
     ("with lance_duck.connect", "with lance-duck sql"),
+    (
+        "it is a file: read it by pyarrow, pandas or DuckDB, and write its rows by lance_duck.write_dataset",
+        "it is a file: lance-duck import TABLE FILE makes a table of CSV, Parquet or JSON",
+    ),
+    (
+        'name one: search(…, column="…"), or create an index: create_scalar_index("…", "INVERTED")',
+        "name one by --column, or create an index: lance-duck index TABLE COLUMN --kind INVERTED",
+    ),
 )
 
 

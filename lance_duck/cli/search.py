@@ -44,7 +44,7 @@ def search(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """Find rows by words, by a vector, or by both; the best come first."""
+    """Find rows by words, by a vector, or by both. The best come first."""
     dataset = open_table(table, version, tag, asof)
     arguments: dict[str, Any] = {"filter": condition, "limit": count, "with_row_id": True}
     if query is not None:

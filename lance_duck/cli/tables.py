@@ -15,7 +15,7 @@ from lance_duck.store import did_you_mean_path, local_path
 
 
 def tables(folder: str, as_json: bool = False) -> None:
-    """List the tables of a folder and of its namespaces; a table that does not open is listed with the reason."""
+    """List the tables of a folder and of its namespaces. A table that does not open is listed with the reason."""
     path = local_path(folder)
     if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
         is_file = Path(path).exists()

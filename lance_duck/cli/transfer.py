@@ -45,7 +45,7 @@ def import_(
     vector_columns: str | None = None,
     as_json: bool = False,
 ) -> None:
-    """Write rows of a file to a table, optionally only some rows and columns."""
+    """Make a table of a file, or add its rows to one. Takes all rows and columns, or some."""
     place = _selected(place_of_source(table, source, "import"), columns, where)
     write_rows_of(table, f"({place})", mode, data_storage_version, max_rows_per_file, vector_columns, as_json)
 
@@ -84,7 +84,7 @@ def export(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """Write rows of a table to a file, in the format given by its file extension."""
+    """Write rows of a table to a file. The ending of its name gives the format."""
     options = _options(target)
     path = Path(target)
     if path.exists() and not overwrite:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
@@ -230,6 +231,9 @@ def _hinted(store: Store) -> int:
 def _no_table(store: Store) -> NotFoundError:
     tables = _tables_below(store)
     remedy = f"it holds tables: open {' or '.join(tables)}, or all with lance_duck.connect" if tables else None
+    path = local_path(store.uri)
+    if path is not None and Path(path).is_file():
+        remedy = "it is a file: read it by pyarrow, pandas or DuckDB, and write its rows by lance_duck.write_dataset"
     return NotFoundError(
         "not a dataset",
         where=store.uri,

@@ -23,6 +23,7 @@ from support.command_line import objects, rows, run
 import lance_duck as ld
 import lance_duck_command as command
 from lance_duck import cli
+from lance_duck.cli.message import message_of
 from lance_duck.cli.sql import command as sql_command
 from lance_duck.errors import AlreadyExistsError, LanceDuckError
 
@@ -57,6 +58,53 @@ def test_help_names_every_command_with_what_it_does() -> None:
     listed = run("--help").stdout.partition("Commands:")[2].splitlines()
     assert tuple(line.split()[0] for line in listed if line.startswith("  ") and line[2] != " ") == COMMANDS
     assert all(len(line.split()) > 2 for line in listed if line.strip())
+    assert not [line for line in listed if line.endswith("...")]
+
+
+def test_words_of_other_tools_are_answered_by_the_command_that_is_meant() -> None:
+    words = [(word, meant) for meant, others in command.OTHER_WORDS.items() for word in others.split()]
+    assert len(words) == len(dict(words)) > 40
+    assert {meant for _, meant in words} <= set(COMMANDS)
+    assert not {word for word, _ in words} & set(COMMANDS)
+    for word, meant in words:
+        result = run(word, HISTORY)
+        assert result.exit_code == 2
+        assert f"No such command '{word}'. Did you mean 'lance-duck {meant}'?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        ("SELECT 1", 'A command and a folder or table come before SQL: lance-duck sql data "SELECT …"'),
+        (HISTORY, f"A command comes first: lance-duck info {HISTORY}, or lance-duck sql {HISTORY}"),
+        (__file__, f"A command comes first: lance-duck import TABLE {__file__}"),
+        ("haed", "No such command 'haed'. Did you mean 'head'"),
+        ("frobnicate", "No such command 'frobnicate'"),
+    ],
+)
+def test_what_is_no_command_is_answered_by_the_right_call(first: str, message: str) -> None:
+    result = run(first)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_file_is_no_table_and_the_command_that_makes_one_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("id,name,city\n1,Ada,London\n")
+    for arguments, message in (
+        (("head", str(file)), "it is a file: lance-duck import TABLE FILE makes a table of CSV, Parquet or JSON"),
+        (("sql", str(file), "SELECT 1"), f"SQL reads files by their paths: FROM '{file}'"),
+    ):
+        with pytest.raises(LanceDuckError) as raised:
+            run(*arguments)
+        assert message in message_of(raised.value)
+    table = str(tmp_path / "people.lance")
+    run("import", table, str(file))
+    with pytest.raises(LanceDuckError) as raised:
+        run("search", table, "ada")
+    assert message_of(raised.value).endswith(
+        "name one by --column, or create an index: lance-duck index TABLE COLUMN --kind INVERTED"
+    )
 
 
 DOING = (

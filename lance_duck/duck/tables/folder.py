@@ -62,7 +62,8 @@ class Folder:
         hint = "check the path; a first CREATE TABLE makes the folder" if self._may_be_new else "check the path"
         expected = "a folder of *.lance tables"
         if self._local is not None and os.path.lexists(self._local):
-            return NotFoundError("not a folder", where=self.uri, expected=expected, found="a file")
+            remedy = f"SQL reads files by their paths: FROM '{self._local}'"
+            return NotFoundError("not a folder", where=self.uri, expected=expected, found="a file", remedy=remedy)
         return NotFoundError(
             "no such folder", where=self.uri, expected=expected, remedy=did_you_mean_path(self.uri) or hint
         )

@@ -193,7 +193,7 @@ def _columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity | None]:
             where=_WHERE,
             expected="an index, or one column of texts",
             found=", ".join(candidates) or "no column of texts",
-            remedy='name the columns: {"query": …, "columns": […]}, in `search` by column="…", or create an index',
+            remedy='name one: search(…, column="…"), or create an index: create_scalar_index("…", "INVERTED")',
         )
     return dict.fromkeys(candidates)
 
