@@ -118,6 +118,13 @@ lazy.package(
         "write.options": ("WriteProgress",),
         "write_dataset": ("write_dataset",),
     },
+    {
+        **dict.fromkeys(("load", "open", "open_table", "table"), "dataset(uri)"),
+        **dict.fromkeys(("read", "read_dataset", "read_lance", "read_table", "scan_lance"), "dataset(uri).to_table()"),
+        "read_pandas": "dataset(uri).to_pandas()",
+        **dict.fromkeys(("create_table", "save", "write", "write_lance", "write_table"), "write_dataset(data, uri)"),
+        **dict.fromkeys(("execute", "sql"), 'connect(folder).sql("…")'),
+    },
 )
 
 try:

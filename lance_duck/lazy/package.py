@@ -5,21 +5,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, Final, NoReturn
 
 from lance_duck.lazy.importing import imported
 
 _tables: dict[str, Mapping[str, str]] = {}
+_hints: dict[str, str] = {}
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def package(name: str, names: Mapping[str, Iterable[str]]) -> None:
+def package(
+    name: str, names: Mapping[str, Iterable[str]], other_names: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Let a package import its attributes, and its modules, when they are asked for.
 
     Args:
         name: The package's `__name__`.
         names: The attributes that the package exports, by the module that has them: its name below the package, dotted
             where it lies deeper.
+        other_names: What the package calls otherwise, by names that other libraries have for it.
     """
+    _hints.update({f"{name}.{other}": f"; here it is {here}" for other, here in other_names.items()})
     _tables[name] = MappingProxyType({each: f"{name}.{module}" for module in names for each in names[module]})
     sys.modules[name].__class__ = _Package
 
@@ -42,7 +48,12 @@ class _Package(ModuleType):
         except ModuleNotFoundError as error:
             if error.name != path:
                 raise
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+            text = f"module {self.__name__!r} has no attribute {name!r}{_hints.get(path, '')}"
+            raise AttributeError(text, name=name, obj=self) from None
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raise TypeError, as any module does."""
+        raise TypeError(f"module {self.__name__!r} is not callable{_hints.get(self.__name__, '')}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Python puts each module into its package; one with the name of a function of the package would hide that.

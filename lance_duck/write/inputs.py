@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from inspect import signature
@@ -101,7 +102,10 @@ def _to_reader(data: Any, schema: pa.Schema | None, opened: ExitStack) -> pa.Rec
         return _to_reader(data(), schema, opened)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _from_items(data, schema, opened)
-    raise WrongTypeError("data of this kind", where="data", expected=_KINDS, found=type(data).__name__)
+    remedy = None
+    if isinstance(data, str | os.PathLike):
+        remedy = "read the file first, as by pyarrow.csv.read_csv, pyarrow.parquet.read_table or duckdb.read_csv"
+    raise WrongTypeError("data of this kind", where="data", expected=_KINDS, found=type(data).__name__, remedy=remedy)
 
 
 def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:

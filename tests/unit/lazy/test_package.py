@@ -173,3 +173,22 @@ def test_a_search_of_an_index_loads_nothing_that_builds_one(tmp_path: Path) -> N
     assert "faiss" in heavy
     builders = ("encoding.write.codecs", "file.write.writer", "index.vector.build", "index.vector.training")
     assert not [name for name in modules if name.startswith(tuple(f"lance_duck.{each}" for each in builders))]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("open", r"no attribute 'open'; here it is dataset\(uri\)$"),
+        ("read_table", r"here it is dataset\(uri\).to_table\(\)$"),
+        ("create_table", r"here it is write_dataset\(data, uri\)$"),
+        ("odd", r"module 'lance_duck' has no attribute 'odd'$"),
+    ],
+)
+def test_names_of_other_libraries_are_answered_by_those_of_the_package(name: str, message: str) -> None:
+    with pytest.raises(AttributeError, match=message):
+        getattr(ld, name)
+
+
+def test_a_call_of_a_package_names_the_function_that_is_meant() -> None:
+    with pytest.raises(TypeError, match=r"'lance_duck.write' is not callable; here it is write_dataset\(data, uri\)$"):
+        ld.write({"id": [1]}, "t.lance")
