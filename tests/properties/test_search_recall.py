@@ -6,6 +6,7 @@ The queries are no rows of the table: of the measured recall a statistical margi
 from __future__ import annotations
 
 import math
+import random
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 import lance_duck as ld
 from lance_duck.scan.nearest.settings import compared_queries, measure
+from lance_duck.verbs.indexes import segment_parts
 
 ROWS, QUERIES, K = 4000, 64, 10
 MARGIN = 3.0  # standard errors
@@ -93,6 +95,16 @@ def check(found: NDArray[np.float64], promise: float) -> None:
 @pytest.fixture(autouse=True)
 def _small_tables_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "FREE_NS", 200)
+
+
+@pytest.fixture(autouse=True)
+def _samples_are_the_same_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The uuid of a segment seeds the sample that its recall is measured on.
+
+    Settings keep the promise less one standard error, so that about one sample in seven promises too much.
+    """
+    bits_of = random.Random(4)
+    monkeypatch.setattr(segment_parts, "uuid4", lambda: uuid.UUID(int=bits_of.getrandbits(128), version=4))
 
 
 @pytest.mark.parametrize(
