@@ -93,8 +93,11 @@ def installed_pack() -> KernelPack | None:
     """Return the pack of the highest level that this process can use; None if there is none, or packs are off."""
     if os.environ.get(SETTING) == "compile" or _config.CPU_NAME or _config.DISABLE_JIT:
         return None
-    packs = (open_pack(FOLDER / pack_name(level)) for level in machine_levels())
-    return next((pack for pack in packs if pack is not None), None)
+    for level in machine_levels():
+        pack = open_pack(FOLDER / pack_name(level))
+        if pack is not None and pack.level == level:
+            return pack
+    return None
 
 
 def open_pack(path: Path) -> KernelPack | None:
@@ -107,10 +110,14 @@ def open_pack(path: Path) -> KernelPack | None:
 
 
 def machine_levels() -> list[str]:
-    """Return the levels that this processor has, best first."""
+    """Return the levels that this processor has, best first.
+
+    Features that NUMBA_CPU_FEATURES switches off, as in `-avx2`, count as missing.
+    """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return [GENERIC]
     own = {name for name, has in llvmlite.binding.get_host_cpu_features().items() if has}
+    own -= {name[1:] for name in (_config.CPU_FEATURES or "").split(",") if name.startswith("-")}
     return [level for level, needed in LEVELS.items() if needed <= own]
 
 
