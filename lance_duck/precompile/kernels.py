@@ -78,7 +78,7 @@ def warm_up() -> WarmUp:
     compiled, seconds = first_use.compiled, first_use.seconds
     first_use.begin_warm_up()
     try:
-        with tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True) as folder:
+        with scratch() as folder:
             run_workload(folder)
     finally:
         first_use.end_warm_up()
@@ -96,7 +96,7 @@ def build_kernels(level: str | None = None, folder: str | os.PathLike[str] | Non
 
     Raises:
         InvalidInputError: The level is unknown here.
-        StoreError: The compiling process failed, or the folder cannot be written to.
+        StoreError: The compiling process failed, or the folder or that for temporary files cannot be written to.
     """
     levels = machine_levels()
     if level is not None and level not in levels:
@@ -107,14 +107,26 @@ def build_kernels(level: str | None = None, folder: str | os.PathLike[str] | Non
     if present is not None and present.sources == digest_of_sources():
         return KernelBuild(path, chosen, len(present), 0.0)
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True) as scratch:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": scratch, SETTING: "compile"}
+    with scratch() as empty:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": empty, SETTING: "compile"}
         environment |= {"NUMBA_CPU_NAME": chosen, "NUMBA_CPU_FEATURES": ""}
         command = [sys.executable, "-m", __package__, "--compile", chosen, str(path)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise StoreError(f"kernels for {chosen} were not built: {done.stderr.strip().splitlines()[-1:]}")
     return KernelBuild(path, chosen, len(KernelPack(path)), time.monotonic() - start)
+
+
+def scratch() -> tempfile.TemporaryDirectory[str]:
+    """Return a new folder for temporary files.
+
+    Raises:
+        StoreError: No such folder can be made.
+    """
+    try:
+        return tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise StoreError("no folder for temporary files can be written to", where="TMPDIR") from error
 
 
 def digest_of_sources() -> str:

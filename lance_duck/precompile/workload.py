@@ -15,10 +15,12 @@ from lance_duck.duck import connect
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M
 from lance_duck.index.vector.graph.join import join_graph
 from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.json.typed import typed_text
 from lance_duck.kernels.numbers.bitpacking import unpack_fixed
 from lance_duck.kernels.numbers.flat import join_low_words
 from lance_duck.kernels.numbers.narrow import low_words
 from lance_duck.kernels.texts.dictionary_decode import are_bytes, number_bytes
+from lance_duck.kernels.vectors.rotate import rotate_by_matrix
 from lance_duck.query import (
     BoostQuery,
     FullTextOperator,
@@ -28,6 +30,7 @@ from lance_duck.query import (
     PhraseQuery,
     PrefixQuery,
 )
+from lance_duck.scan.predicate.kernels import and_lookup
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.wire.blob_type import blob_array
@@ -50,6 +53,7 @@ def run_workload(folder: str) -> None:
     for version in VERSIONS:
         _use(write_dataset(_plain(), f"{folder}/plain-{version}.lance", data_storage_version=version))
     _use(write_dataset(_nested(), f"{folder}/nested.lance"))
+    write_dataset(_compressed(), f"{folder}/compressed.lance").to_table()
     _use(write_dataset(_wide(), f"{folder}/wide.lance"))
     _use_blobs(f"{folder}/blobs.lance")
     _change(write_dataset(_plain(), f"{folder}/changed.lance"))
@@ -116,8 +120,17 @@ def _nested() -> pa.Table:
             "pairs": pa.array([[{"a": int(i), "b": "b"}] * (i % 3) for i in row]),
             "map": pa.array([[("k", int(i))] for i in row], pa.map_(pa.string(), pa.int64())),
             "json": pa.array(json, pa.json_()),
+            "vectors": pa.array([[[i % 7] * 64] * (i % 3) for i in row], pa.list_(pa.list_(pa.float32(), 64))),
         }
     )
+
+
+def _compressed() -> pa.Table:
+    """Return floats whose bytes are split into streams before they are compressed."""
+    settings = {"lance-encoding:compression": "lz4", "lance-encoding:bss": "on"}
+    fields = [pa.field(str(type_), type_, metadata=settings) for type_ in (pa.float32(), pa.float64())]
+    numbers = np.random.default_rng(_SEED).random(ROWS)
+    return pa.table([pa.array(numbers).cast(field.type) for field in fields], pa.schema(fields))
 
 
 def _wide() -> pa.Table:
@@ -204,7 +217,12 @@ def _read_foreign_layouts() -> None:
         out = np.empty(0, word)
         unpack_fixed(readonly(data), numbers, numbers, numbers, 1, out, out)
     join_low_words(readonly(data), numbers, numbers, 2, numbers)
-    low_words(readonly(numbers), 2, numbers, data)
+    for narrow in (np.empty(0, np.int32), numbers):
+        low_words(readonly(numbers), 2, narrow, data)
+    typed_text(readonly(data), numbers, np.empty(0, np.float64), data, np.zeros(1, np.int64))
+    vectors = np.empty((0, 8), np.float32)
+    rotate_by_matrix(readonly(vectors), readonly(np.eye(8, dtype=np.float32)), vectors)
+    and_lookup(readonly(np.empty(0, np.int32)), readonly(data), data)
     are_bytes(readonly(np.zeros(1, np.int32)))
     number_bytes(readonly(data), 0, np.empty(0, np.uint32), numbers, np.empty(0, np.int32))
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from lance_duck.errors import StoreError
+from lance_duck.precompile import warm_up
+
+ROOT = Path(__file__).parents[2]
 FIRST_DAY = """
 import sys
 import numpy as np
@@ -34,25 +39,48 @@ ld.connect({"t": uri}).sql("SELECT city, sum(fare) FROM t GROUP BY ALL").fetchal
 ds.create_scalar_index("city", "INVERTED", with_position=True)
 ds.search("city 7", k=3)
 ds.search("city 7", k=3, filter="id > 500")
-print(first_use.compiled)
+assert first_use.compiled == 0
 """
 
 
+def test_a_missing_folder_for_temporary_files_is_an_error_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(StoreError, match="no folder for temporary files"):
+        warm_up()
+
+
+SMALL = ("--rows", "20000", "--rounds", "1")
+BENCHMARKS = {
+    **dict.fromkeys(("scan", "take", "write", "changes", "compaction", "sql", "zones", "postings"), SMALL),
+    "merges": ("--merges", "5", "--rounds", "1"),
+    "sql_statements": ("--repeats", "5", "--rounds", "1"),
+}
+"""Benchmarks at sizes that take some seconds, and keep no data."""
+
+
 @pytest.mark.slow
-def test_the_first_day_of_a_warm_installation_compiles_nothing(tmp_path: Path) -> None:
+@pytest.mark.timeout(3600)
+def test_what_the_documentation_shows_compiles_nothing_after_a_warm_up(tmp_path: Path) -> None:
     kernels = tmp_path / "kernels"
     kernels.mkdir()
+    (tmp_path / "sitecustomize.py").write_text(
+        f"from lance_duck.kernels import cache; cache.cache_folders = lambda: (cache.Path({str(kernels)!r}),)\n"
+    )
+    environment = {**os.environ, "LANCE_DUCK_KERNELS": "compile", "LANCE_DUCK_QUIET": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")])
 
-    def run(code: str) -> str:
-        alone = f"from lance_duck.kernels import cache; cache.cache_folders = lambda: (cache.Path({str(kernels)!r}),)\n"
-        run = [sys.executable, "-c", alone + code, str(tmp_path / "t.lance")]
-        environment = {**os.environ, "LANCE_DUCK_KERNELS": "compile"}
-        done = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()[-1]
+    def compiled_by(*arguments: str) -> list[str]:
+        before = set(os.listdir(kernels))
+        done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return sorted(set(os.listdir(kernels)) - before)
 
-    warm_up = "import lance_duck as ld; done = ld.warm_up(); print(done.compiled, done.folder)"
-    compiled, folder = run(warm_up).split()
-    assert int(compiled) > 100
-    assert folder == str(kernels)
-    assert run(warm_up).split()[0] == "0"
-    assert run(FIRST_DAY) == "0"
+    assert len(compiled_by("-m", "lance_duck", "warm-up")) > 100
+    assert compiled_by("-m", "lance_duck", "warm-up") == []
+    assert compiled_by("-c", FIRST_DAY, str(tmp_path / "t.lance")) == []
+    pages = ("tests/unit/test_pages.py", "tests/notebooks", "tests/sql/test_page.py")
+    assert compiled_by("-m", "pytest", "-q", "-p", "no:cacheprovider", *pages) == []
+    for name, arguments in BENCHMARKS.items():
+        assert (name, compiled_by("-m", f"benchmarks.{name}", *arguments)) == (name, [])
