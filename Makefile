@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean test-hosts release-check
+.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean test-hosts release release-check
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -101,6 +101,9 @@ docs: $(READY)  ## the documentation as a site in docs/_build/html; a warning is
 
 release-check: $(READY)  ## sdist and wheel, installed and used with the newest and the oldest libraries, and typed
 	$(BIN)/python -m tests.release.check
+
+release: $(READY)  ## release-check with kernels for all levels of processors; keeps the files in dist, and prints the command that publishes them
+	LANCE_DUCK_BUILD_KERNELS=all $(BIN)/python -m tests.release.check --keep dist
 
 oracle: $(READY)  ## only the comparison with pylance, with counts of cases
 	$(PYTEST) tests/oracle -n 2 --dist worksteal

@@ -3,12 +3,13 @@
     LANCE_DUCK_BUILD_KERNELS=0      no pack: kernels are compiled at their first use
     LANCE_DUCK_BUILD_KERNELS=all    packs of all levels that this machine can build, for wheels that are published
 
-A pack that cannot be built does not stop the installation.
+A pack that cannot be built does not stop the installation, but it stops the build of a wheel to publish.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SETTING = "LANCE_DUCK_BUILD_KERNELS"
 PACKS = Path("lance_duck", "kernels", "packs")
+OLDEST_LINUX = "manylinux_2_17"  # kernels call memcpy and memset of the system, nothing else
 
 
 class KernelPacks(BuildHookInterface):  # type: ignore[type-arg]
@@ -38,11 +40,17 @@ class KernelPacks(BuildHookInterface):  # type: ignore[type-arg]
         paths = [self.root, *filter(None, [os.environ.get("PYTHONPATH")])]  # isolated builds find packages by it
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
+        if done.returncode and _setting() == "all":
+            self.app.abort(f"lance-duck: no packs of kernels: {done.stderr[-500:]}")
+        elif done.returncode:
             self.app.display_warning(f"lance-duck: kernels are compiled at their first use: {done.stderr[-500:]}")
         elif version != "editable":
             build_data["pure_python"] = False
-            build_data["infer_tag"] = True
+            if _setting() == "all" and sys.platform == "linux":
+                python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+                build_data["tag"] = f"{python}-{python}-{OLDEST_LINUX}_{platform.machine()}"
+            else:
+                build_data["infer_tag"] = True
             for path in map(Path, done.stdout.splitlines()):
                 build_data["force_include"][str(path)] = str(PACKS / path.name)
 

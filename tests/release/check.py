@@ -1,18 +1,24 @@
-"""What is released, as a stranger gets it: `make release-check`.
+"""What is released, as a stranger gets it: `make release-check`, and `make release`, which keeps the files.
 
-A source distribution is made, and a wheel of it; the wheel is installed in environments of their own, with the newest
-and the oldest libraries, and used there by `stranger.py`, with the repository out of reach. Type checkers look at that
-file, too: they take the types of this package from the installed one.
+A source distribution is made, and a wheel of it, and `contents.py` checks what they hold; the wheel is installed in
+environments of their own, with the newest and the oldest libraries, and used there by `stranger.py`, with the
+repository out of reach. Type checkers look at that file, too: they take the types of this package from the installed
+one.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
 from pathlib import Path
+
+from tests.release.contents import check_contents
 
 ROOT = Path(__file__).parents[2]
 STRANGER = ROOT / "tests" / "release" / "stranger.py"
@@ -22,13 +28,16 @@ CHECKERS = ("mypy", "pyright[nodejs]")
 
 def main() -> None:
     """Build, install and use; the first step that fails ends it."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    if f"## [{version}]" not in changes:
-        sys.exit(f"CHANGELOG.md has no section for {version}")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keep", type=Path, help="folder that the checked files are moved to, to be published")
+    keep: Path | None = parser.parse_args().keep
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    version = project["version"]
+    check_changes(version, is_release=keep is not None)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        wheel = built(folder)
+        sources, wheel = built(folder)
+        check_contents(sources, wheel, with_packs=os.environ.get("LANCE_DUCK_BUILD_KERNELS") != "0")
         for name, constraints in (("newest", []), ("lowest", ["-c", str(ROOT / "tests" / "lowest.txt")])):
             python = environment(folder / name, f"{wheel}[cli]", *constraints)
             run(folder, str(python), str(STRANGER), version, str(ROOT))
@@ -39,14 +48,32 @@ def main() -> None:
         for checker in (["mypy", "--strict"], ["pyright", "--pythonpath", str(python)]):
             run(folder, str(python), "-m", *checker, str(STRANGER))
             print(f"{checker[0]} finds the types of the wheel")
+        if keep is not None:
+            keep.mkdir(exist_ok=True)
+            kept = [shutil.copy(file, keep) for file in (sources, wheel)]
+            if "urls" not in project:
+                print("pyproject.toml has no [project.urls]: links of the README lead nowhere on an index")
+            print(f'publish: twine upload --repository-url "$INDEX" {" ".join(map(str, kept))}')
 
 
-def built(folder: Path) -> Path:
-    """Return a wheel that was made of the source distribution, as pip makes it."""
-    python = environment(folder / "build", "build")
+def check_changes(version: str, *, is_release: bool) -> None:
+    """Check that CHANGELOG.md has a section of the version, with a date if it is released now."""
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    heading = next((line for line in changes.splitlines() if line.startswith(f"## [{version}]")), None)
+    if heading is None:
+        sys.exit(f"CHANGELOG.md has no section for {version}")
+    if is_release and not re.fullmatch(rf"## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d", heading):
+        print(f"CHANGELOG.md: {heading!r} has no date yet")
+
+
+def built(folder: Path) -> tuple[Path, Path]:
+    """Return a source distribution, and a wheel that was made of it, as pip makes it."""
+    python = environment(folder / "build", "build", "twine")
     run(folder, str(python), "-m", "build", "--outdir", str(folder / "dist"), str(ROOT))
+    (sources,) = (folder / "dist").glob("*.tar.gz")
     (wheel,) = (folder / "dist").glob("*.whl")
-    return wheel
+    run(folder, str(python), "-m", "twine", "check", "--strict", str(sources), str(wheel))
+    return sources, wheel
 
 
 def environment(home: Path, *packages: str) -> Path:
@@ -70,7 +97,7 @@ def check_pack(folder: Path, python: Path) -> None:
 def run(folder: Path, *command: str, **variables: str) -> str:
     """Run a command with the repository out of reach; return its output."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | variables
-    done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, timeout=1200, check=False)
+    done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, timeout=3600, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
