@@ -53,7 +53,7 @@ def test_a_missing_folder_for_temporary_files_is_an_error_of_the_store(
 
 SMALL = ("--rows", "20000", "--rounds", "1")
 BENCHMARKS = {
-    **dict.fromkeys(("scan", "take", "write", "changes", "compaction", "sql", "zones", "postings"), SMALL),
+    **dict.fromkeys(("scan", "take", "write", "changes", "compaction", "sql", "sql_changes", "tokens"), SMALL),
     "merges": ("--merges", "5", "--rounds", "1"),
     "sql_statements": ("--repeats", "5", "--rounds", "1"),
 }
