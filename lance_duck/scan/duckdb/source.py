@@ -2,10 +2,14 @@
 
 DuckDB 2.0 asks an object of class `ArrowScanSource` directly and hands over its own predicate tree. Earlier versions
 have no such class: there the same object is a pyarrow Dataset, whose `scanner` is called.
+
+A table that is read without SQL does not import DuckDB. `ScanSource` derives from DuckDB's class as soon as that one
+exists and is asked for.
 """
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,17 +23,55 @@ from lance_duck.scan.duckdb.pushed import note_fields, predicate_from_pushed
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.predicate.tree import Predicate
 
-if TYPE_CHECKING:
-    _Base = object
-else:
-    try:
-        from duckdb._sources.arrow import ArrowScanSource as _Base
-    except ImportError:
-        _Base = object
+_HOME: Final = "duckdb._sources.arrow"
+"""The module of DuckDB 2.0 that has `ArrowScanSource`."""
 
-SPEAKS_SOURCE: Final = _Base is not object
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported; neither it nor its packages are."""
+    names = module.split(".")
+    places = None
+    for depth in range(len(names)):
+        name = ".".join(names[: depth + 1])
+        finders = (find for each in sys.meta_path if (find := getattr(each, "find_spec", None)) is not None)
+        found = next((spec for find in finders if (spec := find(name, places)) is not None), None)
+        if found is None:
+            return False
+        places = found.submodule_search_locations or ()
+    return True
+
+
+def _duckdbs_class() -> type | None:
+    """Return `ArrowScanSource` if this process has imported it."""
+    return getattr(sys.modules.get(_HOME), "ArrowScanSource", None)
+
+
+class _Waiting:
+    """Base of `ScanSource` until DuckDB, once it is imported, asks for the first time what an object is.
+
+    `isinstance` asks an object for its `__class__` if its type is not the one in question.
+    """
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        base = _duckdbs_class()
+        if base is None:
+            return type(self)
+        ScanSource.__bases__ = (base,)
+        # `isinstance` has looked at the bases already; it looks again at another class than the object's own.
+        return type(type(self).__name__, (type(self),), {})
+
+
+SPEAKS_SOURCE: Final = is_installed(_HOME)
 if not SPEAKS_SOURCE:
     note_fields()
+
+if TYPE_CHECKING:
+    _Base = object
+elif SPEAKS_SOURCE:
+    _Base = _duckdbs_class() or _Waiting
+else:
+    _Base = object
 
 
 class ScanSource(_Base):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import subprocess
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -166,3 +168,80 @@ def test_a_nan_in_a_pushed_expression_has_duckdbs_meaning() -> None:
 def test_a_literal_whose_column_is_unknown_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="not understood"):
         predicate_from_pushed(pc.scalar(True) & (pc.field("i") > 1), TABLE.schema)
+
+
+LATE = """
+import sys, threading
+import pyarrow as pa, pyarrow.dataset as pads
+from lance_duck.scan.duckdb.source import ScanSource
+
+table = pa.table({"i": range(10)})
+asked = []
+
+class Rows(pads.Dataset, ScanSource):
+    schema = table.schema
+    def __init__(self):
+        self.obj = self
+    def count_rows(self):
+        return len(table)
+    def accepts(self, predicate):
+        asked.append(super().accepts(predicate))
+        return asked[-1]
+    def duckdb_reader(self, schema, predicate, *, any_form=False):
+        assert predicate is not None
+        return table.filter(pa.compute.greater(table["i"], 6)).to_reader()
+
+rows = Rows()
+assert "duckdb" not in sys.modules
+assert rows.__class__ is Rows and isinstance(rows, ScanSource) and not isinstance(rows, int)
+import duckdb
+"""
+
+FIRST_QUESTION = """
+assert duckdb.sql("SELECT i FROM rows WHERE i > 6").fetchall() == [(7,), (8,), (9,)]
+assert asked == [True]
+from duckdb._sources.arrow import ArrowScanSource
+assert issubclass(Rows, ArrowScanSource) and rows.__class__ is Rows
+assert all(hasattr(rows, name) for name in dir(ArrowScanSource))
+"""
+
+QUESTIONS_AT_ONCE = """
+from duckdb._sources import Source
+sys.setswitchinterval(1e-6)
+begin, found = threading.Barrier(16), []
+def ask():
+    begin.wait()
+    found.append(isinstance(rows, Source))
+threads = [threading.Thread(target=ask) for _ in range(16)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert found == [True] * 16
+"""
+
+
+@pytest.mark.skipif(not SPEAKS_SOURCE, reason="needs duckdb 2.0")
+@pytest.mark.parametrize("use", [FIRST_QUESTION, QUESTIONS_AT_ONCE])
+def test_a_process_that_imports_duckdb_later_has_sources_for_it(use: str) -> None:
+    run = subprocess.run([sys.executable, "-c", LATE + use], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    "module", ["duckdb", "duckdb._sources.arrow", "duckdb.no_such", "no_such.duckdb", "json.tool", "colorsys.json"]
+)
+def test_whether_a_module_is_installed_is_found_without_importing_it(module: str) -> None:
+    script = f"""
+import sys
+from lance_duck.scan.duckdb.source import is_installed
+before = set(sys.modules)
+found = is_installed({module!r})
+assert not {{"duckdb", "json.tool"}} & (set(sys.modules) - before)
+try:
+    __import__({module!r})
+except ImportError:
+    assert not found
+else:
+    assert found
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
