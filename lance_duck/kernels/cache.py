@@ -8,8 +8,8 @@ A file's name is a digest of all that determines its content: the kernel, its ty
 numba and Python. Processes share no index. A process that compiles a kernel writes its file in one step; two that
 compile the same kernel write the same file. A damaged file counts as missing.
 
-Files are written to the first of these folders that accepts them, and searched for in all of them, then in the pack of
-the installation (`pack`):
+A kernel is looked for in the pack of the installation (`pack`), then in all of these folders. Its file is written to
+the first of them that accepts files:
 
     $NUMBA_CACHE_DIR/lance_duck          if the variable is set
     lance_duck/kernels/__pycache__       beside the code, like Python's bytecode
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numba
-from numba.core import compiler, serialize
+from numba.core import compiler, entrypoints, serialize
 from numba.misc import appdirs
 
 from lance_duck.kernels.fingerprint import fingerprint
@@ -42,6 +42,7 @@ from lance_duck.kernels.pack import installed_pack, is_packed
 _DIGEST: Final = 32
 _compiled: Final[Any] = compiler.CompileResult
 _dumps: Final[Any] = serialize.dumps
+_load_extensions: Final[Any] = entrypoints.init_all
 _user_folder: Final[Any] = appdirs.user_cache_dir
 
 
@@ -77,14 +78,16 @@ class KernelCache:
         takes five times as long as reading the kernels of a first scan (`benchmarks/first_use.py`), and machine code
         does not need it. numba refreshes the target itself when it compiles.
         """
+        pack = None if self._is_linked else installed_pack()
+        found = None if pack is None else pack.load(self.key(signature), target)
+        if found is not None:
+            return found
         data = self.stored(signature, target)
         if data is not None:
             return _compiled._rebuild(target, *pickle.loads(data))  # noqa: S301  checked, and trusted as code is
-        pack = None if self._is_linked else installed_pack()
-        found = None if pack is None else pack.load(self.key(signature), target)
-        if found is None:
-            first_use.missed(self._name)
-        return found
+        _load_extensions()  # which `Kernel` leaves out until something is compiled
+        first_use.missed(self._name)
+        return None
 
     def stored(self, signature: Any, target: Any) -> bytes | None:
         """Return the pickle of a signature's compiled function from the folders, or None if none has a sound one."""

@@ -20,6 +20,8 @@ _PACKAGE: Final = __package__.partition(".")[0]
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 
 _known: Final[dict[FunctionType, bytes]] = {}
+_recursions: Final[list[FunctionType]] = []
+"""Functions that were found to call themselves, directly or not; one entry for each time."""
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
@@ -30,14 +32,16 @@ def fingerprint(function: Callable[..., Any]) -> str:
 def _of_function(function: Any, callers: tuple[FunctionType, ...]) -> bytes:
     """Return a function's digest; a call of one of its own callers counts by its distance."""
     if function in callers:
+        _recursions.append(function)
         return b"recursive %d" % callers[::-1].index(function)
     found = _known.get(function)
     if found is None:
+        before = len(_recursions)
         digest = hashlib.sha256()
         for fact in _facts(function, (*callers, function)):
             digest.update(b"%d:" % len(fact) + fact)
         found = digest.digest()
-        if not callers:
+        if not callers or len(_recursions) == before:  # else the digest depends on the callers
             _known[function] = found
     return found
 

@@ -25,6 +25,7 @@ import numpy as np
 from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.np import numpy_support
 from numpy.typing import NDArray
 
 from lance_duck.kernels.cache import KernelCache
@@ -40,6 +41,8 @@ KernelError: Final = numba.core.errors.NumbaError
 OPTIONS: Final[Any] = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True})
 """Options of numba for all kernels. `_nrt` is its run time, which allocates and counts references."""
 
+_dtype: Final[Any] = numpy_support.from_dtype
+_layout: Final[Any] = numpy_support.map_layout
 _SUMS: Final = frozenset({"reassoc", "contract", "nsz"})
 """Liberties that the compiler may take with sums; NaN and infinity stay what they are."""
 
@@ -56,7 +59,19 @@ class Kernel(CPUDispatcher):
             finally:
                 first_use.leave()
 
+    def typeof_pyval(self, val: Any) -> Any:
+        """Return numba's type of an argument. numba itself imports `numpy.ma` to tell arrays from masked ones."""
+        if type(val) is not np.ndarray or val.dtype.kind not in "biuf" or not val.dtype.isnative:
+            return super().typeof_pyval(val)
+        found: Any = types.Array(_dtype(val.dtype), val.ndim, _layout(val), readonly=not val.flags.writeable)
+        self._types_active_call.add(found)
+        return found
+
+    def _compilation_chain_init_hook(self) -> None:
+        """Leave out the search for extensions of numba in all installed packages; `KernelCache` does it at a miss."""
+
     _cache: KernelCache
+    _types_active_call: set[Any]
 
     @property
     def cache(self) -> KernelCache:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from itertools import permutations
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -102,3 +103,26 @@ def test_every_kernel_of_the_package_has_a_fingerprint() -> None:
     found = kernels()
     assert len(found) > 10
     assert all(len(fingerprint(each.py_func)) == 64 for each in found)
+
+
+NESTED = """
+def countdown(x):
+    return x == 0 or countdown(x - 1)
+
+def middle(x):
+    return countdown(x) + 1
+
+def caller(x):
+    return middle(x) + countdown(x)
+"""
+
+
+def test_fingerprints_are_the_same_in_whichever_order_they_are_computed() -> None:
+    found = []
+    for order in permutations(("countdown", "middle", "caller")):
+        scope: dict[str, Any] = {"__name__": "lance_duck.kernels.made_up"}
+        exec(compile(NESTED, "made_up.py", "exec"), scope)
+        by_name = {name: fingerprint(scope[name]) for name in order}
+        found.append(sorted(by_name.items()))
+    assert all(each == found[0] for each in found)
+    assert len({digest for _, digest in found[0]}) == 3

@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba.core import types
 
 from lance_duck.kernels.cache import KernelCache
-from lance_duck.kernels.jit import Kernel, kernel, subroutine, summing_kernel
+from lance_duck.kernels.jit import Kernel, KernelError, kernel, subroutine, summing_kernel
 
 
 def uncached(compiled: Any) -> Any:
@@ -31,6 +32,27 @@ def test_constants_are_compiled_as_other_numbers_are() -> None:
     outer = uncached(kernel(lambda a, i: inner(a, 0) + inner(a, 1) + inner(a, i)))
     assert outer(np.array([1, 10, 100]), 2) == 111
     assert inner.signatures == [(types.Array(types.int64, 1, "C"), types.int64)]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "M8[s]"]
+)
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 3, 4)])
+def test_arguments_have_the_types_that_numba_gives_them(dtype: str, shape: tuple[int, ...]) -> None:
+    made = uncached(kernel(lambda a: a))
+    array = np.zeros(shape, dtype)
+    forms = [array, np.asfortranarray(array), array.T, np.zeros((*shape, 2), dtype)[..., 0]]
+    for form in forms:
+        for writeable in (True, False):
+            form = form.view()
+            form.flags.writeable = writeable
+            assert made.typeof_pyval(form) == numba.typeof(form)
+
+
+@pytest.mark.parametrize("array", [np.ma.masked_array([1]), np.zeros(1, ">i4")])
+def test_arrays_that_kernels_cannot_read_are_refused(array: Any) -> None:
+    with pytest.raises(KernelError):
+        uncached(kernel(lambda a: a[0]))(array)
 
 
 def test_python_cannot_call_a_subroutine() -> None:

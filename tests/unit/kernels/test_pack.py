@@ -71,6 +71,26 @@ def test_a_kernel_of_the_pack_is_not_compiled(packed: Path) -> None:
     assert (int(made(NUMBERS)), hits(made), list(packed.iterdir())) == (42, 1, [])
 
 
+def test_extensions_of_numba_are_looked_for_only_when_something_is_compiled(
+    packed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches: list[None] = []
+    monkeypatch.setattr(cache, "_load_extensions", lambda: searches.append(None))
+    made = in_folder(packed)
+    assert made(NUMBERS) == 42
+    assert not searches
+    assert made(NUMBERS.astype(np.int32)) == 42
+    assert searches
+
+
+def test_the_pack_comes_before_the_folders(packed: Path) -> None:
+    damaged = in_folder(packed.parent / "built")
+    for file in (packed.parent / "built").iterdir():
+        file.write_bytes(b"")
+    assert damaged(NUMBERS) == 42
+    assert all(file.stat().st_size == 0 for file in (packed.parent / "built").iterdir())
+
+
 def test_other_types_are_compiled(packed: Path) -> None:
     made = in_folder(packed)
     assert (int(made(np.array([41], np.int8))), hits(made), len(list(packed.iterdir()))) == (42, 0, 1)
