@@ -6,6 +6,7 @@ import os
 import threading
 from importlib import import_module
 from types import ModuleType
+from typing import Final
 
 from lance_duck.lazy.garbage import uncollected
 
@@ -22,6 +23,13 @@ def imported(name: str) -> ModuleType:
     """
     with _importing, uncollected(ages=True):
         return import_module(name)
+
+
+_FRAME: Final = 1 << 14
+"""Values that the frame of `imported` has room for, so that Python reserves twice as much memory for the frames of a
+thread. It reserves 16 KB by default, which about ten nested imports fill; whatever is then called in a loop, such as
+`dataclass`, makes it map and unmap the next 16 KB at each call (`benchmarks/first_hour.py --here`)."""
+imported.__code__ = imported.__code__.replace(co_stacksize=_FRAME)
 
 
 def _open_in_child() -> None:
