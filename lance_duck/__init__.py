@@ -1,6 +1,5 @@
 """Lance tables as tables in DuckDB SQL."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from lance_duck import lazy
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from lance_duck.verbs.public.bases import DatasetBasePath
     from lance_duck.verbs.public.lance_operation import Index, IndexFile, LanceOperation, Transaction
     from lance_duck.verbs.statistics import DataStatistics, FieldStatistics
+    from lance_duck.version import __version__
     from lance_duck.wire.blob_type import Blob, BlobArray, BlobType, blob_array, blob_field
     from lance_duck.write.options import WriteProgress
     from lance_duck.write_dataset import write_dataset
@@ -116,6 +116,7 @@ lazy.package(
         "verbs.public.lance_operation": ("Index", "IndexFile", "LanceOperation", "Transaction"),
         "wire.blob_type": ("Blob", "BlobArray", "BlobType", "blob_array", "blob_field"),
         "write.options": ("WriteProgress",),
+        "version": ("__version__",),
         "write_dataset": ("write_dataset",),
     },
     {
@@ -126,11 +127,6 @@ lazy.package(
         **dict.fromkeys(("execute", "sql"), 'connect(folder).sql("…")'),
     },
 )
-
-try:
-    __version__ = version("lance-duck")
-except PackageNotFoundError:
-    __version__ = "0+unknown"
 
 __all__ = [
     "AlreadyExistsError",

@@ -15,7 +15,6 @@ from lance_duck import lazy
 from lance_duck.arrow.memory import unset
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.dictionaries import concatenate
-from lance_duck.encoding.arrow.jsonb import jsonb_to_text
 from lance_duck.encoding.block import Block, FixedWidth, PackedStruct
 from lance_duck.encoding.layouts.alike import decoding_key, read_alike, read_lists
 from lance_duck.encoding.layouts.assemble import LevelEntries, Structure
@@ -36,8 +35,10 @@ from lance_duck.store.request import Bytes, Request, gather, read_first
 from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
 
 if TYPE_CHECKING:
+    from lance_duck.encoding.arrow import jsonb
     from lance_duck.file.blobs import places
 else:
+    jsonb = lazy.modules(globals(), "lance_duck.encoding.arrow", "jsonb")
     places = lazy.modules(globals(), "lance_duck.file.blobs", "places")
 
 _MAX_ROWS = 1 << 48
@@ -312,7 +313,7 @@ class LeafColumn:
             return pa.Array.from_buffers(self._arrow_type, leaf.block.count, [None, pa.py_buffer(leaf.block.data)])
         block, valid = leaf.block, self._valid(leaf)
         if self._is_json:
-            block = jsonb_to_text(block, self._where, lambda slot: self._name_slot(rows, first + slot), valid)
+            block = jsonb.jsonb_to_text(block, self._where, lambda slot: self._name_slot(rows, first + slot), valid)
         return block_to_arrow(block, self._arrow_type, valid, self._where, self._stored)
 
     def _name_slot(self, rows: Rows, slot: int) -> str:

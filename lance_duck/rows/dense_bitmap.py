@@ -5,15 +5,20 @@ The bytes of a bitmap that are made here are described in `rows.roaring`; none o
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from lance_duck import lazy
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.keys.bits import bounds_of_names, set_bits
 from lance_duck.rows.costs import DENSE_NAMES
+
+if TYPE_CHECKING:
+    from lance_duck.kernels.keys import bits
+else:
+    bits = lazy.modules(globals(), "lance_duck.kernels.keys", "bits")
 
 _COOKIE: Final = 12346
 _ARRAY_MAX: Final = 4096
@@ -26,13 +31,13 @@ def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
         return None
     names = readonly(names)
     bounds = np.empty(3, np.uint64)
-    bounds_of_names(names, bounds)
+    bits.bounds_of_names(names, bounds)
     least, most, within = (int(bound) for bound in bounds)
     containers = (within >> 16) + 1
     if (most - least + 1) * containers * DENSE_NAMES > len(names):  # nor do the bits take more memory than the names
         return None
     words = np.zeros((most - least + 1, containers * _CONTAINER_WORDS), np.uint64)
-    set_bits(names, least, words)
+    bits.set_bits(names, least, words)
     return {least + i: bitmap_of(row) for i, row in enumerate(words)}
 
 

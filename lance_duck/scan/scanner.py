@@ -20,7 +20,6 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.statistics import count_reads
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.scan.text.query.tree import FullTextQuery
 from lance_duck.wire.fragment import Fragment
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from lance_duck.scan.read import take
     from lance_duck.scan.text import filter as text_filter
     from lance_duck.scan.text import scan as texts
+    from lance_duck.scan.text.query import tree as query_tree
 else:
     gather = lazy.modules(globals(), "lance_duck.encoding.arrow", "gather")
     explain = lazy.modules(globals(), "lance_duck.scan", "explain")
@@ -41,9 +41,12 @@ else:
     row_lists = lazy.modules(globals(), "lance_duck.scan.predicate", "row_lists")
     take = lazy.modules(globals(), "lance_duck.scan.read", "take")
     text_filter, texts = lazy.modules(globals(), "lance_duck.scan.text", "filter", "scan")
+    query_tree = lazy.modules(globals(), "lance_duck.scan.text.query", "tree")
 
 BATCH_SIZE: Final = "LANCE_DEFAULT_BATCH_SIZE"
 """Variable of the environment with the rows of a batch at most, for scans that do not say."""
+_NO_QUERIES: Final = (str, tuple, pads.Expression, type(None))
+"""Usual types of filters, none of which is a full-text query."""
 _MOST_DIGITS: Final = 18  # of a number of 64 bits
 
 
@@ -116,7 +119,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         fragment: Fragment | None = None,
         handle: Callable[[Fragment], pads.Fragment | None] = lambda _: None,
     ) -> None:
-        if isinstance(options.filter, FullTextQuery):
+        if not isinstance(options.filter, _NO_QUERIES) and isinstance(options.filter, query_tree.FullTextQuery):
             options = text_filter.with_text_filter(table, options)
         if options.row_addr_allowlist is not None or options.row_addr_blocklist is not None:
             table, options = _with_row_lists(table, options)

@@ -14,10 +14,12 @@ all values are 0, as are the levels of a page without nulls whose neighbours hav
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
@@ -27,9 +29,13 @@ from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.numbers.bitpacking import BLOCK, ROW_BYTES, unpack_fixed, unpack_inline
-from lance_duck.kernels.numbers.bitpacking_encode import pack_fixed, pack_inline
 from lance_duck.kernels.status import check_status
 from lance_duck.wire.pb import encodings21_pb2 as pb
+
+if TYPE_CHECKING:
+    from lance_duck.kernels.numbers import bitpacking_encode
+else:
+    bitpacking_encode = lazy.modules(globals(), "lance_duck.kernels.numbers", "bitpacking_encode")
 
 
 def _word_bits(bits: int) -> int:
@@ -78,7 +84,7 @@ class InlineBitpacking(ChunkCodec):
         blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
         out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
         ends = np.empty(len(counts), np.int64)
-        size = pack_inline(words, counts, np.empty(BLOCK, words.dtype), out, ends)
+        size = bitpacking_encode.pack_inline(words, counts, np.empty(BLOCK, words.dtype), out, ends)
         return ((out[:size], ends),)
 
 
@@ -132,7 +138,7 @@ class OutOfLineBitpacking(ChunkCodec):
         words = unsigned_words(block, self.bits, self.name)
         ends = np.cumsum(self.sizes(counts))
         out = np.empty(int(ends[-1]), np.uint8)
-        pack_fixed(words, counts, self.width, np.empty(BLOCK, words.dtype), out)
+        bitpacking_encode.pack_fixed(words, counts, self.width, np.empty(BLOCK, words.dtype), out)
         return ((out, ends),)
 
     def sizes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:

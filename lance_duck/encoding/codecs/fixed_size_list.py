@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, FixedSizeList, FixedWidth
@@ -34,8 +35,12 @@ from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.flat import spread_bits
-from lance_duck.kernels.numbers.flat_encode import gather_bits
 from lance_duck.wire.pb import encodings21_pb2 as pb
+
+if TYPE_CHECKING:
+    from lance_duck.kernels.numbers import flat_encode
+else:
+    flat_encode = lazy.modules(globals(), "lance_duck.kernels.numbers", "flat_encode")
 
 MAX_ITEMS: Final = 1 << 40
 """Most items of a chunk, so that sizes cannot overflow; the codec of the items checks how many its bytes can hold."""
@@ -138,7 +143,7 @@ class FixedSizeListCodec:
             return items
         ends = np.cumsum((counts + 7) // 8)
         bits = np.empty(int(ends[-1]), np.uint8)
-        gather_bits(readonly(_validity(lists)), counts, bits)
+        flat_encode.gather_bits(readonly(_validity(lists)), counts, bits)
         return ((bits, ends), *items)
 
     def encode_block(self, block: Block) -> Bytes:

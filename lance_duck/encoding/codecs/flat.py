@@ -9,10 +9,12 @@ A buffer of n values of b bits:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
@@ -22,8 +24,12 @@ from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.flat import join_bytes, join_low_words, spread_bits
-from lance_duck.kernels.numbers.flat_encode import gather_bits
 from lance_duck.wire.pb import encodings21_pb2 as pb
+
+if TYPE_CHECKING:
+    from lance_duck.kernels.numbers import flat_encode
+else:
+    flat_encode = lazy.modules(globals(), "lance_duck.kernels.numbers", "flat_encode")
 
 MAX_BITS = 1 << 31
 
@@ -96,7 +102,7 @@ class Flat:
         if self.bits == 1:
             ends = np.cumsum((counts + 7) // 8)
             packed = np.empty(int(ends[-1]), np.uint8)
-            gather_bits(readonly(fixed.data), counts, packed)
+            flat_encode.gather_bits(readonly(fixed.data), counts, packed)
             return ((packed, ends),)
         return ((fixed.data[: fixed.count * self.bits // 8], np.cumsum(counts) * (self.bits // 8)),)
 

@@ -16,25 +16,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
 from lance_duck.encoding.codec_checks import narrow_offsets, no_form, variable_values
-from lance_duck.encoding.codecs.fsst_train import SymbolTable
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.status import check_status
-from lance_duck.kernels.texts import fsst_encode
 from lance_duck.kernels.texts.fsst import NO_SYMBOL, PLACES, SLACK, expand
 from lance_duck.wire.pb import encodings21_pb2 as pb
+
+if TYPE_CHECKING:
+    from lance_duck.encoding.codecs import fsst_train
+    from lance_duck.kernels.texts import fsst_encode
+else:
+    fsst_train = lazy.modules(globals(), "lance_duck.encoding.codecs", "fsst_train")
+    fsst_encode = lazy.modules(globals(), "lance_duck.kernels.texts", "fsst_encode")
 
 MAGIC: Final = b"TSSF"
 MAX_SYMBOL: Final = 8
@@ -57,10 +63,10 @@ class Fsst:
     coded: bool
     symbols: NDArray[np.uint64]
     lengths: Bytes
-    table: SymbolTable | None = None
+    table: fsst_train.SymbolTable | None = None
 
     @classmethod
-    def of_symbols(cls, table: SymbolTable, inner: Codec) -> Fsst:
+    def of_symbols(cls, table: fsst_train.SymbolTable, inner: Codec) -> Fsst:
         """Return the codec that encodes with these symbols."""
         symbols, lengths = np.zeros(256, np.uint64), np.full(256, NO_SYMBOL, np.uint8)
         symbols[: len(table.symbols)], lengths[: len(table.lengths)] = table.symbols, table.lengths

@@ -12,11 +12,12 @@ Runs beyond the chunk's number of values are ignored. In block form (levels) the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.arrow.join import joined
 from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
@@ -35,9 +36,13 @@ from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.rle import SLACK, expand_runs
-from lance_duck.kernels.numbers.rle_encode import count_runs, find_runs, write_runs
 from lance_duck.kernels.status import check_status
 from lance_duck.wire.pb import encodings21_pb2 as pb
+
+if TYPE_CHECKING:
+    from lance_duck.kernels.numbers import rle_encode
+else:
+    rle_encode = lazy.modules(globals(), "lance_duck.kernels.numbers", "rle_encode")
 
 MAX_RUN = 255
 HEAD = 8
@@ -124,7 +129,7 @@ class Rle:
         sizes = np.diff(ends, prepend=0)
         out_ends = np.cumsum(HEAD + sizes * (values.itemsize + 1))
         out = np.empty(int(out_ends[-1]), np.uint8)
-        write_runs(values.view(np.uint8), lengths, sizes, values.itemsize, out)
+        rle_encode.write_runs(values.view(np.uint8), lengths, sizes, values.itemsize, out)
         return out, out_ends
 
     def encode_block(self, block: Block) -> Bytes:
@@ -139,10 +144,10 @@ class Rle:
         """Return the values of runs, their lengths, and where the runs of each chunk end."""
         words = unsigned_words(block, self.bits, "rle")
         ends = np.empty(len(counts), np.int64)
-        count_runs(words, counts, ends)
+        rle_encode.count_runs(words, counts, ends)
         np.cumsum(ends, out=ends)
         values, lengths = np.empty(int(ends[-1]), words.dtype), np.empty(int(ends[-1]), np.uint8)
-        find_runs(words, counts, values, lengths)
+        rle_encode.find_runs(words, counts, values, lengths)
         return values, lengths, ends
 
     def _expand(

@@ -21,11 +21,12 @@ that; a block is of this kind when one of its bytes 1 to 3 is not 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, VariableWidth
@@ -37,8 +38,12 @@ from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.status import check_status
 from lance_duck.kernels.texts.variable import ascending_within, join_variable
-from lance_duck.kernels.texts.variable_encode import split_variable
 from lance_duck.wire.pb import encodings21_pb2 as pb
+
+if TYPE_CHECKING:
+    from lance_duck.kernels.texts import variable_encode
+else:
+    variable_encode = lazy.modules(globals(), "lance_duck.kernels.texts", "variable_encode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,7 @@ class Variable:
         size = int(values.offsets[-1]) - int(values.offsets[0])
         ends = np.empty(len(counts), np.int64)
         out = np.empty(size + (values.count + 2 * len(counts)) * width, np.uint8)
-        split_variable(readonly(values.data), readonly(values.offsets), counts, width, out, ends)
+        variable_encode.split_variable(readonly(values.data), readonly(values.offsets), counts, width, out, ends)
         return ((out[: int(ends[-1])], ends),)
 
     def encode_block(self, block: Block) -> Bytes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 
+from lance_duck import lazy
 from lance_duck.cache import LruCache
 from lance_duck.encoding.codecs.flat import Flat, LowFlat
 from lance_duck.encoding.codecs.registry import codec_from_proto
@@ -17,11 +18,14 @@ from lance_duck.encoding.layouts.fullzip import FullZipLayout, FullZipReader
 from lance_duck.encoding.layouts.layers import parse_layers
 from lance_duck.encoding.layouts.miniblock import MiniBlockReader
 from lance_duck.encoding.layouts.page import Page, PageReader
-from lance_duck.encoding.layouts.planar.dense import page_layout
-from lance_duck.encoding.layouts.planar.sparse import SparseReader
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 from lance_duck.wire.pb import encodings23_pb2
+
+if TYPE_CHECKING:
+    from lance_duck.encoding.layouts.planar import dense, sparse
+else:
+    dense, sparse = lazy.modules(globals(), "lance_duck.encoding.layouts.planar", "dense", "sparse")
 
 PAGE_LAYOUT = "lance.encodings21.PageLayout"
 PLANAR_LAYOUT = "lance.encodings23.PlanarLayout"
@@ -60,8 +64,8 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
         else:
             planar = encodings23_pb2.PlanarLayout.FromString(page.encoding.value)
             if planar.structure.WhichOneof("structure") == "sparse":
-                return SparseReader(page, planar, lambda values, layout: _open(values, layout, narrow))
-            layout = page_layout(planar, page.where)
+                return sparse.SparseReader(page, planar, lambda values, layout: _open(values, layout, narrow))
+            layout = dense.page_layout(planar, page.where)
     except DecodeError as error:
         raise CorruptError("page layout is not a protobuf message", where=page.where) from error
     if layout.WhichOneof("layout") != "mini_block_layout" or len(page.encoding.value) > _REPEATED_BYTES:

@@ -1,0 +1,126 @@
+"""DatasetOptimizer: compaction, optimization of indexes, and automatic cleanup, as `LanceDataset.optimize`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from lance_duck import lazy
+from lance_duck.arguments import checked_calls
+from lance_duck.errors import InvalidInputError
+from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
+from lance_duck.maintenance.options import CompactionArguments
+from lance_duck.optimize.compaction import CompactionMetrics, compact_table
+from lance_duck.verbs.versions.config import ConfigChanges
+
+if TYPE_CHECKING:
+    from lance_duck.verbs import change
+    from lance_duck.verbs.indexes import kinds
+    from lance_duck.verbs.indexes import optimize as index_upkeep
+else:
+    change = lazy.modules(globals(), "lance_duck.verbs", "change")
+    kinds, index_upkeep = lazy.modules(globals(), "lance_duck.verbs.indexes", "kinds", "optimize")
+
+
+class AutoCleanupConfig(TypedDict):
+    """Settings of the automatic cleanup of a table.
+
+    Attributes:
+        interval: Number of versions from one cleanup to the next.
+        older_than_seconds: Age of the versions that are removed, in seconds.
+    """
+
+    interval: int
+    older_than_seconds: int
+
+
+@checked_calls
+class DatasetOptimizer:
+    """Compaction, optimization of indexes, and automatic cleanup of a table.
+
+    Args:
+        dataset: The table; it moves to the version that each change makes.
+    """
+
+    def __init__(self, dataset: ConfigChanges) -> None:
+        self._dataset = dataset
+
+    def compact_files(
+        self,
+        *,
+        progress: Callable[[int, int], Any] | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+        **options: Unpack[CompactionArguments],
+    ) -> CompactionMetrics:
+        """Join small fragments with their neighbours, and drop the values of deleted rows and dropped columns.
+
+        Args:
+            progress: Called with the number of groups written so far, and of all groups.
+            transaction_properties: Texts by name that are stored with the transaction.
+            options: See `lance_duck.maintenance.options.CompactionOptions`; defaults come from the config of the table
+                ("lance.compaction.…").
+
+        Raises:
+            InvalidInputError: An option is unknown or invalid.
+            RetryableError: Each attempt conflicted with another writer.
+        """
+        return compact_table(self._dataset, options, transaction_properties, progress)
+
+    def optimize_indices(
+        self,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: Sequence[str] | None = None,
+        retrain: bool = False,
+        memory_limit: int | str | None = None,
+        progress: Callable[[int, int], Any] | bool | None = None,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Index the rows that no segment covers; if all rows are covered, there is no new version.
+
+        Each index gets one new segment with these rows. Segments with outdated entries of these rows, because values
+        changed in place or rows moved, are always merged into it. A vector index whose segments would all be merged is
+        rebuilt if it has at least twice as many vectors as it was trained with, and its partitions are uneven, or too
+        large (unless the user set their number); never if the user gave its centroids.
+
+        Args:
+            num_indices_to_merge: Number of the newest segments to merge into the new one (0 for none, which writes
+                least); None for those that are small, or not much larger than the new rows.
+            index_names: Names of the indexes; None for all.
+            retrain: Build the indexes anew, of all rows; also replaces broken segments.
+            memory_limit: Bytes, or a text such as "256MB", that making an index may hold, about; None for 1 GiB.
+            progress: Called with the number of rows read so far, and of all rows to read; True: print them to stderr.
+            commit_message: Message that is stored with the transaction.
+            transaction_properties: Texts by name that are stored with the transaction.
+
+        Warns:
+            IndexWarning: An index is left alone, because it is broken or of an unsupported kind.
+
+        Raises:
+            IndexNotFoundError: There is no index of a name.
+            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        """
+        told = kinds.progress_of(progress)
+        options = index_upkeep.OptimizeOptions(num_indices_to_merge, index_names, retrain, told, memory_limit)
+        properties = change.transaction_properties(commit_message, transaction_properties)
+        self._dataset.handle.move_to(index_upkeep.optimize_indices(self._dataset.handle.base, options, properties)[0])
+
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
+        """Enable automatic cleanup of the table: see `lance_duck.maintenance.auto_cleanup`.
+
+        Raises:
+            InvalidInputError: One of the two numbers is missing.
+        """
+        try:
+            interval = int(auto_cleanup_config["interval"])
+            seconds = int(auto_cleanup_config["older_than_seconds"])
+        except (KeyError, TypeError, ValueError, IndexError):
+            raise InvalidInputError(
+                "auto_cleanup_config", expected="interval and older_than_seconds", found=repr(auto_cleanup_config)
+            ) from None
+        self._dataset.update_config({INTERVAL: str(interval), OLDER_THAN: f"{seconds}s"})
+
+    def disable_auto_cleanup(self) -> None:
+        """Disable automatic cleanup of the table."""
+        self._dataset.delete_config_keys([INTERVAL, OLDER_THAN, RETAIN])
