@@ -35,10 +35,15 @@ HEAVY = frozenset(
 
 def loaded(script: str) -> tuple[set[str], set[str]]:
     """Heavy libraries, and modules of the package below its own, that a process has loaded after a script."""
+    modules = all_loaded(script)
+    return HEAVY & modules, {name for name in modules if name.startswith("lance_duck.")}
+
+
+def all_loaded(script: str) -> set[str]:
+    """Names of all modules that a process has loaded after a script."""
     tail = "\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", script + tail], capture_output=True, text=True, check=True)
-    modules = json.loads(run.stdout.splitlines()[-1])
-    return HEAVY & set(modules), {name for name in modules if name.startswith("lance_duck.")}
+    return set(json.loads(run.stdout.splitlines()[-1]))
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +58,56 @@ def test_the_package_itself_loads_nothing() -> None:
     heavy, modules = loaded("import lance_duck")
     assert not heavy
     assert {name.split(".")[1] for name in modules} == {"lazy"}
+
+
+READ = frozenset(
+    {
+        *("dataset", "arguments", "arrow", "cache", "checksums", "encoding", "errors", "file", "forks"),
+        *("kernels", "lazy", "markup", "optimize", "redact", "rows", "scan", "snapshot", "store", "verbs", "wire"),
+        "write",
+    }
+)
+"""Rooms of which a first read loads something."""
+FILTER = READ | {"index", "text"}
+SQL = FILTER | {"commit", "duck", "fragment", "maintenance", "namespaces", "progress", "retry", "write_dataset"}
+NEVER = frozenset(
+    {"tenacity", "polars", "pyspark", "matplotlib", "typer", "rich", "torch", "jax", "asyncio", "urllib3"}
+)
+CHANGES = (
+    *("optimize.compaction", "optimize.optimizer", "maintenance", "verbs.rows", "verbs.merge", "verbs.public"),
+    *("verbs.columns.new_columns", "verbs.columns.files", "verbs.indexes.create", "verbs.indexes.optimize"),
+    *("verbs.versions.clone", "verbs.versions.refs", "verbs.versions.repair", "verbs.writing.write_table"),
+    *("file.write.writer", "write.files", "index.build", "encoding.write.codecs", "kernels.keys", "kernels.json"),
+    *("kernels.numbers.bitpacking_encode", "kernels.numbers.rle_encode", "kernels.texts.fsst_encode"),
+)
+"""What only changes of a table need."""
+
+
+@pytest.mark.parametrize(
+    ("use", "rooms", "most", "libraries"),
+    [
+        ("ds.to_table(limit=1)", READ, 270, {"duckdb", "faiss", "sqlglot", "Stemmer", "sqlite3"}),
+        ("ds.take([1])", READ, 270, {"duckdb", "faiss", "sqlglot", "Stemmer", "sqlite3"}),
+        ("ds.to_table(filter=\"id < 3 AND word = 'b'\")", FILTER, 335, {"faiss", "sqlglot", "Stemmer", "sqlite3"}),
+        ("ds.search([0.5] * 4, column='v', k=1)", FILTER, 385, {"faiss", "sqlglot", "Stemmer", "sqlite3"}),
+        ("ld.connect(folder).sql('SELECT * FROM t WHERE id < 3').fetchall()", SQL, 860, set()),
+    ],
+)
+def test_a_step_loads_what_it_needs(table: str, use: str, rooms: set[str], most: int, libraries: set[str]) -> None:
+    folder, _, _ = table.rpartition("/")
+    script = f"import lance_duck as ld\nds, folder = ld.dataset({table!r}), {folder!r}\nassert len({use})"
+    modules = all_loaded(script)
+    assert not modules & (NEVER | libraries)
+    own = {name.removeprefix("lance_duck.") for name in modules if name.startswith("lance_duck.")}
+    assert {name.split(".")[0] for name in own} == rooms
+    if "connect" not in use:
+        assert not [name for name in own if f"{name}.".startswith(tuple(f"{each}." for each in CHANGES))]
+    assert len(own) <= most  # raise it for a module that the step needs; one that it does not need waits, see ld.lazy
+
+
+def test_the_version_is_looked_up_when_it_is_asked_for() -> None:
+    assert "importlib.metadata" not in all_loaded("import lance_duck")
+    assert "importlib.metadata" in all_loaded("import lance_duck\nassert lance_duck.__version__")
 
 
 @pytest.mark.parametrize(
