@@ -10,18 +10,24 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from lance_duck import lazy
 from lance_duck.arguments import nearest_name
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.redact import remember, remember_uri, shown_value
-from lance_duck.store import hub
 from lance_duck.store.base import Store
 from lance_duck.store.client import bucket_client, check_options, refuse_unknown_options, sorted_options
 from lance_duck.store.external import OPTION, ExternalManifestStore, manifest_store
 from lance_duck.store.local import LocalStore
 from lance_duck.store.object import ObjectStore
 from lance_duck.store.request import ByteSource
+
+if TYPE_CHECKING:
+    from lance_duck.store import hub
+else:
+    hub = lazy.modules(globals(), "lance_duck.store", "hub")
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _IS_WINDOWS = os.name == "nt"

@@ -132,3 +132,22 @@ if child:
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.split() == ["2", "2"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts page faults")
+def test_loops_of_nested_modules_run_in_memory_that_stays_mapped(package: str, tmp_path: Path) -> None:
+    depth, calls = 40, 2000
+    for i in range(depth):
+        inner = f"from {package} import nested{i + 1}" if i + 1 < depth else ""
+        loop = f"def call(n):\n    return n and call(n - 1)\nfor _ in range({calls}):\n    call(30)\n"
+        (tmp_path / package / f"nested{i}.py").write_text(f"{inner}\n{loop}")
+    script = f"""
+import resource, sys
+sys.path.insert(0, {str(tmp_path)!r})
+from lance_duck import lazy
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+lazy.modules({{}}, {package!r}, "nested0").call
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert int(run.stdout) < calls
