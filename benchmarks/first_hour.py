@@ -2,7 +2,10 @@
 
 Each revision is cloned, installed into an environment of its own, and used there by one process that has no kernels of
 its own yet. The second table has the processor time of a later process until it has read its first row, beside
-pylance; the third the size of what was installed.
+pylance; the third the size of what was installed. Processor time includes the end of a process.
+
+With `--here` nothing is installed: the second table alone, of this checkout and this interpreter, for a table that
+each of the two libraries wrote. Make a pack of kernels first, by `lance-duck build-kernels`.
 """
 
 from __future__ import annotations
@@ -49,6 +52,12 @@ step("first text search", lambda: ds.search("ship bay", k=3))
 from lance_duck.kernels.notice import first_use
 print(json.dumps({**spent, "kernels compiled": first_use.compiled}))
 """
+WRITE = """
+import {module}, pyarrow
+rows = range(300)
+table = pyarrow.table({{"id": rows, "name": [f"name {{i % 7}}" for i in rows], "x": [i / 7 for i in rows]}})
+{module}.write_dataset(table, {path!r})
+"""
 FIRST_ROW = "import {module} as m; m.dataset({path!r}).to_table(limit=1)"
 
 
@@ -82,17 +91,45 @@ def first_steps(python: Path, folder: Path) -> dict[str, float]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def first_rows(python: Path, folder: Path, rounds: int) -> dict[str, float]:
-    """Median processor seconds until a process has read its first row: ours, pylance's."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+def first_rows(python: Path, table: Path, rounds: int, root: Path | None = None) -> tuple[float, float, float]:
+    """Median processor seconds until a process has read its first row: ours, pylance's; median of their ratios."""
+    environment = _environment(root)
     spent: dict[str, list[float]] = {"lance_duck": [], "lance": []}
-    for _ in range(rounds):
+    for _ in range(rounds + 1):
         for module, seconds in spent.items():
             start = _spent()
-            code = FIRST_ROW.format(module=module, path=f"{folder}/t.lance")
-            subprocess.run([str(python), "-c", code], cwd=folder, env=environment, check=True)
+            code = FIRST_ROW.format(module=module, path=str(table))
+            subprocess.run([str(python), "-c", code], cwd=table.parent, env=environment, check=True)
             seconds.append(_spent() - start)
-    return {module: median(seconds) for module, seconds in spent.items()}
+    ours, theirs = (seconds[1:] for seconds in spent.values())  # the first one may compile bytecode
+    return median(ours), median(theirs), median(our / their for our, their in zip(ours, theirs, strict=True))
+
+
+def _environment(root: Path | None) -> dict[str, str]:
+    """The environment of a process that uses what is installed, or the package below a root; it keeps bytecode."""
+    left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "NUMBA_CACHE_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    return environment if root is None else {**environment, "PYTHONPATH": str(root)}
+
+
+def print_first_rows(rows: dict[str, tuple[float, float, float]]) -> None:
+    """Print the second table."""
+    print(f"\n{'first row of a process':28}{'ours':>14}{'pylance':>14}{'ratio':>14}")
+    for name, (ours, theirs, ratio) in rows.items():
+        print(f"{name:28}{ours:14.3f}{theirs:14.3f}{ratio:14.2f}")
+
+
+def of_checkout(rounds: int) -> None:
+    """Print the second table for this checkout."""
+    python = Path(sys.executable)
+    rows = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for module, name in (("lance_duck", "table of ours"), ("lance", "table of pylance")):
+            table = Path(folder, f"{module}.lance")
+            code = WRITE.format(module=module, path=str(table))
+            subprocess.run([str(python), "-c", code], cwd=folder, env=_environment(ROOT), check=True)
+            rows[name] = first_rows(python, table, rounds, ROOT)
+    print_first_rows(rows)
 
 
 def sizes(python: Path) -> dict[str, float]:
@@ -111,24 +148,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--revisions", nargs="+", default=["HEAD"], help="revisions to compare (default: HEAD)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the second table (default: 7)")
+    parser.add_argument("--here", action="store_true", help="measure the first row of this checkout alone")
     arguments = parser.parse_args()
+    if arguments.here:
+        of_checkout(arguments.rounds)
+        return
     columns: dict[str, dict[str, float]] = {}
-    rows: dict[str, dict[str, float]] = {}
+    rows: dict[str, tuple[float, float, float]] = {}
     with tempfile.TemporaryDirectory() as place:
         for revision in arguments.revisions:
             folder = Path(place, revision)
             (folder / "data").mkdir(parents=True)
             python, seconds = installed(revision, folder)
             columns[revision] = seconds | first_steps(python, folder / "data")
-            rows[revision] = first_rows(python, folder / "data", arguments.rounds)
+            rows[revision] = first_rows(python, folder / "data" / "t.lance", arguments.rounds)
         largest = list(sizes(python).items())
     print(f"{'processor seconds':28}" + "".join(f"{revision:>14}" for revision in columns))
     for name in next(iter(columns.values())):
         print(f"{name:28}" + "".join(f"{column[name]:14.2f}" for column in columns.values()))
-    print(f"\n{'first row of a process':28}{'ours':>14}{'pylance':>14}{'ratio':>14}")
-    for revision, row in rows.items():
-        ratio = row["lance_duck"] / row["lance"]
-        print(f"{revision:28}{row['lance_duck']:14.2f}{row['lance']:14.2f}{ratio:14.2f}")
+    print_first_rows(rows)
     print(f"\ninstalled: {sum(size for _, size in largest):.0f} MB, of these")
     for name, size in largest[:10]:
         print(f"{name:28}{size:14.0f}")
