@@ -4,8 +4,8 @@ Each revision is cloned, installed into an environment of its own, and used ther
 its own yet. The second table has the processor time of a later process until it has read its first row, beside
 pylance; the third the size of what was installed. Processor time includes the end of a process.
 
-With `--here` nothing is installed: the second table alone, of this checkout and this interpreter, for a table that
-each of the two libraries wrote. Make a pack of kernels first, by `lance-duck build-kernels`.
+`--here` installs nothing and prints the second table for this checkout and interpreter, for tables written by each
+library. Make a pack of kernels first, by `lance-duck build-kernels`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def of_checkout(rounds: int) -> None:
     python = Path(sys.executable)
     rows = {}
     with tempfile.TemporaryDirectory() as folder:
-        for module, name in (("lance_duck", "table of ours"), ("lance", "table of pylance")):
+        for module, name in (("lance_duck", "lance_duck's table"), ("lance", "pylance's table")):
             table = Path(folder, f"{module}.lance")
             code = WRITE.format(module=module, path=str(table))
             subprocess.run([str(python), "-c", code], cwd=folder, env=_environment(ROOT), check=True)

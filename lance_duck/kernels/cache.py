@@ -85,7 +85,7 @@ class KernelCache:
         data = self.stored(signature, target)
         if data is not None:
             return _compiled._rebuild(target, *pickle.loads(data))  # noqa: S301  checked, and trusted as code is
-        _load_extensions()  # which `Kernel` leaves out until something is compiled
+        _load_extensions()  # numba does this at the first call of a kernel, `Kernel` does not
         first_use.missed(self._name)
         return None
 

@@ -21,7 +21,7 @@ _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), type(Ellipsi
 
 _known: Final[dict[FunctionType, bytes]] = {}
 _recursions: Final[list[FunctionType]] = []
-"""Functions that were found to call themselves, directly or not; one entry for each time."""
+"""Recursive calls found so far."""
 
 
 def fingerprint(function: Callable[..., Any]) -> str:

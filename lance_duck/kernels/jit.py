@@ -60,7 +60,7 @@ class Kernel(CPUDispatcher):
                 first_use.leave()
 
     def typeof_pyval(self, val: Any) -> Any:
-        """Return numba's type of an argument. numba itself imports `numpy.ma` to tell arrays from masked ones."""
+        """Return numba's type of an argument, without numba's import of `numpy.ma`."""
         if type(val) is not np.ndarray or val.dtype.kind not in "biuf" or not val.dtype.isnative:
             return super().typeof_pyval(val)
         found: Any = types.Array(_dtype(val.dtype), val.ndim, _layout(val), readonly=not val.flags.writeable)
@@ -68,7 +68,7 @@ class Kernel(CPUDispatcher):
         return found
 
     def _compilation_chain_init_hook(self) -> None:
-        """Leave out the search for extensions of numba in all installed packages; `KernelCache` does it at a miss."""
+        """Skip numba's search for extensions in all packages; `KernelCache` does it before a kernel compiles."""
 
     _cache: KernelCache
     _types_active_call: set[Any]

@@ -26,9 +26,10 @@ def imported(name: str) -> ModuleType:
 
 
 _FRAME: Final = 1 << 14
-"""Values that the frame of `imported` has room for, so that Python reserves twice as much memory for the frames of a
-thread. It reserves 16 KB by default, which about ten nested imports fill; whatever is then called in a loop, such as
-`dataclass`, makes it map and unmap the next 16 KB at each call (`benchmarks/first_hour.py --here`)."""
+"""Frame size of `imported`, in values, which makes Python allocate 256 KB of memory for the frames of a thread.
+
+Python allocates 16 KB by default, which about ten nested imports fill. A loop at the end of such a block, as in
+`dataclass`, maps and unmaps memory at each call."""
 imported.__code__ = imported.__code__.replace(co_stacksize=_FRAME)
 
 

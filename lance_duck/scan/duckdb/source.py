@@ -3,8 +3,7 @@
 DuckDB 2.0 asks an object of class `ArrowScanSource` directly and hands over its own predicate tree. Earlier versions
 have no such class: there the same object is a pyarrow Dataset, whose `scanner` is called.
 
-A table that is read without SQL does not import DuckDB. `ScanSource` derives from DuckDB's class as soon as that one
-exists and is asked for.
+A read does not import DuckDB. `ScanSource` inherits from DuckDB's class when DuckDB first checks an object.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _HOME: Final = "duckdb._sources.arrow"
 
 
 def is_installed(module: str) -> bool:
-    """Return whether a module can be imported; neither it nor its packages are."""
+    """Return whether a module is installed, without importing it or its packages."""
     names = module.split(".")
     places = None
     for depth in range(len(names)):
@@ -47,9 +46,10 @@ def _duckdbs_class() -> type | None:
 
 
 class _Waiting:
-    """Base of `ScanSource` until DuckDB, once it is imported, asks for the first time what an object is.
+    """Temporary base of `ScanSource`, which DuckDB's class replaces.
 
-    `isinstance` asks an object for its `__class__` if its type is not the one in question.
+    `isinstance` reads `__class__` of an object if the type of the object does not match. DuckDB calls it for each
+    object that it scans, so the first call after the import of DuckDB replaces the base.
     """
 
     @property  # type: ignore[misc]
@@ -58,7 +58,7 @@ class _Waiting:
         if base is None:
             return type(self)
         ScanSource.__bases__ = (base,)
-        # `isinstance` has looked at the bases already; it looks again at another class than the object's own.
+        # `isinstance` has checked the bases of the type already. It checks again if this is another class.
         return type(type(self).__name__, (type(self),), {})
 
 
