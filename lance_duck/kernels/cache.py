@@ -32,15 +32,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import numba
-from numba.core import compiler, entrypoints, serialize
+from numba.core import entrypoints, serialize
 from numba.misc import appdirs
 
 from lance_duck.kernels.fingerprint import fingerprint
+from lance_duck.kernels.lean import FORM, rebuilt
 from lance_duck.kernels.notice import first_use
 from lance_duck.kernels.pack import installed_pack, is_packed
 
 _DIGEST: Final = 32
-_compiled: Final[Any] = compiler.CompileResult
 _dumps: Final[Any] = serialize.dumps
 _load_extensions: Final[Any] = entrypoints.init_all
 _user_folder: Final[Any] = appdirs.user_cache_dir
@@ -83,8 +83,9 @@ class KernelCache:
         if found is not None:
             return found
         data = self.stored(signature, target)
-        if data is not None:
-            return _compiled._rebuild(target, *pickle.loads(data))  # noqa: S301  checked, and trusted as code is
+        found = None if data is None else rebuilt(target, pickle.loads(data))  # noqa: S301  checked, trusted as code is
+        if found is not None:
+            return found
         _load_extensions()  # numba does this at the first call of a kernel, `Kernel` does not
         first_use.missed(self._name)
         return None
@@ -123,7 +124,7 @@ class KernelCache:
 
     def file_name(self, signature: Any, target: Any) -> str:
         """Return the name of a signature's file."""
-        facts = (self.key(signature), target.codegen().magic_tuple(), numba.__version__, sys.version)
+        facts = (self.key(signature), target.codegen().magic_tuple(), numba.__version__, sys.version, FORM)
         return f"{self._name}.{hashlib.sha256(repr(facts).encode()).hexdigest()[:24]}.nbc"
 
     def key(self, signature: Any) -> str:

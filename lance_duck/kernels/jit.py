@@ -10,8 +10,8 @@ Half of the time that numba takes for a small function goes into entry points th
 (`benchmarks/first_use.py`). So no kernel gets a wrapper for C, and a subroutine, which only kernels call, none for
 Python either; and a constant argument is compiled like any number, not once more for each constant.
 
-A subroutine becomes part of each kernel that calls it. LLVM would leave the larger ones as calls, which doubles the
-time of a kernel that calls one for each text.
+A subroutine becomes part of each kernel that calls it (`kernels/lean.py`). LLVM would leave the larger ones as calls,
+which doubles the time of a kernel that calls one for each text.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from numba.np import numpy_support
 from numpy.typing import NDArray
 
 from lance_duck.kernels.cache import KernelCache
+from lance_duck.kernels.lean import KernelCompiler, SubroutineCompiler
 from lance_duck.kernels.notice import first_use
 
 P = ParamSpec("P")
@@ -103,6 +104,10 @@ class Subroutine(Kernel):
         """Refuse the call: a subroutine has no entry point for Python."""
         raise TypeError(f"{self.py_func.__name__} is a subroutine of kernels, which Python cannot call")
 
+    def add_overload(self, result: Any) -> None:
+        """Keep a compiled version for kernels that call it."""
+        self.overloads[tuple(result.signature.args)] = result
+
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` on its first call for the types that it is called with."""
@@ -126,7 +131,8 @@ def summing_subroutine(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[Kernel]) -> Callable[P, R]:
-    compiled: Any = numba.njit(**options)(function)
+    pipeline: Any = SubroutineCompiler if kind is Subroutine else KernelCompiler
+    compiled: Any = numba.njit(pipeline_class=pipeline, **options)(function)
     compiled.__class__ = kind
     compiled._cache = KernelCache(function)
     _KERNELS.append(compiled)
