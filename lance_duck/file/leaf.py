@@ -29,6 +29,7 @@ from lance_duck.encoding.layouts.structural import known_layout, open_page
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.file.costs import SMALL_PAGE
 from lance_duck.file.reader import LanceFile
+from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.pages.assemble import fold_items, map_levels
 from lance_duck.store.costs import COALESCED_GAP
 from lance_duck.store.request import Bytes, Request, gather, read_first
@@ -393,7 +394,7 @@ def _full_def(leaf: Leaf) -> Levels | None:
     if leaf.def_ is None or table is None:
         return leaf.def_
     full = unset(len(leaf.def_), np.uint8)
-    map_levels(leaf.def_, table, full)
+    map_levels(readonly(leaf.def_), table, full)
     return full
 
 

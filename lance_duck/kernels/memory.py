@@ -6,6 +6,7 @@
     store_u8 … store_u64(array, offset, value)
     trailing_zeros(word) -> int64                                 zero bits below the lowest one; 64 for 0
     copy(target, target_offset, source, source_offset, size)      memcpy: the ranges do not overlap
+    as_readonly(array) -> array                                   the same array, of a read-only type
 """
 
 from __future__ import annotations
@@ -79,6 +80,15 @@ def _copy(
     return types.void(target, types.int64, source, types.int64, types.int64), generate
 
 
+def _as_readonly(typing_context: Any, array: Any) -> tuple[Any, Callable[..., Any]]:
+    """Change the type only, so that a subroutine is compiled once for arrays that its callers write, or only read."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return args[0]
+
+    return array.copy(readonly=True)(array), generate
+
+
 load_u8 = _loader(types.uint8)
 load_u16 = _loader(types.uint16)
 load_u32 = _loader(types.uint32)
@@ -89,3 +99,4 @@ store_u32 = _storer(types.uint32)
 store_u64 = _storer(types.uint64)
 trailing_zeros: Any = intrinsic(_trailing_zeros)
 copy: Any = intrinsic(_copy)
+as_readonly: Any = intrinsic(_as_readonly)

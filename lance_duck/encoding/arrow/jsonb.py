@@ -204,7 +204,7 @@ def _to_text(
     totals = np.zeros(3, np.int64)
 
     def run(out: Bytes, texts: Bytes, text_ends: Int64s, floats: Float64s, typed: Int64s) -> int:
-        return jsonb_text(data, offsets, stack, out, ends, texts, text_ends, floats, typed, totals, strict)
+        return jsonb_text(data, offsets, stack, out, ends, readonly(texts), text_ends, floats, typed, totals, strict)
 
     status = run(nothing, nothing, no_numbers, no_floats, no_numbers)
     _check(status, totals, where, name_value)
@@ -215,7 +215,7 @@ def _to_text(
         texts, text_ends = _texts(floats, typed, data)
         size += len(texts)
     out = np.empty(size, np.uint8)
-    run(out, readonly(texts), text_ends, no_floats, no_numbers)
+    run(out, texts, text_ends, no_floats, no_numbers)
     return VariableWidth(ends, out)
 
 

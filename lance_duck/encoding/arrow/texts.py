@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -98,7 +100,8 @@ def _views(data: Bytes, offsets: Offsets, where: str) -> NDArray[np.uint64]:
 
 
 def _expand(items: VariableWidth, indices: NDArray[np.unsignedinteger], where: str) -> VariableWidth:
-    data, ends = readonly(items.data), items.offsets
+    data = readonly(items.data)
+    ends: NDArray[Any] = readonly(items.offsets)
     if not ascending_within(ends, len(data)):
         raise CorruptError("offsets of a dictionary", where=where, expected=f"within {len(data)} bytes")
     longest = int(np.diff(ends).max()) if items.count else 0

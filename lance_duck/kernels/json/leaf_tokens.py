@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.json.leaves import TEXT_LEAF
-from lance_duck.kernels.memory import Bytes, copy, load_u32, store_u32
+from lance_duck.kernels.memory import Bytes, as_readonly, copy, load_u32, store_u32
 from lance_duck.kernels.tokens.cut import DONE, WORDS_FULL
 from lance_duck.kernels.tokens.keep import DROPPED
 from lance_duck.kernels.tokens.words import FULL, LONG, Slots, word_number
@@ -113,7 +113,8 @@ def _number_of_value(data: Bytes, leaves: Any, leaf: Any, table: Any, state: Any
 @subroutine
 def _number(size: Any, table: Any, state: Any) -> Any:
     """Return the number of the token behind the last distinct one, which stays there if it is new."""
-    number = word_number(table[0], state[3], size, table[3], table[0], state[3], table[1], table[2], state[2])
+    known = as_readonly(table[0])
+    number = word_number(known, state[3], size, table[3], known, state[3], table[1], table[2], state[2])
     if number == FULL:
         return np.int64(-1)
     if number == state[2]:

@@ -30,7 +30,7 @@ from lance_duck.kernels.json.parse import (
     Tape,
     parse_value,
 )
-from lance_duck.kernels.memory import Bytes, copy, store_u32
+from lance_duck.kernels.memory import Bytes, as_readonly, copy, store_u32
 from lance_duck.kernels.tokens.words import FULL, Slots, word_number
 
 Int64s = NDArray[np.int64]
@@ -170,7 +170,8 @@ def _path_below(path: Any, start: Any, size: Any, scratch: Bytes, paths: Any, st
         return np.int64(-1)
     store_u32(entries, begin, np.uint32(path))
     copy(entries, begin + PREFIX, scratch, start, size)
-    number = word_number(entries, begin, PREFIX + size, slots, entries, begin, starts, sizes, state[PATHS])
+    known = as_readonly(entries)
+    number = word_number(known, begin, PREFIX + size, slots, known, begin, starts, sizes, state[PATHS])
     if number == FULL:
         return np.int64(-1)
     if number == state[PATHS]:

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from lance_duck.kernels.jit import kernel, subroutine
-from lance_duck.kernels.memory import Bytes, address, copy, store_u8, store_u16, store_u32, store_u64
+from lance_duck.kernels.memory import Bytes, address, as_readonly, copy, store_u8, store_u16, store_u32, store_u64
 from lance_duck.kernels.numbers.bitpacking import BLOCK, ORDER, ROW_BYTES, Word
 
 
@@ -148,7 +148,7 @@ def pack_inline(
             else:
                 scratch[:] = 0
                 copy(scratch, 0, words, first * size, count * size)
-                pack_block(out, place + size, scratch, 0, width)
+                pack_block(out, place + size, as_readonly(scratch), 0, width)
             place += size + width * ROW_BYTES
             first += count
             rest -= count
@@ -203,7 +203,7 @@ def pack_fixed(words: NDArray[Word], counts: NDArray[np.int64], width: int, scra
         elif tail > 0:
             scratch[:] = 0
             copy(scratch, 0, words, first * size, tail * size)
-            pack_block(out, place, scratch, 0, width)
+            pack_block(out, place, as_readonly(scratch), 0, width)
             place += packed
         first += tail
 

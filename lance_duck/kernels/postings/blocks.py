@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
-from lance_duck.kernels.memory import Bytes, load_u32, store_u8, store_u32
+from lance_duck.kernels.memory import Bytes, as_readonly, load_u32, store_u8, store_u32
 from lance_duck.kernels.postings.lanes import unpack_lanes, unpack_sums
 from lance_duck.kernels.postings.packing import bits_of, pack_lanes, read_varint, varint_size, write_varint
 
@@ -332,7 +332,7 @@ def _encode_full(ids: Any, frequencies: Any, place: Any, block_size: Any, out: A
         together |= delta
     width = bits_of(together)
     store_u8(out, at + 4, np.uint8(width))
-    pack_lanes(scratch, 0, width, lanes, out, at + 5)
+    pack_lanes(as_readonly(scratch), 0, width, lanes, out, at + 5)
     at += 5 + width * lanes * 4
     if block_size == LARGE:
         return _encode_patched(frequencies, place, out, at, scratch)
@@ -365,7 +365,7 @@ def _encode_patched(frequencies: Any, place: Any, out: Any, at: Any, scratch: An
         exceptions += int(value > mask)
     store_u8(out, at, np.uint8(best))
     store_u8(out, at + 1, np.uint8(exceptions))
-    pack_lanes(scratch, 0, best, 8, out, at + 2)
+    pack_lanes(as_readonly(scratch), 0, best, 8, out, at + 2)
     at += 2 + best * 32
     for i in range(LARGE):
         high = np.int64(frequencies[place + i]) >> best

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
-from lance_duck.kernels.memory import Bytes, load_u32, store_u8, store_u32
+from lance_duck.kernels.memory import Bytes, as_readonly, load_u32, store_u8, store_u32
 from lance_duck.kernels.postings.lanes import unpack_lanes
 from lance_duck.kernels.postings.packing import bits_of, pack_lanes, read_varint, write_varint
 
@@ -180,7 +180,7 @@ def _encode_group(values: Any, out: Any, at: Any) -> Any:
         together |= values[i]
     width = bits_of(together)
     store_u8(out, at, np.uint8(width))
-    pack_lanes(values, 0, width, LANES, out, at + 1)
+    pack_lanes(as_readonly(values), 0, width, LANES, out, at + 1)
     return at + 1 + width * LANES * 4
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.kernels.jit import kernel, subroutine
-from lance_duck.kernels.memory import Bytes, copy, load_u64, trailing_zeros
+from lance_duck.kernels.memory import Bytes, as_readonly, copy, load_u64, trailing_zeros
 from lance_duck.kernels.tokens.words import FULL, LONG, Slots, word_number
 
 Table = tuple[Bytes, NDArray[np.int64], NDArray[np.int64], Slots]
@@ -142,7 +142,7 @@ def _put_token(
     if size < limit:
         if size > len(known) - used:
             return WORDS_FULL, words, used
-        number = word_number(data, begin, size, slots, known, used, starts, sizes, words)
+        number = word_number(data, begin, size, slots, as_readonly(known), used, starts, sizes, words)
         if number == FULL:
             return WORDS_FULL, words, used
         if number == words:
