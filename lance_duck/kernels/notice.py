@@ -11,18 +11,18 @@ QUIET: Final = "LANCE_DUCK_QUIET"
 """Environment variable that silences the notices."""
 
 SUBJECTS: Final = {
-    "kernels.postings.search": ("text search", 80, 16),
-    "kernels.postings": ("text indexes", 75, 9),
-    "kernels.tokens": ("text indexes", 75, 9),
-    "kernels.vectors": ("vectors", 40, 8),
-    "kernels.json": ("JSON", 50, 6),
-    "": ("reading and writing", 85, 10),
+    "kernels.postings.search": ("text search", 60, 20),
+    "kernels.postings": ("text indexes", 100, 15),
+    "kernels.tokens": ("text indexes", 100, 15),
+    "kernels.vectors": ("vectors", 30, 6),
+    "kernels.json": ("JSON", 70, 10),
+    "": ("reading and writing", 200, 20),
 }
-"""Subject of a kernel by the start of its name, with the number of kernels and the seconds of its first use.
+"""Subject of a kernel by the start of its name, with the number of all its kernels and the seconds for them.
 
 The numbers are rounded from `benchmarks/first_use.py --subjects`.
 """
-_WARM_UP: Final = ("warm-up", 460, 50)
+_WARM_UP: Final = ("warm-up", 450, 70)
 _BAR: Final = 24
 
 
@@ -97,8 +97,8 @@ class FirstUse:
             self._clear_bar()
             hint = "" if subject is _WARM_UP else f"; `lance-duck warm-up` does it ahead ({QUIET}=1 silences this)"
             stream.write(
-                f"lance-duck: compiling up to {kernels} kernels for {name}, "
-                f"about {seconds} s, once for this installation{hint}\n"
+                f"lance-duck: compiling kernels for {name}, up to {kernels} in about {seconds} s, "
+                f"once for this installation{hint}\n"
             )
         if _is_terminal(stream):
             done = int(self.by_subject[name][0])

@@ -11,6 +11,7 @@ from lance_duck.kernels import notice
 from lance_duck.kernels.notice import SUBJECTS, FirstUse
 
 SEARCH = "kernels.postings.search.best_of_any.find_best_of_any"
+_, KERNELS, SECONDS = SUBJECTS["kernels.postings.search"]
 WRITE = "kernels.pages.bitpacking.pack"
 
 
@@ -50,7 +51,8 @@ def test_the_first_kernel_announces_its_subject_at_once(clock: list[float], caps
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == (
-        "lance-duck: compiling up to 80 kernels for text search, about 16 s, once for this installation; "
+        f"lance-duck: compiling kernels for text search, up to {KERNELS} in about {SECONDS} s, "
+        "once for this installation; "
         "`lance-duck warm-up` does it ahead (LANCE_DUCK_QUIET=1 silences this)\n"
     )
 
@@ -74,10 +76,10 @@ def test_every_kernel_has_a_subject() -> None:
 def test_a_terminal_shows_a_bar_and_clears_it(clock: list[float], terminal: Terminal) -> None:
     first_use = FirstUse()
     first_use.enter()
-    for _ in range(40):
+    for _ in range(KERNELS // 2):
         first_use.missed(SEARCH)
     shown = terminal.getvalue()
-    assert shown.endswith("\r" + "█" * 12 + "░" * 12 + " 40 of about 80 ")
+    assert shown.endswith("\r" + "█" * 12 + "░" * 12 + f" {KERNELS // 2} of about {KERNELS} ")
     first_use.leave()
     assert terminal.getvalue() == shown + "\r\x1b[K"
 
