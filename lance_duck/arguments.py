@@ -56,6 +56,7 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "vector_column_name": ("column",),
         "fts_columns": ("column", "columns"),
         "query_type": ("full_text_query",),
+        "set": ("updates",),
         "values": ("updates",),
         "values_sql": ("updates",),
         "on": ("left_on",),
@@ -290,7 +291,15 @@ def _misfit(function: Callable[..., Any], kwargs: Mapping[str, Any], error: Base
     except WrongTypeError as unknown:
         return unknown
     _, _, reason = str(error).partition("() ")
-    return WrongTypeError(reason or str(error), where=_name(function))
+    missing = re.findall(r"'(\w+)'", reason) if reason.startswith("missing ") else ()
+    meanings = "; ".join(f"{name}: {text}" for name in missing if (text := _documented(function, name)))
+    return WrongTypeError(reason or str(error), where=_name(function), expected=meanings or None)
+
+
+def _documented(function: Callable[..., Any], name: str) -> str:
+    """Return what the docstring of a function says of an argument."""
+    found = re.search(rf"^( +){name}: (.+(?:\n\1 +.+)*)", function.__doc__ or "", re.MULTILINE)
+    return "" if found is None else " ".join(found[2].split()).rstrip(".")
 
 
 def wrong_argument(

@@ -490,7 +490,7 @@ def _catalog(tables: Tables, storage_options: Mapping[str, str] | None, *, may_b
     if isinstance(tables, str | os.PathLike):
         return TableCatalog({}, Folder(os.fspath(tables), storage_options, may_be_new=may_be_new))
     if not isinstance(tables, Mapping):
-        raise InvalidInputError("bad tables", expected="a folder or a mapping of names", found=type(tables).__name__)
+        raise InvalidInputError("bad tables", expected='a folder, or {"name": table}', found=type(tables).__name__)
     return TableCatalog({name: _handle(table, storage_options) for name, table in tables.items()})
 
 

@@ -390,7 +390,13 @@ def test_the_nearest_name_is_found(name: object, names: list[str], nearest: str 
 
 @checked_call
 def example(count: int, names: list[str] | None = None, *, options: Mapping[str, int] | None = None) -> int:
-    """Fails where an argument is of a wrong type, and where one is zero."""
+    """Fails where an argument is of a wrong type, and where one is zero.
+
+    Args:
+        count: Number of parts,
+            at least one.
+        names: Names.
+    """
     return len(names or []) // count + sum((options or {}).values())
 
 
@@ -401,7 +407,7 @@ def example(count: int, names: list[str] | None = None, *, options: Mapping[str,
         ((1, 5), {}, "names: expected list.str. . None, found 5 of type int"),
         ((1,), {"options": {"a": "secret"}}, "options: expected Mapping.str, int. . None, found dict$"),
         ((1,), {"name": []}, "unknown argument 'name'; did you mean 'names'"),
-        ((), {}, "missing 1 required positional argument: 'count'"),
+        ((), {}, "argument: 'count': expected count: Number of parts, at least one$"),
         ((1, [], 3), {}, "takes from 1 to 2 positional arguments but 3 were given"),
     ],
 )

@@ -13,12 +13,16 @@ BATCH: Final = "__lance_batch"
 
 _DRAWING: Final = re.compile(r"\n\n(LINE |Context)")
 _END: Final = 'syntax error at or near ")"'
+_JOINED: Final = "conditions are joined by AND and OR"
 _REWORDINGS: Final = (
     (re.compile(r"\w+(?: \w+)? clause cannot contain aggregates!?"), "aggregates are not allowed here"),
     (re.compile(r"\w+(?: \w+)? clause cannot contain window functions!?"), "window functions are not allowed here"),
     (re.compile(r"UNNEST not supported here"), "UNNEST is not allowed here"),
     (re.compile(r' not found in FROM clause!(?: Candidate bindings: "_\w+"(?:, "_\w+")*$)?'), " not found!"),
     (re.compile(r'column "\w+" must appear in the GROUP BY clause .*'), "aggregates are not allowed here"),
+    (re.compile(r"Chained comparisons are not supported.*"), f"chained comparisons; {_JOINED}"),
+    (re.compile(r".*types '(&&|&|\|)\((.*?)\)'.*"), rf"\1 between \2; {_JOINED}"),
+    (re.compile(r".* Function with name ! does not exist!.*"), "!; a condition is negated by NOT"),
     (re.compile(rf' Candidate tables: "{BATCH}"'), ""),
     (re.compile(rf'"?{BATCH}"?\.'), ""),
 )

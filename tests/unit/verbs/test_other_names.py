@@ -33,6 +33,14 @@ def test_a_misspelt_name_is_answered_with_the_nearest(table: ld.LanceDataset) ->
         _ = table._versions  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("key", [0, "id", ["id"], slice(2)])
+def test_brackets_are_answered_with_take_and_to_table(table: ld.LanceDataset, key: object) -> None:
+    with pytest.raises(ld.WrongTypeError, match=r"cannot be indexed: found .*; ds\.take\(.* ds\.to_table\("):
+        table[key]  # type: ignore[index]
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(table)  # type: ignore[call-overload]
+
+
 def test_an_attribute_error_inside_a_property_is_its_own(
     table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
