@@ -47,7 +47,6 @@ class OtherNames:
     """Mixin whose error for a missing attribute, or for brackets, names the method that was probably meant."""
 
     if not TYPE_CHECKING:  # to a type checker what does not exist stays an error
-
         __iter__ = None
 
         def __getitem__(self, key: object) -> NoReturn:

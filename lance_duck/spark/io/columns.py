@@ -65,7 +65,8 @@ def _table_field(field: st.StructField, vector: str | None, is_blob: bool, like:
         raise InvalidInputError(
             "the length of vectors is not known",
             where=f"column {field.name!r}",
-            remedy=f'pass vector_columns={{"{field.name}": length}}, 0 for lists of any length',
+            remedy=f'pass vector_columns={{"{field.name}": length}} to `write`, or .option("vector_columns", '
+            f'"{field.name}:length") to the frame\'s writer; a length of 0 keeps lists of any length',
         )
     return pa.field(field.name, kind, field.nullable)
 
