@@ -37,6 +37,7 @@ TESTED: Final = frozenset(
 _BITCODE: Final = "lance_duck bitcode"
 _ENVIRONMENT: Final = "_ZN08NumbaEnv"
 _compiled: Final[Any] = compiler.CompileResult
+_compile_result: Final[Any] = compiler.compile_result
 _typed: Final[Any] = typed_passes
 _library: Final[Any] = codegen.JITCodeLibrary
 _compiler: Final[Any] = compiler.Compiler
@@ -163,7 +164,7 @@ def rebuilt(target: Any, reduced: Iterable[Any]) -> Any:
         step()
     bitcode = SubroutineLibrary(target.codegen(), name)
     bitcode.load(data)
-    return _compiled(
+    return _compile_result(
         target_context=target,
         typing_context=target.typing_context,
         library=bitcode,
@@ -174,9 +175,6 @@ def rebuilt(target: Any, reduced: Iterable[Any]) -> Any:
         signature=signature,
         objectmode=False,
         lifted=(),
-        typing_error=None,
-        call_helper=None,
-        metadata=None,
         reload_init=reload,
         referenced_envs=environments,
     )

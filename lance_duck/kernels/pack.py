@@ -40,7 +40,7 @@ SETTING: Final = "LANCE_DUCK_KERNELS"
 """Environment variable: `compile` switches packs off."""
 _HEAD: Final = struct.Struct("<8sI32s")
 _config: Final[Any] = numba.config
-_compiled: Final[Any] = compiler.CompileResult
+_compile_result: Final[Any] = compiler.compile_result
 _dumps: Final[Any] = serialize.dumps
 
 _V2: Final = frozenset({"cx16", "popcnt", "sse4.1", "sse4.2", "ssse3"})
@@ -175,7 +175,7 @@ def _rebuilt(data: bytes, target: Any) -> Any:
     library._set_compiled_object(code)
     library._finalize_final_module()
     library.codegen._engine._defined_symbols |= set(symbols)
-    result = _compiled(
+    result = _compile_result(
         target_context=target,
         typing_context=target.typing_context,
         library=library,
@@ -186,9 +186,6 @@ def _rebuilt(data: bytes, target: Any) -> Any:
         signature=signature,
         objectmode=False,
         lifted=(),
-        typing_error=None,
-        call_helper=None,
-        metadata=None,
         reload_init=reload,
         referenced_envs=environments,
     )
