@@ -40,7 +40,7 @@ OTHER_WORDS: Final = {
     "import": "create insert ingest load",
     "schema": "columns describe fields",
     "search": "find fts knn match",
-    "sql": "connect exec execute query run select shell",
+    "sql": "alter connect delete drop exec execute query run select shell update",
     "tables": "list ls",
     "cleanup": "expire gc prune vacuum",
     "export": "convert dump save",

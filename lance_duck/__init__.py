@@ -122,6 +122,10 @@ lazy.package(
     {
         **dict.fromkeys(("load", "open", "open_table", "table"), "dataset(uri)"),
         **dict.fromkeys(("read", "read_dataset", "read_lance", "read_table", "scan_lance"), "dataset(uri).to_table()"),
+        **{
+            f"read_{form}": f'write_dataset(duckdb.read_{form}("…"), uri) for a table of its rows'
+            for form in ("csv", "json", "parquet")
+        },
         "read_pandas": "dataset(uri).to_pandas()",
         **dict.fromkeys(("create_table", "save", "write", "write_lance", "write_table"), "write_dataset(data, uri)"),
         **dict.fromkeys(("execute", "sql"), 'connect(folder).sql("…")'),

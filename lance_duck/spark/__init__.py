@@ -7,7 +7,7 @@ A new Spark job is a module in `verbs` on top of `jobs`.
 Never here: the format; every change is a verb of `lance_duck.verbs` or `maintenance`, divided into parts.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lance_duck import lazy
 from lance_duck.spark import workers
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from lance_duck.spark.verbs.text_search import search
     from lance_duck.spark.verbs.upkeep import UpkeepFigures, optimize
 
+_VECTORS: Final = "knn_join(spark, queries, uri), or lance_vector_search(…) in SQL after register(spark)"
+
 lazy.package(
     __name__,
     {
@@ -60,6 +62,7 @@ lazy.package(
         "verbs.text_search": ("search",),
         "verbs.upkeep": ("UpkeepFigures", "optimize"),
     },
+    dict.fromkeys(("knn", "nearest", "vector_search"), _VECTORS),
 )
 
 __all__ = [

@@ -121,6 +121,16 @@ def test_errors_of_users_are_short(spark: SparkSession, uri: str) -> None:
         assert len(str(caught.value).strip().splitlines()) <= 7, str(caught.value)
 
 
+def test_calls_of_other_libraries_are_answered_with_the_right_one(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark), uri)
+    with pytest.raises(WrongTypeError, match="columns: expected a list of names, found 'id'"):
+        ls.read(spark, uri, columns="id")
+    with pytest.raises(WrongTypeError, match="query: expected words, found list; knn_join"):
+        ls.search(spark, uri, [0.5, 1.0])
+    with pytest.raises(AttributeError, match="no attribute 'vector_search'; here it is knn_join"):
+        ls.vector_search  # noqa: B018
+
+
 def test_the_length_of_vectors_is_found(spark: SparkSession, uri: str) -> None:
     frame = spark.createDataFrame([(None, None), ([1.0, 2.0], [3.0])], "v array<float>, `w x` array<double>")
     ls.write(frame, uri, vector_columns=["v", "w x"])

@@ -14,6 +14,7 @@ BATCH: Final = "__lance_batch"
 _DRAWING: Final = re.compile(r"\n\n(LINE |Context)")
 _END: Final = 'syntax error at or near ")"'
 _JOINED: Final = "conditions are joined by AND and OR"
+_SIGNS: Final = re.compile(r"&&|\|\|")
 _REWORDINGS: Final = (
     (re.compile(r"\w+(?: \w+)? clause cannot contain aggregates!?"), "aggregates are not allowed here"),
     (re.compile(r"\w+(?: \w+)? clause cannot contain window functions!?"), "window functions are not allowed here"),
@@ -22,6 +23,12 @@ _REWORDINGS: Final = (
     (re.compile(r'column "\w+" must appear in the GROUP BY clause .*'), "aggregates are not allowed here"),
     (re.compile(r"Chained comparisons are not supported.*"), f"chained comparisons; {_JOINED}"),
     (re.compile(r".*types '(&&|&|\|)\((.*?)\)'.*"), rf"\1 between \2; {_JOINED}"),
+    (re.compile(r"(syntax error at or near \"None\")"), r"\1; a missing value is found by IS NULL"),
+    (re.compile(r".* Function with name isin does not exist!.*"), "isin; values are listed by IN (1, 2)"),
+    (
+        re.compile(r".* Function with name match does not exist!.*"),
+        "match; words are found by search(…), full_text_query=… or lance_duck.query.MatchQuery",
+    ),
     (re.compile(r".* Function with name ! does not exist!.*"), "!; a condition is negated by NOT"),
     (re.compile(rf' Candidate tables: "{BATCH}"'), ""),
     (re.compile(rf'"?{BATCH}"?\.'), ""),
@@ -42,6 +49,8 @@ def words_about(message: str, text: str = "", *, at_end: bool = False) -> str:
         line = line.replace(_END, "syntax error at the end: something is missing")
     for pattern, words in _REWORDINGS:
         line = pattern.sub(words, line)
+    if line.startswith("syntax error") and _SIGNS.search(text):
+        line = f"{line}; {_JOINED}"
     return line
 
 

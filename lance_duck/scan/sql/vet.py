@@ -304,6 +304,9 @@ def _no_column(name: str, schema: pa.Schema, what: str, text: str) -> InvalidInp
     inside = [f"'{field.name}.{name}'" for field in structs if field.type.get_field_index(name) >= 0]
     if inside:
         error.remedy = f"did you mean {' or '.join(inside)}?"
-    if f'"{name}"' in text:
-        error.remedy = "text goes in single quotes" + (f"; {error.remedy}" if error.remedy else "")
+    hint = "a missing value is found by IS NULL" if name == "None" else None
+    if f'"{name}"' in text or name == text.strip():
+        hint = "text goes in single quotes"
+    if hint:
+        error.remedy = f"{hint}; {error.remedy}" if error.remedy else hint
     return error

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from lance_duck.arguments import nearest_name
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.redact import shown_option
 from lance_duck.snapshot.versions import to_moment
 from lance_duck.spark.table_ref import TableRef
@@ -207,7 +207,13 @@ def storage_text(storage_options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
-    """Return the value of the option `columns`."""
+    """Return the value of the option `columns`.
+
+    Raises:
+        WrongTypeError: The columns are one text.
+    """
+    if isinstance(columns, str):
+        raise WrongTypeError("columns", expected="a list of names", found=repr(columns))
     return json.dumps(dict(columns) if isinstance(columns, Mapping) else list(columns))
 
 

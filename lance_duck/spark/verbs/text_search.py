@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
 
 from lance_duck.arguments import checked_call
 from lance_duck.dataset import LanceDataset
+from lance_duck.errors import WrongTypeError
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, ColumnsLike
@@ -84,6 +85,9 @@ def search(
         UnsupportedError: A column has a type that Spark does not have.
     """
     check_parallelism(parallelism)
+    if isinstance(query, list | tuple | np.ndarray):
+        remedy = "knn_join(spark, queries, uri) finds nearest vectors; in SQL lance_vector_search does"
+        raise WrongTypeError("query", where="search", expected="words", found=type(query).__name__, remedy=remedy)
     place = TableRef.of(uri, storage_options)
     table = place.dataset(version)
     arguments = text_search_arguments(query, k, column, {"filter": filter, "prefilter": prefilter})

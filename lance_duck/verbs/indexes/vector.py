@@ -247,15 +247,17 @@ def vector_spec(
             `VectorIndexChanges.create_index`.
     """
     path = rows.column_path(snapshot.schema, kinds.one_column(column))
-    kinds.check_indexable(
-        snapshot, path, kind.VECTOR, lambda: vector_lists.cast_to_vectors(table_scan.TableScan(snapshot), path)
-    )
     if not isinstance(index_type, str) or index_type.upper() not in files.KINDS:
+        scalar = f"create_scalar_index({path!r}, {index_type!r}) makes an index of another kind"
+        other = None if is_vector_kind(index_type) else scalar
         raise NotIndexableError(
             f"{index_type} is not a supported kind of vector index",
             expected=", ".join(files.KINDS),
-            remedy=did_you_mean(index_type, files.KINDS) or "create_scalar_index makes indexes of other kinds",
+            remedy=did_you_mean(index_type, files.KINDS) or other,
         )
+    kinds.check_indexable(
+        snapshot, path, kind.VECTOR, lambda: vector_lists.cast_to_vectors(table_scan.TableScan(snapshot), path)
+    )
     settings = {"index_type": index_type.upper(), **_checked(parameters)}
     vectors = index_spec.VectorSpec.of(settings, snapshot.schema.by_path(path).storage_type)
     return kinds.IndexSpec(path, kind.VECTOR, settings, untrained=vectors.details(), **options)

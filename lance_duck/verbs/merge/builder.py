@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance_duck.arguments import byte_count, checked_calls, unknown_value
 from lance_duck.commit import run_again
 from lance_duck.commit.committer import new_transaction
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import check_patience, transaction_properties
 from lance_duck.verbs.handle import TableMethods
@@ -261,6 +261,9 @@ def _keys(schema: Schema, on: str | Iterable[str] | None) -> tuple[str, ...]:
     if on is None:
         names = tuple(field.name for field in primary_key(schema))
     else:
+        if hasattr(on, "columns") or hasattr(on, "schema"):  # a frame iterates over its columns
+            remedy = 'rows are given last: merge_insert("id").when_matched_update_all().execute(rows)'
+            raise WrongTypeError("on", where="merge_insert", expected="names", found=type(on).__name__, remedy=remedy)
         names = (on,) if isinstance(on, str) else tuple(on)
     if not names:
         raise InvalidInputError(

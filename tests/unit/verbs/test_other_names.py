@@ -17,7 +17,8 @@ def table(tmp_path: Path) -> ld.LanceDataset:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("append", "here it is insert"), ("num_rows", "count_rows"), ("odd", "'odd'$")]
+    ("name", "hint"),
+    [("append", "here it is insert"), ("num_rows", "count_rows"), ("where", "filter="), ("odd", "'odd'$")],
 )
 def test_a_name_of_another_library_is_answered_with_ours(table: ld.LanceDataset, name: str, hint: str) -> None:
     assert not hasattr(table, name)
@@ -39,6 +40,18 @@ def test_brackets_are_answered_with_take_and_to_table(table: ld.LanceDataset, ke
         table[key]  # type: ignore[index]
     with pytest.raises(TypeError, match="not iterable"):
         iter(table)  # type: ignore[call-overload]
+
+
+def test_an_index_of_another_kind_is_answered_with_the_method_that_makes_it(table: ld.LanceDataset) -> None:
+    with pytest.raises(ld.NotIndexableError, match=r"; create_scalar_index\('id', 'BTREE'\) makes"):
+        table.create_index("id", "BTREE")
+    with pytest.raises(ld.NotIndexableError, match=r"IVF_RQ$"):
+        table.create_index("id", "HNSW")
+
+
+def test_rows_instead_of_keys_are_answered_with_the_order_of_a_merge(table: ld.LanceDataset) -> None:
+    with pytest.raises(ld.WrongTypeError, match="on: expected names, found Table; rows are given last"):
+        table.merge_insert(table.to_table())  # type: ignore[arg-type]
 
 
 def test_an_attribute_error_inside_a_property_is_its_own(
