@@ -34,6 +34,12 @@ def after_fork(do: Callable[[], None]) -> None:
         os.register_at_fork(after_in_child=do)
 
 
+def hold_over_forks(lock: Any) -> None:
+    """Let forks wait for a re-entrant lock of a library, so that a child finds it open, and whole what it guards."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
 def check_not_forked(born: int, what: str, where: object = None, *, remedy: str) -> None:
     """Check that something was begun by this process, and not by one that it was forked from.
 

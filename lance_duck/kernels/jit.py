@@ -28,6 +28,7 @@ from numba.core.registry import CPUDispatcher
 from numba.np import numpy_support
 from numpy.typing import NDArray
 
+from lance_duck.forks import hold_over_forks
 from lance_duck.kernels.cache import KernelCache
 from lance_duck.kernels.lean import KernelCompiler, SubroutineCompiler
 from lance_duck.kernels.notice import first_use
@@ -35,6 +36,8 @@ from lance_duck.kernels.notice import first_use
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=np.generic)
+
+hold_over_forks(global_compiler_lock)
 
 KernelError: Final = numba.core.errors.NumbaError
 """What numba raises of a kernel that does not compile."""

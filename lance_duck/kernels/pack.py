@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 import pickle
 import platform
@@ -52,7 +51,7 @@ GENERIC: Final = "generic"
 
 
 class KernelPack:
-    """Compiled kernels in one file, mapped into memory.
+    """Compiled kernels of one file, which is read whole: a mapped file that is cut off would end the process.
 
     Args:
         path: The file.
@@ -63,8 +62,7 @@ class KernelPack:
     """
 
     def __init__(self, path: Path) -> None:
-        with open(path, "rb") as file:
-            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._data = path.read_bytes()
         magic, size, digest = _HEAD.unpack_from(self._data)
         index = self._data[_HEAD.size : _HEAD.size + size]
         if magic != MAGIC or hashlib.sha256(index).digest() != digest:
@@ -104,7 +102,7 @@ def open_pack(path: Path) -> KernelPack | None:
     """Return a pack; None if it is missing, damaged, or made for other versions of Python or numba."""
     try:
         pack = KernelPack(path)
-    except (OSError, ValueError, KeyError, struct.error):
+    except (OSError, ValueError, KeyError, TypeError, struct.error):
         return None
     return pack if pack.fits else None
 

@@ -40,6 +40,9 @@ class _Later(ModuleType):
     def __delattr__(self, attribute: str) -> None:
         delattr(imported(self._name), attribute)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return imported, (self._name,)
+
     def __dir__(self) -> list[str]:
         return dir(imported(self._name))
 

@@ -27,7 +27,7 @@ def package(
     """
     _hints.update({f"{name}.{other}": f"; here it is {here}" for other, here in other_names.items()})
     _tables[name] = MappingProxyType({each: f"{name}.{module}" for module in names for each in names[module]})
-    sys.modules[name].__class__ = _Package
+    sys.modules[name].__class__ = _Hinting if name in _hints else _Package
 
 
 class _Package(ModuleType):
@@ -51,9 +51,8 @@ class _Package(ModuleType):
             text = f"module {self.__name__!r} has no attribute {name!r}{_hints.get(path, '')}"
             raise AttributeError(text, name=name, obj=self) from None
 
-    def __call__(self, *_: object, **__: object) -> NoReturn:
-        """Raise TypeError, as any module does."""
-        raise TypeError(f"module {self.__name__!r} is not callable{_hints.get(self.__name__, '')}")
+    def __reduce__(self) -> tuple[Any, ...]:
+        return imported, (self.__name__,)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Python puts each module into its package; one with the name of a function of the package would hide that.
@@ -62,3 +61,11 @@ class _Package(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*vars(self), *_tables[self.__name__], *vars(self).get("__all__", ())})
+
+
+class _Hinting(_Package):
+    """A package with the name of a function of other libraries."""
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raise TypeError, as any module does, with the hint."""
+        raise TypeError(f"module {self.__name__!r} is not callable{_hints[self.__name__]}")

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
-from lance_duck.arguments import did_you_mean, shortened
-from lance_duck.errors import WrongTypeError
+from lance_duck.arguments import did_you_mean
 
 _HERE: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -48,19 +47,9 @@ _HERE: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class OtherNames:
-    """Mixin whose error for a missing attribute, or for brackets, names the method that was probably meant."""
+    """Mixin whose error for a missing attribute names the one that was probably meant."""
 
-    if not TYPE_CHECKING:  # to a type checker what does not exist stays an error
-        __iter__ = None
-
-        def __getitem__(self, key: object) -> NoReturn:
-            """Refuse brackets.
-
-            Raises:
-                WrongTypeError: In every case.
-            """
-            remedy = 'ds.take([0, 1]) returns rows, ds.to_table(columns=["name"]) columns'
-            raise WrongTypeError("a dataset cannot be indexed", found=shortened(key), remedy=remedy)
+    if not TYPE_CHECKING:  # to a type checker a name that does not exist stays an error
 
         def __getattr__(self, name: str) -> object:
             if any(name in vars(base) for base in type(self).__mro__):

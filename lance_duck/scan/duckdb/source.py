@@ -12,6 +12,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -26,18 +27,31 @@ _HOME: Final = "duckdb._sources.arrow"
 """The module of DuckDB 2.0 that has `ArrowScanSource`."""
 
 
-def is_installed(module: str) -> bool:
-    """Return whether a module is installed, without importing it or its packages."""
+def file_of(module: str) -> str | None:
+    """Return the file of a module, without importing it or its packages; None if it is not installed."""
     names = module.split(".")
     places = None
+    found = None
     for depth in range(len(names)):
         name = ".".join(names[: depth + 1])
         finders = (find for each in sys.meta_path if (find := getattr(each, "find_spec", None)) is not None)
-        found = next((spec for find in finders if (spec := find(name, places)) is not None), None)
+        try:
+            found = next((spec for find in finders if (spec := find(name, places)) is not None), None)
+        except (ImportError, KeyError):  # a folder without modules in a package that is not imported
+            return None
         if found is None:
-            return False
+            return None
         places = found.submodule_search_locations or ()
-    return True
+    return None if found is None else found.origin
+
+
+def _is_defined() -> bool:
+    """Return whether the installed DuckDB has `ArrowScanSource`."""
+    try:
+        path = file_of(_HOME)
+        return path is not None and "class ArrowScanSource" in Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _duckdbs_class() -> type | None:
@@ -59,10 +73,13 @@ class _Waiting:
             return type(self)
         ScanSource.__bases__ = (base,)
         # `isinstance` has checked the bases of the type already. It checks again if this is another class.
-        return type(type(self).__name__, (type(self),), {})
+        try:
+            return type(type(self).__name__, (type(self),), {})
+        except Exception:  # raised by `__init_subclass__` of a user's class
+            return base
 
 
-SPEAKS_SOURCE: Final = is_installed(_HOME)
+SPEAKS_SOURCE: Final = _is_defined()
 if not SPEAKS_SOURCE:
     note_fields()
 

@@ -13,23 +13,26 @@ BATCH: Final = "__lance_batch"
 
 _DRAWING: Final = re.compile(r"\n\n(LINE |Context)")
 _END: Final = 'syntax error at or near ")"'
-_JOINED: Final = "conditions are joined by AND and OR"
-_SIGNS: Final = re.compile(r"&&|\|\|")
+_NO_FUNCTION: Final = "^Catalog Error: Scalar Function with name"
 _REWORDINGS: Final = (
     (re.compile(r"\w+(?: \w+)? clause cannot contain aggregates!?"), "aggregates are not allowed here"),
     (re.compile(r"\w+(?: \w+)? clause cannot contain window functions!?"), "window functions are not allowed here"),
     (re.compile(r"UNNEST not supported here"), "UNNEST is not allowed here"),
     (re.compile(r' not found in FROM clause!(?: Candidate bindings: "_\w+"(?:, "_\w+")*$)?'), " not found!"),
     (re.compile(r'column "\w+" must appear in the GROUP BY clause .*'), "aggregates are not allowed here"),
-    (re.compile(r"Chained comparisons are not supported.*"), f"chained comparisons; {_JOINED}"),
-    (re.compile(r".*types '(&&|&|\|)\((.*?)\)'.*"), rf"\1 between \2; {_JOINED}"),
-    (re.compile(r"(syntax error at or near \"None\")"), r"\1; a missing value is found by IS NULL"),
-    (re.compile(r".* Function with name isin does not exist!.*"), "isin; values are listed by IN (1, 2)"),
     (
-        re.compile(r".* Function with name match does not exist!.*"),
+        re.compile(
+            r"^Binder Error: No function matches the given name and argument types '(&&?|\|)\((BOOLEAN, BOOLEAN)\).*"
+        ),
+        r"\1 between \2; conditions are joined by AND and OR",
+    ),
+    (re.compile(r"^(syntax error at or near \"None\")$"), r"\1; a missing value is found by IS NULL"),
+    (re.compile(rf"{_NO_FUNCTION} isin does not exist!.*"), "isin; values are listed by IN (1, 2)"),
+    (
+        re.compile(rf"{_NO_FUNCTION} match does not exist!.*"),
         "match; words are found by search(…), full_text_query=… or lance_duck.query.MatchQuery",
     ),
-    (re.compile(r".* Function with name ! does not exist!.*"), "!; a condition is negated by NOT"),
+    (re.compile(rf"{_NO_FUNCTION} ! does not exist!.*"), "!; a condition is negated by NOT"),
     (re.compile(rf' Candidate tables: "{BATCH}"'), ""),
     (re.compile(rf'"?{BATCH}"?\.'), ""),
 )
@@ -49,8 +52,6 @@ def words_about(message: str, text: str = "", *, at_end: bool = False) -> str:
         line = line.replace(_END, "syntax error at the end: something is missing")
     for pattern, words in _REWORDINGS:
         line = pattern.sub(words, line)
-    if line.startswith("syntax error") and _SIGNS.search(text):
-        line = f"{line}; {_JOINED}"
     return line
 
 

@@ -304,8 +304,10 @@ def _no_column(name: str, schema: pa.Schema, what: str, text: str) -> InvalidInp
     inside = [f"'{field.name}.{name}'" for field in structs if field.type.get_field_index(name) >= 0]
     if inside:
         error.remedy = f"did you mean {' or '.join(inside)}?"
-    hint = "a missing value is found by IS NULL" if name == "None" else None
-    if f'"{name}"' in text or name == text.strip():
+    hint = None
+    if name == "None":
+        hint = "a missing value is written NULL, and found by IS NULL"
+    elif f'"{name}"' in text or (what != "filter" and name == text.strip()):
         hint = "text goes in single quotes"
     if hint:
         error.remedy = f"{hint}; {error.remedy}" if error.remedy else hint

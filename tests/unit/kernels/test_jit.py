@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -87,3 +88,33 @@ cache.cache_folders = lambda: (cache.Path("/proc/nowhere"),)
 assert jit.kernel(lambda a: a[0] + 1)(np.arange(3)) == 1
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=120)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_forked_while_another_thread_compiles_can_compile() -> None:
+    script = """
+import os, signal, threading, time
+from numba.core.compiler_lock import global_compiler_lock
+import lance_duck.kernels.jit
+held = threading.Event()
+
+def compile():
+    with global_compiler_lock:
+        held.set()
+        time.sleep(0.5)
+
+thread = threading.Thread(target=compile)
+thread.start()
+held.wait()
+if child := os.fork():
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    with global_compiler_lock:
+        pass
+else:
+    signal.alarm(20)
+    with global_compiler_lock:
+        os._exit(0)
+"""
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -247,3 +248,14 @@ def test_names_of_other_libraries_are_answered_by_those_of_the_package(name: str
 def test_a_call_of_a_package_names_the_function_that_is_meant() -> None:
     with pytest.raises(TypeError, match=r"'lance_duck.write' is not callable; here it is write_dataset\(data, uri\)$"):
         ld.write({"id": [1]}, "t.lance")
+
+
+def test_packages_and_waiting_modules_are_pickled_by_their_name() -> None:
+    import lance_duck
+    from lance_duck import lazy
+
+    waiting = lazy.modules({}, "lance_duck.scan", "scanner")
+    copied = pickle.loads(pickle.dumps([lance_duck, waiting]))
+    assert copied[0] is lance_duck
+    assert copied[1].LanceScanner is lance_duck.LanceScanner
+    assert not callable(lance_duck)

@@ -6,6 +6,7 @@ import copy
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lance_duck as ld
@@ -34,12 +35,9 @@ def test_a_misspelt_name_is_answered_with_the_nearest(table: ld.LanceDataset) ->
         _ = table._versions  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("key", [0, "id", ["id"], slice(2)])
-def test_brackets_are_answered_with_take_and_to_table(table: ld.LanceDataset, key: object) -> None:
-    with pytest.raises(ld.WrongTypeError, match=r"cannot be indexed: found .*; ds\.take\(.* ds\.to_table\("):
-        table[key]  # type: ignore[index]
-    with pytest.raises(TypeError, match="not iterable"):
-        iter(table)  # type: ignore[call-overload]
+def test_a_dataset_is_one_object_to_numpy(table: ld.LanceDataset) -> None:
+    assert np.array([table, table], dtype=object).shape == (2,)
+    assert np.ndim(table) == 0  # type: ignore[call-overload]
 
 
 def test_an_index_of_another_kind_is_answered_with_the_method_that_makes_it(table: ld.LanceDataset) -> None:

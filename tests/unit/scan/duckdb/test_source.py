@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -219,8 +220,22 @@ assert found == [True] * 16
 """
 
 
+SUBCLASS = """
+class Tagged(Rows):
+    def __init_subclass__(cls, *, tag, **options):
+        super().__init_subclass__(**options)
+
+class More(Tagged, tag=1):
+    pass
+
+rows = More()
+assert not isinstance(rows, int)
+assert duckdb.sql("SELECT i FROM rows WHERE i > 6").fetchall() == [(7,), (8,), (9,)]
+"""
+
+
 @pytest.mark.skipif(not SPEAKS_SOURCE, reason="needs duckdb 2.0")
-@pytest.mark.parametrize("use", [FIRST_QUESTION, QUESTIONS_AT_ONCE])
+@pytest.mark.parametrize("use", [FIRST_QUESTION, QUESTIONS_AT_ONCE, SUBCLASS])
 def test_a_process_that_imports_duckdb_later_has_sources_for_it(use: str) -> None:
     run = subprocess.run([sys.executable, "-c", LATE + use], capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
@@ -229,12 +244,12 @@ def test_a_process_that_imports_duckdb_later_has_sources_for_it(use: str) -> Non
 @pytest.mark.parametrize(
     "module", ["duckdb", "duckdb._sources.arrow", "duckdb.no_such", "no_such.duckdb", "json.tool", "colorsys.json"]
 )
-def test_whether_a_module_is_installed_is_found_without_importing_it(module: str) -> None:
+def test_the_file_of_a_module_is_found_without_importing_it(module: str) -> None:
     script = f"""
 import sys
-from lance_duck.scan.duckdb.source import is_installed
+from lance_duck.scan.duckdb.source import file_of
 before = set(sys.modules)
-found = is_installed({module!r})
+found = file_of({module!r})
 assert not {{"duckdb", "json.tool"}} & (set(sys.modules) - before)
 try:
     __import__({module!r})
@@ -243,5 +258,31 @@ except ImportError:
 else:
     assert found
 """
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_folder_that_another_version_left_is_not_a_module(tmp_path: Path) -> None:
+    for folder in ("installed/_left/__pycache__", "installed/_old"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "installed/__init__.py").touch()
+    script = f"""
+import sys
+from lance_duck.scan.duckdb.source import file_of
+sys.path.insert(0, {str(tmp_path)!r})
+assert file_of("installed") and not file_of("installed._left.arrow") and not file_of("installed._old")
+assert "installed" not in sys.modules
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_duckdb_without_the_class_of_sources_is_an_older_one(tmp_path: Path) -> None:
+    (tmp_path / "duckdb/_sources").mkdir(parents=True)
+    for name in ("__init__.py", "_sources/__init__.py", "_sources/arrow.py"):
+        (tmp_path / "duckdb" / name).touch()
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + (
+        "from lance_duck.scan.duckdb import source\nassert source._is_defined() is False"
+    )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
