@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.durations import slowest_by_folder
+from support.rooms import check_room, is_of_room
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,6 +44,30 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slowest", type=int, default=0, metavar="N", help="name the N slowest tests, by folder")
+    parser.addoption("--room", default="", metavar="NAME", help="run the tests of one room of the package")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    check_room(config.getoption("room"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out modules that are not tests of the room that was asked for."""
+    room = config.getoption("room")
+    is_test = collection_path.match("test_*.py")
+    return True if room and is_test and not is_of_room(collection_path, room) else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if count := config.getoption("slowest"):
+        reports = [each for group in terminalreporter.stats.values() for each in group]
+        terminalreporter.section(f"the {count} slowest tests by folder")
+        for line in slowest_by_folder((each for each in reports if isinstance(each, pytest.TestReport)), count):
+            terminalreporter.write_line(line)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

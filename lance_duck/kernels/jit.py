@@ -28,6 +28,7 @@ from numba.core.registry import CPUDispatcher
 from numba.np import numpy_support
 from numpy.typing import NDArray
 
+from lance_duck.errors import UnsupportedError
 from lance_duck.forks import hold_over_forks
 from lance_duck.kernels.cache import KernelCache
 from lance_duck.kernels.lean import KernelCompiler, SubroutineCompiler
@@ -45,6 +46,7 @@ KernelError: Final = numba.core.errors.NumbaError
 OPTIONS: Final[Any] = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True})
 """Options of numba for all kernels. `_nrt` is its run time, which allocates and counts references."""
 
+_config: Final[Any] = numba.config
 _dtype: Final[Any] = numpy_support.from_dtype
 _layout: Final[Any] = numpy_support.map_layout
 _SUMS: Final = frozenset({"reassoc", "contract", "nsz"})
@@ -134,6 +136,8 @@ def summing_subroutine(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[Kernel]) -> Callable[P, R]:
+    if _config.DISABLE_JIT:
+        raise UnsupportedError("kernels do not run as Python", where="NUMBA_DISABLE_JIT", remedy="unset the variable")
     pipeline: Any = SubroutineCompiler if kind is Subroutine else KernelCompiler
     compiled: Any = numba.njit(pipeline_class=pipeline, **options)(function)
     compiled.__class__ = kind

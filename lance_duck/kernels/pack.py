@@ -89,7 +89,7 @@ class KernelPack:
 @cache
 def installed_pack() -> KernelPack | None:
     """Return the pack of the highest level that this process can use; None if there is none, or packs are off."""
-    if os.environ.get(SETTING) == "compile" or _config.CPU_NAME or _config.DISABLE_JIT:
+    if os.environ.get(SETTING) == "compile" or _config.CPU_NAME:
         return None
     for level in machine_levels():
         pack = open_pack(FOLDER / pack_name(level))
