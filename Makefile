@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean test-hosts release release-check
+.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean test-hosts release release-check test-rest durations
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -66,8 +66,14 @@ $(AZURITE):
 test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## Dask, DataFusion, dbt, Harlequin, ibis, JAX, JupySQL, marimo and Azurite with our tables, each in an environment of its own
 	$(PYTEST) tests/hosts tests/concurrency/test_clouds.py
 
-test: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## all tests in the quick profile
-	$(PYTEST) -m 'not slow' -n 2 --dist worksteal
+test: $(READY)  ## the tests of six minutes, which meet every room and pylance; ROOM=scan: all tests of one room
+	$(PYTEST) -m $(if $(ROOM),'not slow' --room $(ROOM),'not slow and not rest') -n 2 --dist worksteal --slowest 30
+
+test-rest: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## the tests that `test` leaves out
+	$(PYTEST) -m 'not slow and rest' -n 2 --dist worksteal
+
+durations: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run all tests, and write tests/long.txt: what `test` leaves out
+	$(PYTEST) -m 'not slow' -n 2 --dist worksteal --record-long
 
 test-full: $(READY) versions  ## all tests, more random cases, then again on the oldest supported libraries
 	LANCE_DUCK_PROFILE=full $(PYTEST) -n 2 --dist worksteal

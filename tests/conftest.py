@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.durations import slowest_by_folder
+from support.durations import LONG, left_out, long_functions, seconds_by_test, slowest_by_folder
 from support.rooms import check_room, is_of_room
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +48,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slowest", type=int, default=0, metavar="N", help="name the N slowest tests, by folder")
+    parser.addoption("--record-long", action="store_true", help="write tests/long.txt, after a run of all tests")
     parser.addoption("--room", default="", metavar="NAME", help="run the tests of one room of the package")
 
 
@@ -63,15 +64,25 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    seconds = seconds_by_test(report for group in terminalreporter.stats.values() for report in group)
     if count := config.getoption("slowest"):
-        reports = [each for group in terminalreporter.stats.values() for each in group]
         terminalreporter.section(f"the {count} slowest tests by folder")
-        for line in slowest_by_folder((each for each in reports if isinstance(each, pytest.TestReport)), count):
+        for line in slowest_by_folder(seconds, count):
             terminalreporter.write_line(line)
+    if config.getoption("record_long"):
+        LONG.write_text("".join(f"{line}\n" for line in long_functions(seconds)), encoding="utf-8")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of Spark come first: a worker begins with them, and others only take over what comes last in its list."""
+    """Tests of Spark come first: a worker begins with them, and others only take over what comes last in its list.
+
+    What `make test` leaves out is marked `rest`.
+    """
+    rest = left_out((item.nodeid for item in items), LONG.read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid in rest:
+            item.add_marker("rest")
     items.sort(key=lambda item: ROOT / "tests" / "spark" not in item.path.parents)
 
 

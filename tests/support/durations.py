@@ -1,24 +1,33 @@
-"""The slowest tests of a run, by folder."""
+"""Durations of tests: the slowest of a run, and those that `make test` leaves to `make test-rest`.
+
+tests/long.txt has a line for each test function whose cases take longer than `BUDGET` together: the seconds of one
+case, and the function. `make test` runs as many of its cases as fit the budget.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+BUDGET = 1.0
+"""Seconds of one test function in `make test`."""
+LONG = Path(__file__).parents[1] / "long.txt"
 
-def slowest_by_folder(reports: Iterable[pytest.TestReport], count: int) -> Iterator[str]:
-    """Yield lines: the folders of the slowest tests with the seconds of all their tests, and these tests.
 
-    Args:
-        reports: Reports of setups, calls and teardowns.
-        count: Number of tests to name.
-    """
+def seconds_by_test(reports: Iterable[object]) -> dict[str, float]:
+    """Return the seconds of setup, call and teardown together, by test."""
     seconds: dict[str, float] = defaultdict(float)
     for report in reports:
-        seconds[report.nodeid] += report.duration
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid] += report.duration
+    return seconds
+
+
+def slowest_by_folder(seconds: Mapping[str, float], count: int) -> Iterator[str]:
+    """Yield lines: the folders of the slowest tests with the seconds of all their tests, and these tests."""
     folders: dict[str, float] = defaultdict(float)
     for test, spent in seconds.items():
         folders[_folder(test)] += spent
@@ -29,6 +38,44 @@ def slowest_by_folder(reports: Iterable[pytest.TestReport], count: int) -> Itera
         yield f"{folders[folder]:8.1f} s  {folder}"
         for test in slowest[folder]:
             yield f"{seconds[test]:12.1f} s  {test.removeprefix(folder + '/')}"
+
+
+def long_functions(seconds: Mapping[str, float]) -> Iterator[str]:
+    """Yield the lines of tests/long.txt for a run of all tests."""
+    cases: dict[str, list[float]] = defaultdict(list)
+    for test, spent in seconds.items():
+        cases[function_of(test)].append(spent)
+    for function, each in sorted(cases.items()):
+        if sum(each) > BUDGET:
+            yield f"{sum(each) / len(each):.2f} {function}"
+
+
+def left_out(tests: Iterable[str], lines: Iterable[str]) -> set[str]:
+    """Return the tests that `make test` leaves out; the cases that it keeps are spread over those of the function.
+
+    Args:
+        tests: All tests, in order.
+        lines: Lines of tests/long.txt.
+    """
+    kept = {function: int(BUDGET / float(seconds)) for seconds, function in (line.split() for line in lines)}
+    tests = list(tests)
+    cases = Counter(map(function_of, tests))
+    seen: Counter[str] = Counter()
+    out = set()
+    for test in tests:
+        function = function_of(test)
+        if function in kept:
+            at, count = seen[function], cases[function]
+            share = min(kept[function], count)
+            if (at + 1) * share // count == at * share // count:
+                out.add(test)
+            seen[function] += 1
+    return out
+
+
+def function_of(test: str) -> str:
+    """Return the test function of a test, without its case."""
+    return test.partition("[")[0]
 
 
 def _folder(test: str) -> str:
