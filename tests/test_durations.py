@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.durations import LONG, left_out, long_functions, slowest_by_folder
+from support.durations import BUDGET, LONG, left_out, long_functions, slowest_by_folder
 
 CASES = [f"tests/a/test_a.py::test_long[{i}]" for i in range(6)]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "kept"), [(2.0, []), (0.6, [5]), (0.5, [2, 5]), (0.3, [1, 3, 5]), (0.1, [0, 1, 2, 3, 4, 5])]
+    ("share", "kept"), [(2.0, []), (0.6, [5]), (0.5, [2, 5]), (0.3, [1, 3, 5]), (0.1, [0, 1, 2, 3, 4, 5])]
 )
-def test_as_many_cases_are_kept_as_fit_the_budget(seconds: float, kept: list[int]) -> None:
-    out = left_out([*CASES, "tests/a/test_a.py::test_short"], [f"{seconds} tests/a/test_a.py::test_long"])
+def test_as_many_cases_are_kept_as_fit_the_budget(share: float, kept: list[int]) -> None:
+    out = left_out([*CASES, "tests/a/test_a.py::test_short"], [f"{share * BUDGET} tests/a/test_a.py::test_long"])
     assert sorted(set(CASES) - out) == [CASES[i] for i in kept]
     assert "tests/a/test_a.py::test_short" not in out
 
 
 def test_functions_are_long_if_their_cases_together_are() -> None:
-    seconds = {**dict.fromkeys(CASES, 0.25), "tests/a/test_a.py::test_short": 0.9, "tests/b/test_b.py::test_b": 1.5}
+    seconds = {**dict.fromkeys(CASES, 0.25), "tests/a/test_a.py::test_short": 0.7, "tests/b/test_b.py::test_b": 1.5}
     assert list(long_functions(seconds)) == ["0.25 tests/a/test_a.py::test_long", "1.50 tests/b/test_b.py::test_b"]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-BUDGET = 1.0
+BUDGET = 0.75
 """Seconds of one test function in `make test`."""
 LONG = Path(__file__).parents[1] / "long.txt"
 
