@@ -20,7 +20,7 @@ def test_as_many_cases_are_kept_as_fit_the_budget(share: float, kept: list[int])
 
 
 def test_functions_are_long_if_their_cases_together_are() -> None:
-    seconds = {**dict.fromkeys(CASES, 0.25), "tests/a/test_a.py::test_short": 0.7, "tests/b/test_b.py::test_b": 1.5}
+    seconds = {**dict.fromkeys(CASES, 0.25), "tests/a/test_a.py::test_short": 0.4, "tests/b/test_b.py::test_b": 1.5}
     assert list(long_functions(seconds)) == ["0.25 tests/a/test_a.py::test_long", "1.50 tests/b/test_b.py::test_b"]
 
 

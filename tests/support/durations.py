@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-BUDGET = 0.75
+BUDGET = 0.5
 """Seconds of one test function in `make test`."""
 LONG = Path(__file__).parents[1] / "long.txt"
 
