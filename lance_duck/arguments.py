@@ -357,7 +357,7 @@ def _declaration(function: Callable[..., Any]) -> type | None:
 
 
 def _type_of(name: str, annotation: Any, names: dict[str, Any]) -> Any:
-    """Return what an annotation means; Any where it names what is only known to type checkers."""
+    """Return the type of an annotation, or Any if only type checkers can resolve it."""
     holder = SimpleNamespace(__annotations__={name: annotation})
     try:
         return get_type_hints(holder, globalns=names)[name]

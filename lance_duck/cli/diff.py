@@ -169,7 +169,7 @@ def _schema_changes(before: pa.Schema, after: pa.Schema) -> dict[str, list[str]]
 
 
 def _names(columns: str | None, before: ld.LanceDataset, after: ld.LanceDataset) -> list[str]:
-    """Return the columns to show: those chosen, or else all columns of both versions."""
+    """Return the chosen columns, or all columns of both versions by default."""
     there = list(dict.fromkeys(chain(after.schema.names, before.schema.names)))
     names = listed_names(columns)
     for name in names or ():

@@ -187,7 +187,7 @@ class LeafColumn:
         return np.concatenate(values), _joined_bounds(bounds), _joined_bounds(lists)
 
     def _read_alike(self) -> Request[list[Leaf] | None]:
-        """Read all pages, runs of pages that are decoded alike as one; return None where most runs are one page."""
+        """Read all pages, joining neighbours with equal encodings. Return None if most have no such neighbour."""
         layouts = [self._layout(page) for page in self._pages]
         runs = [[*run] for _, run in groupby(range(len(self._pages)), lambda place: decoding_key(layouts[place]))]
         if 2 * len(runs) > len(self._pages):
@@ -207,7 +207,7 @@ class LeafColumn:
         return leaves
 
     def _read_lists(self, parts: list[tuple[int, Rows]]) -> Request[list[Leaf] | None]:
-        """Read rows of pages with lists as `_read_alike` reads pages; return None where most runs are one page."""
+        """Read rows of list pages, joining pages as `_read_alike` does. Return None if most cannot be joined."""
         readers = [self._reader(page) for page, _ in parts]
         keys = [reader.lists_key if isinstance(reader, MiniBlockReader) else None for reader in readers]
         runs = [[*run] for _, run in groupby(range(len(parts)), keys.__getitem__)]

@@ -1,6 +1,6 @@
 """Fingerprints of kernels: a digest of a function's bytecode and of all that it calls or reads.
 
-A compiled kernel is used only if its fingerprint is that of the source at hand. A change of one function gives new
+A compiled kernel is used only if its fingerprint equals the current source's. A change of one function gives new
 fingerprints to that function and to its callers, and to nothing else. File names, line numbers and docstrings do not
 count. Bytecode differs between minor versions of Python, so that fingerprints do, too.
 """

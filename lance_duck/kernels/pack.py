@@ -120,7 +120,7 @@ def machine_levels() -> list[str]:
 
 
 def pack_name(level: str) -> str:
-    """Return the file name of the pack for this system, machine and Python, and a level."""
+    """Return the pack file name of a level, for the current system, machine and Python version."""
     machine = level if level.startswith("x86-64") else f"{platform.machine().lower()}-{level}"
     return f"{sys.platform}-{machine}-cp{_python().replace('.', '')}.pack"
 

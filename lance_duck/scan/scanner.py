@@ -170,7 +170,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     @property
     def searched_texts(self) -> tuple[str, ...]:
-        """Columns that a full-text query searches; () where there is none."""
+        """Columns that the full-text query searches, or () without a query."""
         return () if self._words is None else self._words.columns
 
     def highlight(

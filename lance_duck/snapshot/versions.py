@@ -80,13 +80,13 @@ def load_version(store: Store, version: int) -> Manifest:
 
 
 def is_present(store: Store, manifest: Manifest) -> bool | None:
-    """Return whether a version that was read still exists, and is not one of another table that took its place.
+    """Return whether a version still exists. A table that replaced this one may have the same version number.
 
-    The transaction file, whose name is unique, answers with one look-up. Where there is none, as some writers leave
-    none, the manifest is read again.
+    Transaction files have unique names, so one look-up usually decides. Some writers keep no transaction file. Their
+    manifest is read again.
 
     Returns:
-        True if it exists, False if others made the version of this number, None if there is no version of this number.
+        True if the version exists, False if another table has this version number, None if the number does not exist.
     """
     name = manifest.transaction_name
     if name is not None and store.exists(paths.transaction_file(name)):

@@ -127,7 +127,7 @@ def clustering_key(schema: Schema) -> tuple[Field, ...]:
 
 
 def key_position(f: Field, *, clustering: bool) -> int | None:
-    """Return the place of a field in the clustering key, or in the primary key; None if it has none."""
+    """Return the position of a field in the clustering key or the primary key; None for other fields."""
     return _position(f, CLUSTERING_KEY_POSITION if clustering else PRIMARY_KEY_POSITION)
 
 

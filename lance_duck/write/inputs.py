@@ -56,9 +56,9 @@ def to_reader(data: Any, schema: pa.Schema | None = None, opened: ExitStack | No
             without arguments that returns one; a list of dicts; a dict of arrays (2-dimensional numpy arrays are
             vectors); a pandas or polars frame, lazy ones too; a DuckDB relation; anything with `__arrow_c_stream__` or
             `__arrow_c_array__`.
-        schema: Schema of the batches of an iterable, by default that of its first batch; batches of the same columns
-            with other types are cast. Python values, numpy arrays and pandas columns are converted to its types;
-            other Arrow data stays as it is.
+        schema: Schema of iterables. Default: schema of the first batch. Batches with equal column names are cast to
+            its types. Python values, numpy arrays and pandas columns are converted to its types; other Arrow data
+            stays as it is.
         opened: Closes the streams that are opened here. A relation keeps DuckDB's connection busy until then.
 
     Raises:

@@ -55,7 +55,7 @@ class Folder:
         return self._missing() if self._store.folders() is None else None
 
     def _exists(self) -> bool:
-        """Return whether there is such a folder, or a file in its place."""
+        """Return whether the path exists, as a folder or a file."""
         return os.path.lexists(self._local) if self._local is not None else self._store.folders() is not None
 
     def _missing(self) -> NotFoundError:
@@ -77,7 +77,7 @@ class Folder:
         return join_uri(self.uri, name + TABLE_SUFFIX), self.storage_options
 
     def abandon(self, name: str) -> None:
-        """Release the place of a new table that was not written."""
+        """Release the location of a new table that was not written."""
 
     def drop(self, name: str, uri: str) -> None:
         """Remove a table with all its versions. Raises NotFoundError."""
@@ -89,7 +89,7 @@ class Folder:
         rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
 
     def explain(self, name: str) -> LanceDuckError | None:
-        """Return an error if a file has the path of the table, or None."""
+        """Return the error for a table path that is a file, or None."""
         path = None if self._local is None else os.path.join(self._local, name + TABLE_SUFFIX)
         if path is None or "\0" in path or not os.path.isfile(path):
             return None

@@ -171,7 +171,7 @@ def _is_text(value: bytes) -> bool:
 def _dictionary_to_text(
     block: Dictionary, where: str, name_value: Callable[[int], str], valid: Bytes | None
 ) -> Dictionary:
-    """Return a dictionary with texts; broken items that no value has are no error."""
+    """Return a dictionary of texts. Broken items raise an error only if a value refers to them."""
     with suppress(FormatError):
         return Dictionary(block.indices, jsonb_to_text(block.items, where))
     is_valid = np.ones(len(block.indices), np.bool_) if valid is None else valid[: len(block.indices)] != 0

@@ -147,7 +147,7 @@ class FixedSizeListCodec:
         return ((bits, ends), *items)
 
     def encode_block(self, block: Block) -> Bytes:
-        """Return the items. Raises UnsupportedError when they may be null: a block has no place for validity."""
+        """Return the items. Raises UnsupportedError for nullable items, since a block does not store validity."""
         if self.has_validity:
             raise no_form("fixed size list with nulls", "block")
         return self.inner.encode_block(_lists(block, self.dimension).items)

@@ -152,7 +152,7 @@ class PackedField:
 
 @dataclass(frozen=True, slots=True)
 class VariablePackedStruct:
-    """Rows of fields of which some are of variable width.
+    """Struct rows with variable-width fields.
 
     Attributes:
         fields: The fields, in order.

@@ -143,7 +143,7 @@ class Variable:
 
 
 def _block_head(buffer: Bytes) -> tuple[int, int, int]:
-    """Return the bytes of an offset, the place of the values' bytes, and the place of the offsets."""
+    """Return the offset width, in bytes, and the positions of the values and the offsets in the buffer."""
     old = bool(buffer[1:4].any())
     bits = int.from_bytes(buffer[: 1 if old else 4].tobytes(), "little")
     if bits not in (32, 64):

@@ -1,9 +1,9 @@
 """Kernels that cut tokens: runs of characters that belong to words, n-grams, and whole texts.
 
-All continue where they stopped. `state` is int64 (5,): the text, the next byte of the text, the number of tokens, that
-of distinct words, and that of their bytes. Damaged UTF-8 is cut somewhere inside its text.
+Each call continues after the last one. `state` is int64 (5,): text number, next byte of the text, token count,
+distinct word count, byte count of the distinct words. Damaged UTF-8 is cut somewhere inside its text.
 
-`table` is the table of distinct words: their bytes, where each begins there, its bytes, and the slots of `word_number`.
+`table` holds the distinct words: their bytes, the offset and the size of each, and the slots of `word_number`.
 """
 
 from __future__ import annotations

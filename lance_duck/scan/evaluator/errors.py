@@ -1,7 +1,7 @@
-"""Errors of DuckDB about SQL text, in words about the text that the user wrote.
+"""DuckDB's errors about SQL text, reworded to refer to the text that the user wrote.
 
-Here a text never reaches DuckDB alone: it stands in parentheses, in a WHERE or beside a cast, and reads a table with a
-name of ours. DuckDB complains about all of it; messages about parts that the user did not write are reworded.
+DuckDB gets the text inside a larger statement: in parentheses, in a WHERE clause, next to a cast, over an internal
+table. Messages about these additions are reworded or dropped.
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ def text_search_arguments(
 
     Args:
         q: The words, or a query.
-        k: Rows at most, unless the options have a limit; None for 10.
-        column: Column to search; None for those of `full_text_query`.
+        k: Maximum number of rows. A smaller `limit` in the options wins. Default: `limit`, or 10.
+        column: Column to search. Default: the columns that `full_text_query` searches.
         options: Arguments of a scan.
 
     Raises:

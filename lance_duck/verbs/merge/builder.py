@@ -166,7 +166,7 @@ class MergeInsertBuilder:
         return result
 
     def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> tuple[Transaction, MergeResult]:
-        """Write all files of the merge, and leave the commit to `LanceDataset.commit`.
+        """Write the files of the merge without a commit. Pass the result to `LanceDataset.commit`.
 
         Concurrent inserts of the same keys are not detected, unless the keys are the primary key.
 
@@ -251,7 +251,7 @@ class MergeInsertBuilder:
 
 
 class _DiscardedFiles(UncommittedFiles):
-    """Files of a merge that is never committed, deleted in any case."""
+    """Files of a merge that is never committed. They are always deleted."""
 
     def __exit__(self, *_: object) -> None:
         super().__exit__(Exception, Exception(), None)
