@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -79,7 +79,8 @@ def during_statement() -> Iterator[None]:
     try:
         yield
     finally:
-        _ANSWER.reset(token)
+        with suppress(ValueError):  # Ctrl-C before the body began: closed later, in another context
+            _ANSWER.reset(token)
 
 
 def _is_within(uri: str, root: str) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,7 +33,7 @@ from lance_duck.spark.io.stream_sink import DataSourceStreamArrowWriter
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-PARTITION = 1
+PARTITION, PARTITIONS = 1, 3
 
 
 class FaultySource(LanceDataSource):
@@ -82,8 +83,24 @@ class Fault:
             iterator = killed(iterator)
         message = write(iterator)
         if self.here() and self.strikes("late", "always"):
+            self.wait_for_others()
             raise OSError("the disk of this task is full")
+        self.done().touch()
         return message
+
+    def done(self) -> Path:
+        """Return the file that says that this task has written its rows."""
+        context = TaskContext.get()
+        number = 0 if context is None else context.partitionId()
+        return self.marker.with_name(f"{self.marker.name}-done-{number}")
+
+    def wait_for_others(self) -> None:
+        """Wait until the other tasks have written: no driver can delete what a task writes after the job failed."""
+        end = time.monotonic() + 30
+        while len(list(self.marker.parent.glob(f"{self.marker.name}-done-*"))) < PARTITIONS - 1:
+            if time.monotonic() > end:
+                return
+            time.sleep(0.01)
 
     def committed(self, commit: Any, *arguments: Any) -> None:
         """Let the driver commit, and fail."""

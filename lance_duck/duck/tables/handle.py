@@ -258,7 +258,8 @@ class PinnedVersions:
         try:
             yield self
         finally:
-            _PINNED.reset(token)
+            with suppress(ValueError):  # Ctrl-C before the body began: closed later, in another context
+                _PINNED.reset(token)
 
 
 _PINNED: ContextVar[PinnedVersions | None] = ContextVar("lance_duck_pinned_versions", default=None)
