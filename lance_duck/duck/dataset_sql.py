@@ -9,10 +9,10 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.connection import Connection, connect
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.statement.clauses import Clauses, statements_of
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.errors import InvalidInputError, UnsupportedError

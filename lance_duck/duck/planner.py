@@ -11,13 +11,12 @@ not come here: see `changes`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from typing import Any, Final
 
-import duckdb
 import pyarrow as pa
 
 from lance_duck.cache import LruCache
@@ -108,13 +107,15 @@ class Plan:
     """A rewritten statement that reads less than the original.
 
     Attributes:
-        sql: The statement, as text or parsed.
+        sql: The statement.
+        is_parsed: Whether DuckDB gets it parsed; recent ones are cached.
         tables: Tables that it reads.
         options: Arguments of DuckDB's method besides the statement.
         plan: Description of how the tables were made, for EXPLAIN; None if the tables describe themselves.
     """
 
-    sql: Any
+    sql: str
+    is_parsed: bool
     tables: tuple[NamedTable, ...]
     options: Mapping[str, Any]
     plan: str | None
@@ -150,57 +151,59 @@ class Planner:
         self._scanned: dict[str, int] = {}
         """Texts of lookups that no index answered, and in which version."""
 
-    def run(self, method: Method, sql: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
-        """Run a statement.
+    def attempts(
+        self, method: Method, sql: str, options: Mapping[str, Any], *, later: bool | None
+    ) -> Iterator[Callable[[], Any]]:
+        """Yield ways to run a statement, the cheapest first and the text itself last.
 
         Args:
             method: Method of DuckDB's connection.
             sql: The statement, or several.
             options: Further arguments.
-            later: Rows are read at some later time; None where the statement runs with several lists of parameters.
-
-        Raises:
-            duckdb.Error: DuckDB refuses the statement.
+            later: Whether rows are read later. None if the statement runs once for each list of parameters.
         """
-        if later is False and not options and (found := self._looked_up(method, sql)) is not None:
-            return found
+        if later is False and not options and (lookup := self._lookup(method, sql)) is not None:
+            yield lookup
         match self._kind(sql):
             case _Kind.SETTING:
-                self._database.session.take(sql)
-                return (self._database.native.execute if later is None else method)(_WITHOUT_ROWS)
+                yield partial(self._set, self._database.native.execute if later is None else method, sql)
+                return
             case _Kind.EXPLAIN if later is not None and MATCHES in sql:
                 pass  # which of its calls are answered by no index
             case _Kind.EXPLAIN if later is not None:
-                return self._run(method, sql, options)
+                yield partial(self._run, method, sql, options)
+                return
             case _Kind.FOREIGN | _Kind.EXPLAIN:
-                return call_as_user(partial(method, sql, **options))
+                yield partial(call_as_user, partial(method, sql, **options))
+                return
         lifted = LiftedText.of(sql)
         statement = self._spelled(Statement.of(lifted.text), later=bool(later))
         text = _text(statement, lifted) if statement.spelling or statement.nearest else sql
         paths = {path: self._path(path) for path in statement.paths}
         if later is None:
-            return call_as_user(partial(method, text, **options), paths)
+            yield partial(call_as_user, partial(method, text, **options), paths)
+            return
         plan = self._plan(statement, lifted, options, later=later)
-        if plan is None:
-            return self._run(method, text, options, paths)
-        try:
-            tables = {**paths, **variables(plan.tables)}
-            result = self._run(method, plan.sql, plan.options, tables, plan.plan)
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error as error:
-            try:
-                return self._run(method, text, options, paths)  # errors refer to the original statement
-            except duckdb.TransactionException:
-                raise error from None  # the error ended the transaction
+        if plan is not None:
+            yield partial(self._run_plan, method, plan, paths)
+        yield partial(self._run, method, text, options, paths)
+
+    def _set(self, method: Method, sql: str) -> Any:
+        """Change a setting of searches."""
+        self._database.session.take(sql)
+        return method(_WITHOUT_ROWS)
+
+    def _run_plan(self, method: Method, plan: Plan, paths: Mapping[str, Any]) -> Any:
+        """Run a rewritten statement."""
+        sql = self._parse(plan.sql) if plan.is_parsed else plan.sql
+        result = self._run(method, sql, plan.options, {**paths, **variables(plan.tables)}, plan.plan)
         keep_for(result, plan.tables)
         return result
 
-    def _looked_up(self, method: Method, sql: str) -> Any:
-        """Run a lookup of whole numbers as a statement with parameters, which is the same text for other numbers.
+    def _lookup(self, method: Method, sql: str) -> Callable[[], Any] | None:
+        """Return how a lookup of whole numbers runs as a statement with parameters, the same text for other numbers.
 
-        Return None for other statements, without an index for the column, and if DuckDB refuses the parameters. The
-        caller then runs the statement unchanged.
+        None for other statements, and without an index for the column.
         """
         lifted = LiftedNumbers.of(sql)
         if lifted is None or self._kind(lifted.text) is not _Kind.OURS:
@@ -219,14 +222,7 @@ class Planner:
                 self._scanned.clear()
             self._scanned[lifted.text] = dataset.version
             return None
-        try:
-            result = self._run(method, plan.sql, plan.options, variables(plan.tables), plan.plan)
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error:
-            return None
-        keep_for(result, plan.tables)
-        return result
+        return partial(self._run_plan, method, plan, {})
 
     def _kind(self, sql: str) -> _Kind:
         """Classify the text of a statement."""
@@ -275,15 +271,13 @@ class Planner:
         if not request.rewritings:
             return None
         edits = request.edits
-        sql: Any = _text(statement, lifted, edits)
+        sql = _text(statement, lifted, edits)
         tables = tuple(table for rewriting in request.rewritings for table in rewriting.tables)
         dropped = frozenset(name for rewriting in request.rewritings for name in rewriting.dropped)
         values = _parameters(statement, edits, parameters, dropped)
-        if edits and not tables and not later:
-            sql = self._parse(sql)
         plans = [rewriting.plan for rewriting in request.rewritings if rewriting.plan is not None]
         changed = options if values is parameters else {**options, key or "parameters": values}
-        return Plan(sql, tables, changed, "\n".join(plans) or None)
+        return Plan(sql, bool(edits) and not tables and not later, tables, changed, "\n".join(plans) or None)
 
     def _parse(self, text: str) -> Any:
         """Parse a statement; recent ones are cached."""

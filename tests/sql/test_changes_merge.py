@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.merge.statement import MergeStatement
 from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import InvalidInputError
 
 ROWS = [(0, "a"), (1, "b"), (2, "c"), (3, "a"), (4, "b"), (5, "x"), (7, "z")]

@@ -18,10 +18,10 @@ from typing import Final
 
 import duckdb
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.parameters import placeholders_of, places_of
 from lance_duck.duck.statement.clauses import Clauses, statements_of
 from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.statement.text import Statement
 from lance_duck.errors import InvalidInputError

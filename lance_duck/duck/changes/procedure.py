@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.databases.database import SCHEMA
 from lance_duck.duck.statement.call import Call
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InvalidInputError

@@ -8,7 +8,6 @@ from typing import Final
 
 from lance_duck.duck.changes.databases.attach import AttachStatement, DetachStatement, SchemaStatement
 from lance_duck.duck.changes.databases.secret import CreateSecretStatement, DropSecretStatement
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.indexes.create import CreateIndexStatement, DropIndexStatement
 from lance_duck.duck.changes.indexes.manage import AlterIndexStatement, ReindexStatement, ShowIndexesStatement
 from lance_duck.duck.changes.merge.statement import MergeStatement
@@ -40,6 +39,7 @@ from lance_duck.duck.changes.upkeep.statements import (
 from lance_duck.duck.changes.versions import references
 from lance_duck.duck.changes.versions.commit_message import SetCommitMessage
 from lance_duck.duck.changes.versions.restore import RestoreProcedure
+from lance_duck.duck.statement.head import StatementHead
 
 PROCEDURES: Final[tuple[type[Procedure], ...]] = (
     *upkeep.PROCEDURES,

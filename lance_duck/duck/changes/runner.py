@@ -15,7 +15,6 @@ import pyarrow as pa
 from lance_duck.commit import run_again
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, bind_name, unbind_name
-from lance_duck.duck.changes.head import VERBS, StatementHead
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.prepared import SKIPPED, Preparation, PreparedStatements
 from lance_duck.duck.changes.procedure import PREFIX
@@ -25,7 +24,6 @@ from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
-from lance_duck.duck.changes.user_text import user_message
 from lance_duck.duck.explain import rows_as_statement
 from lance_duck.duck.failures import unwrapped
 from lance_duck.duck.full_text.calls import may_find
@@ -33,9 +31,11 @@ from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
 from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.head import VERBS, StatementHead
 from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.user_text import user_message
 from lance_duck.duck.user_scope import call_as_user, watch
 from lance_duck.duck.wide_offsets import run_with_wide_offsets
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_duck.duck.changes.clause_tables import AFTER_TABLE
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.procedure import Procedure
 from lance_duck.duck.changes.result import ChangeResult, returned
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.user_scope import call_as_user
 

@@ -26,13 +26,13 @@ from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, da
 from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.explain import explained
 from lance_duck.duck.full_text.match_columns import handle_of, searched
-from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.row_identifiers.selects import with_row_identifiers
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.edits import apply
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.statement_versions import with_one_version

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from lance_duck.duck.full_text.call_places import CONDITION, is_grouped, is_kept, null_is_false
-from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, TableRead, list_parts
 from lance_duck.duck.full_text.unseen_columns import Star, UnseenColumns
 from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.scope import Part, Scope, Scopes, TableRead, list_parts
 from lance_duck.duck.statement.text import LONGEST, Statement
 from lance_duck.duck.statement.tokens import Token
 from lance_duck.duck.tables.text_functions import MATCHES, SCORES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lance_duck.duck.full_text.scopes import Scope, Scopes
+from lance_duck.duck.statement.scope import Scope, Scopes
 
 CONDITION: Final = "__lance_condition_"
 """Beginning of the name of a column that a call was carried to, where NULL is like false."""

@@ -11,11 +11,11 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.full_text.calls import TextCall, TextCalls
 from lance_duck.duck.full_text.origins import Origin, Origins, QueryText, ReadTable
-from lance_duck.duck.full_text.scopes import Part, Scope, TableRead
 from lance_duck.duck.names import Names, Place, View
-from lance_duck.duck.statement.drawing import drawn
 from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.scope import Part, Scope, TableRead
 from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.user_text import drawn
 from lance_duck.duck.tables.computed_columns import AskedColumns
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, UnsupportedError

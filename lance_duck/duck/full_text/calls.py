@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, is_colon, list_parts
+from lance_duck.duck.statement.scope import Part, Scope, Scopes, is_colon, list_parts
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import Token
 

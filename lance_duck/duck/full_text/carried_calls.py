@@ -17,10 +17,10 @@ from typing import Final
 
 from lance_duck.duck.full_text.call_places import CONDITION
 from lance_duck.duck.full_text.origins import Origin, PassingQuery, QueryText
-from lance_duck.duck.full_text.scopes import Scope, Scopes, TableRead
 from lance_duck.duck.full_text.unseen_columns import UnseenColumns
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.scope import Scope, Scopes, TableRead
 
 _VALUE: Final = "__lance_value_"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from lance_duck.duck.full_text.origins import QueryText
-from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.scope import TableRead
 
 _OURS: Final = ("lance_", "__lance_")
 """Beginnings of names of our own functions, which mean the same everywhere."""

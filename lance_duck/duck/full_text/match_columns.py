@@ -19,7 +19,6 @@ from typing import Any, Final
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.full_text.asked_tables import AskedCall, AskedTable, find_asked_tables
-from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import named
@@ -27,6 +26,7 @@ from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.computed_columns import (
     TOKEN,

@@ -14,9 +14,9 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, TableRead, is_colon, list_parts
 from lance_duck.duck.names import Place, View
 from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.scope import Part, Scope, Scopes, TableRead, is_colon, list_parts
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import Token
 

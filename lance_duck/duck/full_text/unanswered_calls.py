@@ -9,8 +9,8 @@ from typing import Final
 from lance_duck.duck.explain import is_explain
 from lance_duck.duck.full_text.asked_tables import AskedTable, find_asked_tables
 from lance_duck.duck.full_text.match_columns import handle_of
-from lance_duck.duck.full_text.scopes import Scopes, list_parts
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
+from lance_duck.duck.statement.scope import Scopes, list_parts
 from lance_duck.duck.statement.text import LONGEST, Statement
 from lance_duck.duck.tables.text_functions import MATCHES
 from lance_duck.duck.tables.text_request import TextRequest

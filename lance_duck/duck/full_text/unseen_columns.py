@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lance_duck.duck.full_text.scopes import Scope, Scopes, TableRead
 from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.scope import Scope, Scopes, TableRead
 from lance_duck.duck.statement.tokens import Token
 
 _ODD: Final = frozenset({"pivot", "unpivot", "tablesample", "columns", "describe", "summarize", "nearest"})

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lance_duck.duck.full_text.scopes import Scope, Scopes, TableRead, is_colon
 from lance_duck.duck.full_text.unseen_columns import Star, UnseenColumns
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.scope import Scope, Scopes, TableRead, is_colon
 from lance_duck.duck.statement.text import LONGEST, Statement
 from lance_duck.duck.statement.tokens import Token
 from lance_duck.duck.tables.row_identifier_columns import DUCKDB_ROW_ID, ROW_IDENTIFIERS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.full_text.match_columns import handle_of, version_texts
-from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find_identified_tables, may_ask
 from lance_duck.duck.statement.edits import apply
 from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.computed_columns import AskedColumns
 from lance_duck.duck.tables.row_identifier_columns import row_identifiers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find_identified_tables
 from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.computed_columns import TableWithColumns, with_columns
 from lance_duck.duck.tables.row_identifier_columns import row_identifiers

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import VersionChoice

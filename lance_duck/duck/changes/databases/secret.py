@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.databases.secrets import Secret, storage_options
 from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.redact import remember

@@ -19,13 +19,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.tables.column_path import ColumnPath
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import IndexExistsError, InvalidInputError, UnsupportedError
 from lance_duck.index.inverted.settings import INVERTED_PARAMETERS
 from lance_duck.index.vector.storage.files import KINDS as VECTOR_KINDS

@@ -17,12 +17,12 @@ from typing import Any, ClassVar, Final
 
 from lance_duck.arguments import unknown_value
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, nothing, operated
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.tables.facts import INDEX_COLUMNS, indexes, rows_as_sql
 from lance_duck.errors import InvalidInputError, UnsupportedError
 

@@ -20,7 +20,6 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.merge.join import MergeJoin, Rows, values_of_source
 from lance_duck.duck.changes.merge.keys import KeyPair, SourceKeys
 from lance_duck.duck.changes.merge.source import MERGE_SOURCE, MergeSourceRows, merge_source
@@ -35,6 +34,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.row_identifier_columns import ROW_IDENTIFIERS
 from lance_duck.errors import InvalidInputError, UnsupportedError

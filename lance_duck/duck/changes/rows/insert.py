@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
 from lance_duck.duck.changes.rows.conflict import Upsert, upserted
@@ -29,6 +28,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import TargetColumn, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE

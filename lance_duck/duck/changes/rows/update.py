@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.rows.ambiguous import refuse_ambiguous
 from lance_duck.duck.changes.rows.joined import JoinedClauses
@@ -26,6 +25,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import ADDRESS, TargetColumn, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.projection import ROW_ADDRESS

@@ -19,7 +19,6 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession, check_table_name
 from lance_duck.duck.changes.table_statement import TableStatement
@@ -32,6 +31,7 @@ from lance_duck.duck.changes.tables.altered_fields import (
 )
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import UnsupportedError
 from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.versions.rename import rename_table

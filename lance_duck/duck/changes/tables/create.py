@@ -20,7 +20,6 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.shadow import SHADOW
@@ -29,6 +28,7 @@ from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_new_table, write_query
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.write.relations import relation_reader

@@ -10,11 +10,11 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, returned
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.statement.clauses import TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.wire.schema_write import primary_key
 
 _COLUMNS: Final = ("column_name", "column_type", "null", "key", "default", "extra")

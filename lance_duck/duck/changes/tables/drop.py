@@ -14,12 +14,12 @@ from typing import Final
 import duckdb
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import TableName
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import NotFoundError, UnsupportedError
 

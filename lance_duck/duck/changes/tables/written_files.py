@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.parameters import placeholders_of
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.changes.tables.copy_to import CopyStatement
 from lance_duck.duck.statement.clauses import Clauses, TableName, stem
+from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import literal
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.wire.paths import TABLE_SUFFIX

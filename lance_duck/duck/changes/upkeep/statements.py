@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, nothing, operated
 from lance_duck.duck.changes.session import ChangeSession
@@ -29,6 +28,7 @@ from lance_duck.duck.changes.upkeep.operations import (
     indexes_optimized,
 )
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.head import StatementHead
 
 
 @dataclass(frozen=True)

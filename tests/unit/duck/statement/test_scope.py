@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.full_text.scopes import Scope, Scopes
+from lance_duck.duck.statement.scope import Scope, Scopes
 from lance_duck.duck.statement.tokens import tokens_of
 
 

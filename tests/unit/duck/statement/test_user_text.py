@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.changes.user_text import user_message
+from lance_duck.duck.statement.user_text import user_message
 
 
 def drawn(message: str, place: int, line: str, marks: int = 1) -> str:

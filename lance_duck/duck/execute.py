@@ -1,0 +1,288 @@
+"""The path of a statement, from the user's text to a result of DuckDB.
+
+    named arguments, values of settings; several statements one by one; the text behind EXECUTE
+    → BEGIN and COMMIT      `changes.runner`
+    → full-text calls       `full_text.rewrite`
+    → changes of tables     `changes.runner`
+    → everything else       row identifiers, versions of the transaction, then attempts of `planner`
+
+One function tries the attempts in turn (`first_accepted`), and one translates positions in errors to the user's text
+(`statement.user_text.told_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import duckdb
+
+from lance_duck.duck.access import during_statement
+from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
+from lance_duck.duck.changes.runner import ChangeRunner
+from lance_duck.duck.failures import identifier_not_read, own_errors, raise_own, unsupported_change, view_not_changed
+from lance_duck.duck.foreign import ForeignTexts, changes_search
+from lance_duck.duck.full_text.calls import may_find
+from lance_duck.duck.full_text.rewrite import TextRewriter
+from lance_duck.duck.history.names import may_be_called
+from lance_duck.duck.inherited import Inherited
+from lance_duck.duck.macros import load_history
+from lance_duck.duck.names import Changes, Names
+from lance_duck.duck.planner import Planner
+from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
+from lance_duck.duck.run.rewriting import Database
+from lance_duck.duck.run.search_settings import Session
+from lance_duck.duck.statement.identifiers import parts_of_name
+from lance_duck.duck.statement.named_arguments import with_named_arguments
+from lance_duck.duck.statement.user_text import told_of
+from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
+from lance_duck.duck.user_scope import call_alone, call_as_user, drop_views
+from lance_duck.errors import UnsupportedError
+
+T = TypeVar("T")
+Method = Callable[..., Any]
+"""A method of DuckDB's connection whose first argument is a statement."""
+
+
+class StatementRunner:
+    """Runs the statements of one connection.
+
+    Args:
+        native: DuckDB's connection.
+        catalog: Its Lance tables.
+        session: Its settings of searches.
+        changes: Counters shared by all connections to the database.
+        inherited: The database, and whether this process may use it.
+        read_only: Whether every change of a Lance table is refused.
+
+    Attributes:
+        names: Meaning of names on the connection.
+        planner: Plans statements that read.
+        writer: Runs statements that change tables.
+    """
+
+    def __init__(
+        self,
+        native: duckdb.DuckDBPyConnection,
+        catalog: TableCatalog,
+        session: Session,
+        changes: Changes,
+        inherited: Inherited,
+        *,
+        read_only: bool,
+    ) -> None:
+        self._native = native
+        self._catalog = catalog
+        self._session = session
+        self._changes = changes
+        self._inherited = inherited
+        self.names = Names(native, catalog, changes)
+        self.planner = Planner(Database(native, catalog, self.names, session))
+        self.writer = ChangeRunner(native, catalog, self.names, read_only=read_only)
+        self._foreign = ForeignTexts(catalog)
+        self._texts = TextRewriter(catalog, self.names)
+        self._identifiers = RowIdentifierRewriter(catalog, self.names)
+        self._knows_history = False
+
+    def run(self, method: Method, query: Any, options: Mapping[str, Any], *, later: bool | None = None) -> Any:
+        """Run a statement, or several.
+
+        Args:
+            method: DuckDB's `sql`, `execute` or `executemany`.
+            query: The text, or a parsed statement.
+            options: Further arguments of the method.
+            later: Whether rows are read later. None if the statement runs once for each list of parameters.
+
+        Raises:
+            LanceDuckError: A table cannot be opened, read or changed.
+            duckdb.Error: DuckDB refuses the statement.
+        """
+        if not later:
+            self.writer.count.drop()
+        drop_views(self._native)
+        self._introduce_history(text := getattr(query, "query", query), later=bool(later))
+        if isinstance(query, duckdb.Statement):
+            query = self._text_of(query) or query
+        if not isinstance(query, str):
+            self.writer.rowcount = None
+            call = partial(call_as_user, partial(method, query, **options))
+            return self.with_new_tables(partial(with_one_version, call), text)
+        query = self._session.shown(with_named_arguments(query, FUNCTIONS))
+        if (statements := self.writer.several(query)) is not None:
+            for statement in statements[:-1]:
+                self.run(self._native.execute, statement, {}, later=False)
+            return self.run(method, statements[-1], options, later=later)
+        query = self.writer.executed(query)
+        if changes_search(query):
+            self._changes.is_usual = False
+        if (transaction := self.writer.transaction(query)) is not None:
+            return transaction(lambda: self.with_new_tables(partial(method, query, **options), query))
+        try:
+            run = partial(self._run_one, method, query, options, later=later)
+            return self.with_new_tables(run, None if later is None else query)
+        except duckdb.Error as error:
+            refused = identifier_not_read(error) if self._catalog.vocabulary.may_be_in(query) else None
+            if refused is not None:
+                raise refused from error
+            name = view_not_changed(query, error)
+            if name is None or not self.names.are_ours(parts_of_name(name), later=bool(later)):
+                raise
+            raise unsupported_change(name, query) from error
+
+    def run_alone(self, method: Method, query: object, options: Mapping[str, Any]) -> Any:
+        """Return DuckDB's result for a SELECT that can run before any names are looked up.
+
+        None for all other statements, and if DuckDB does not find a name: `run` then looks for it.
+
+        Args:
+            method: DuckDB's `sql` or `execute`.
+            query: The statement.
+            options: Further arguments of the method.
+        """
+        usual = self._changes
+        if not isinstance(query, str) or not (usual.is_private and usual.is_usual) or self.writer.in_transaction:
+            return None
+        if not self._foreign.is_select(query):
+            return None
+        self.writer.rowcount = None
+        uses = self._inherited.begun()
+        try:
+            return statement_context().run(call_alone, method, query, options)
+        except duckdb.Error as error:
+            self._foreign.forget(query)
+            if not isinstance(error, duckdb.CatalogException) and not self._catalog.refresh():
+                raise_own(error)
+                raise
+        finally:
+            uses.pop()
+        return None
+
+    def run_named(self, name: str, native: Callable[[str], Any]) -> Any:
+        """Return a table or view as a relation.
+
+        Args:
+            name: Its name, as SQL spells it.
+            native: DuckDB's method for tables of its own.
+        """
+        self._changes.is_sure = False
+
+        def found() -> Any:
+            parts = parts_of_name(name)
+            with self.writer.reading(name, later=True):
+                is_view = self.names.are_ours(parts, later=True)
+                shown = self.writer.visible(f"FROM {name}") if is_view else ""
+                if is_view and (shown != f"FROM {name}" or len(parts) > 1):  # DuckDB 1 takes no qualified name
+                    return self.writer.settled(self._native.sql(shown))
+                return self.writer.settled((self._native.view if is_view else native)(name))
+
+        return self.with_new_tables(found, name)
+
+    def with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
+        """Call DuckDB, and again if a name that it did not know has meanwhile become a table of the folder."""
+        try:
+            with self._inherited.use(), self._changes.during(statement), during_statement():
+                self._catalog.refresh(statement)
+                try:
+                    return call()
+                except duckdb.CatalogException as error:
+                    if self._catalog.refresh(force=True) or self._introduce_history(str(error), later=True):
+                        return call()
+                    raise self._catalog.explain(str(error), self._current_database, statement) or error from None
+        except duckdb.Error as error:
+            raise_own(error)
+            raise
+
+    def _run_one(self, method: Method, query: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
+        """Run one statement that neither begins nor ends a transaction."""
+        if not self.writer.in_transaction and query in self._foreign and not may_find(query):
+            self.writer.rowcount = None
+            return with_one_version(partial(call_as_user, partial(method, query, **options)))
+        with self.writer.reading(query, later=bool(later)), told_of(query):
+            rewritten = self._texts.rewritten(query, later=bool(later))
+            values = options.get("parameters", options.get("params"))
+            if (change := self.writer.find(rewritten.text, values, later=later)) is not None:
+                return self.writer.run(change, method, options, later=later)
+            texts = tuple(dict.fromkeys((rewritten.carried, rewritten.text)))
+            read = partial(self._read, method, texts, options, later=later)
+            prepared = self.writer.prepared(rewritten.carried, read)
+            return self.writer.settled(with_one_version(prepared or read))
+
+    def _read(self, method: Method, texts: Iterable[str], options: Mapping[str, Any], *, later: bool | None) -> Any:
+        """Run a statement that changes no Lance table: the first of its texts that DuckDB accepts."""
+
+        def attempts() -> Iterator[Callable[[], Any]]:
+            for text in texts:
+                identified = self.writer.visible(self._identifiers.rewritten(text, later=bool(later)))
+                yield from self.planner.attempts(method, identified, options, later=later)
+
+        return first_accepted(attempts())
+
+    def _text_of(self, statement: duckdb.Statement) -> str | None:
+        """Return the text of a parsed statement; None if it is for DuckDB alone.
+
+        Raises:
+            UnsupportedError: It has none, as those have that DuckDB 1 makes of a PIVOT, and a transaction is open.
+        """
+        text = statement.query
+        if self.writer.in_transaction and not text.strip():
+            raise UnsupportedError(
+                "a parsed statement without its text in a transaction",
+                where=str(statement.type),
+                remedy="execute the text that it was parsed from",
+            )
+        with own_errors(), self._inherited.use():
+            self._catalog.refresh()
+        if self.writer.in_transaction or self.writer.transaction(text) is not None:
+            return text
+        return None if not text.strip() or text in self._foreign else text
+
+    def _current_database(self) -> str:
+        """Return the database that unqualified names are looked up in first; empty after a transaction failed."""
+        with suppress(duckdb.Error):
+            return str(self._native.sql("SELECT current_database()").fetchall()[0][0])
+        return ""
+
+    def _introduce_history(self, text: object, *, later: bool) -> bool:
+        """Make the functions of history known to DuckDB before a text that may call one.
+
+        Args:
+            text: A statement, or an error.
+            later: Whether an unfetched result must stay intact.
+
+        Returns:
+            Whether they were unknown before.
+        """
+        if self._knows_history or not isinstance(text, str) or not may_be_called(text):
+            return False
+        with own_errors():
+            load_history(self._native.sql if later else self._native.execute)
+        self._knows_history = not self.writer.in_transaction  # a ROLLBACK would remove them
+        return True
+
+
+def first_accepted(attempts: Iterator[Callable[[], T]]) -> T:
+    """Return the result of the first attempt that DuckDB accepts.
+
+    Args:
+        attempts: Ways to run one statement. The last one runs the text that errors should refer to.
+
+    Raises:
+        duckdb.Error: That of the last attempt, or the one that ended the transaction.
+        duckdb.InterruptException: Ctrl-C.
+    """
+    failed: duckdb.Error | None = None
+    for attempt in attempts:
+        try:
+            return attempt()
+        except duckdb.InterruptException:
+            raise
+        except duckdb.TransactionException as error:
+            if failed is not None:
+                raise failed from None  # that error ended the transaction
+            failed = error
+        except duckdb.Error as error:
+            failed = error
+    assert failed is not None, "a statement has at least one attempt"
+    raise failed
