@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import duckdb
 
+from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.identifiers import literal
 from lance_duck.duck.tables.scan_observer import ScanObserver, watching
 from lance_duck.duck.tables.search import SearchRows
@@ -23,9 +24,6 @@ from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.sql.parser import tree_from_sql
 
 KEY: Final = "lance_plan"
-_EXPLAIN: Final = re.compile(
-    r"\s*explain\b(\s*\((?P<options>[^()]*)\)|\s+(?P<analyze>analyze)\b)?\s*(?=\w|\()", re.IGNORECASE
-)
 _SCANS: Final = ("ARROW_SCAN", "PYTHON_ARROW_SCAN")
 _OPTIONAL: Final = "optional: "
 _JSON: Final = re.compile(r"\bformat\s+'?json\b", re.IGNORECASE)
@@ -48,11 +46,6 @@ class ReadPlan:
     facts: dict[str, str] = field(default_factory=dict)
 
 
-def is_explain(sql: str) -> bool:
-    """Return whether a statement is an EXPLAIN."""
-    return _EXPLAIN.match(sql) is not None
-
-
 def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> Rows | None:
     """Return the rows of an EXPLAIN, with one more where Lance tables are read; None for other statements.
 
@@ -61,20 +54,20 @@ def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> 
         run: Runs one and returns its rows.
         plan: What is known of tables that were read before.
     """
-    match = _EXPLAIN.match(sql)
-    if match is None:
+    first = FirstWords.of(sql)
+    if not first.explain:
         return None
-    analyze = "analyze" in ((match["options"] or "") + (match["analyze"] or "")).lower()
+    analyze = "analyze" in first.explain.lower()
     with watching() as watch:
         rows = run(sql)
-        nodes = [] if analyze or SPEAKS_SOURCE or not watch.bound else _nodes(sql[match.end() :], run)
+        nodes = [] if analyze or SPEAKS_SOURCE or not watch.bound else _nodes(sql[first.start :], run)
     if any(len(row) != 2 for row in rows):
         return None
     plans = list(_actual(watch) if analyze else _planned(watch) if SPEAKS_SOURCE else _read_from(watch, nodes))
     plans += [] if plan is None else [ReadPlan(plan)]
     if not plans:
         return rows
-    if _JSON.search(match["options"] or "") and len(rows) == 1:
+    if _JSON.search(first.explain) and len(rows) == 1:
         return [(rows[0][0], _with_plans(rows[0][1], plans, _READ if analyze else _BOUND))]
     return [*rows, (KEY, "\n".join(plan.text for plan in plans))]
 

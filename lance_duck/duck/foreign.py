@@ -6,11 +6,11 @@ import re
 from typing import Final
 
 from lance_duck.duck.catalog import WORD, TableCatalog
-from lance_duck.duck.changes.prepared import SKIPPED
 from lance_duck.duck.changes.registry import WORDS
 from lance_duck.duck.run.search_settings import PREFIX
+from lance_duck.duck.statement.head import FirstWords, Kind
 from lance_duck.duck.statement.identifiers import folded
-from lance_duck.duck.statement.text import LONGEST
+from lance_duck.duck.statement.tokens import LONGEST
 
 _KEPT: Final = 256
 _DECIDING: Final = frozenset({*WORDS, "explain", "prepare", "execute", "deallocate", "use", "lance"})
@@ -23,9 +23,8 @@ _WORDS_ALONE: Final = bytes(
 _LISTS_TABLES: Final = frozenset({"show", "describe", "summarize", "information_schema"})
 _PREFIXES: Final = (PREFIX, "duckdb_", "pragma_", "sqlite_", "pg_")
 """Beginnings of names of our functions and settings, and of what lists tables."""
-_SEARCHES: Final = re.compile(
-    SKIPPED + r"(?:use|(?:set|reset|pragma)\b[^;]*\b(?:search_path|schema|python_\w+))\b", re.IGNORECASE
-)
+_SEARCHES: Final = re.compile(r"\b(?:search_path|schema|python_\w+)\b", re.IGNORECASE)
+"""Settings that change where DuckDB looks for names, or in which order."""
 
 
 class ForeignTexts:
@@ -98,7 +97,10 @@ class ForeignTexts:
 
 def changes_search(sql: str) -> bool:
     """Return whether a statement may change where DuckDB looks for names, or in which order."""
-    return _SEARCHES.match(sql) is not None
+    first = FirstWords.of(sql)
+    if first.kind is Kind.SETTING:
+        return _SEARCHES.search(sql, first.start) is not None
+    return first.kind is Kind.NAMING and first.word == "use"
 
 
 def _keep(answers: dict[str, bool], sql: str, answer: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.rules.spelling import Spelling
 from lance_duck.duck.settings import SETTINGS, About, Dialect
 from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.head import FirstWords, Kind
 from lance_duck.duck.statement.identifiers import folded, literal, parts_of_name, qualified_names, quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InvalidInputError
 
 _KEPT: Final = 256
-_READS: Final = re.compile(r"\s*(select|from|insert|update|delete|merge)\b[^;]*;?\s*", re.IGNORECASE)
 _SETTINGS: Final = ", ".join(map(literal, SETTINGS))
 
 _DUCKDB_COUNTS: Final = hasattr(duckdb.DuckDBPyConnection, "_catalog_version")
@@ -365,12 +364,18 @@ class Changes:
 
     @contextmanager
     def _counted(self, statement: object) -> Iterator[None]:
-        reads = isinstance(statement, str) and _READS.fullmatch(statement) is not None
+        reads = isinstance(statement, str) and _reads(statement)
         self.count += not reads
         try:
             yield
         finally:
             self.count += not reads
+
+
+def _reads(sql: str) -> bool:
+    """Return whether a text is one statement that changes no names."""
+    first = FirstWords.of(sql)
+    return first.kind is Kind.ROWS and not first.explain and ";" not in sql[first.start :].rstrip("; \t\n")
 
 
 def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:

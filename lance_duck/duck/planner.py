@@ -20,7 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.cache import LruCache
-from lance_duck.duck.explain import explained, is_explain, rows_as_statement
+from lance_duck.duck.explain import explained, rows_as_statement
 from lance_duck.duck.full_text import asked_tables, match_columns, matched_rows, unanswered_calls
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.rules import (
@@ -52,11 +52,13 @@ from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.run.search_settings import is_setting
 from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST
 from lance_duck.duck.statement.numbers import LiftedNumbers
-from lance_duck.duck.statement.text import LONGEST, LONGEST_TREE, Statement
+from lance_duck.duck.statement.text import LONGEST_TREE, Statement
+from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.tables.text_functions import MATCHES
 from lance_duck.duck.user_scope import call_as_user
@@ -242,7 +244,7 @@ class Planner:
             statement = Statement.of(text)
             if statement.paths or not vocabulary.names.isdisjoint(statement.names) or may_be_called(text):
                 return _Kind.OURS
-        kind = _Kind.EXPLAIN if is_explain(sql) else _Kind.FOREIGN
+        kind = _Kind.EXPLAIN if FirstWords.of(sql).explain else _Kind.FOREIGN
         if len(sql) <= LONGEST:
             self._kinds[sql] = kind
         return kind

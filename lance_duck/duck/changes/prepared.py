@@ -10,7 +10,6 @@ tables.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle
@@ -21,16 +20,11 @@ import duckdb
 from lance_duck.duck.changes.parameters import placeholders_of, places_of
 from lance_duck.duck.statement.clauses import Clauses, statements_of
 from lance_duck.duck.statement.edits import Edit, apply
-from lance_duck.duck.statement.head import StatementHead
+from lance_duck.duck.statement.head import FirstWords, Kind, StatementHead
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.statement.text import Statement
 from lance_duck.errors import InvalidInputError
 
-SKIPPED: Final = r"(?:\s|;|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*"
-"""A pattern of what may stand before a statement: comments, blanks and semicolons."""
-_WORDS: Final = re.compile(
-    SKIPPED + r"(?:explain\s*(?:\([^()]*\)\s*|\s+analyze\s+|\s))?\s*(?:prepare|execute|deallocate)\b", re.IGNORECASE
-)
 _CHECK: Final = "__lance_values"
 _VALUE: Final = "__lance_value_"
 _NUMBERS: Final = cycle(range(1024))
@@ -104,7 +98,7 @@ class PreparedStatements:
             InvalidInputError: The values do not fit the statement.
             duckdb.Error: A value is not a constant.
         """
-        if _WORDS.match(sql) is None or (statement := _only_statement(sql)) is None:
+        if (statement := _only_statement(sql)) is None:
             return sql
         head = StatementHead.of(statement)
         body = head.body
@@ -161,7 +155,7 @@ def _is_literal(value: Clauses) -> bool:
 
 
 def _only_statement(sql: str) -> Clauses | None:
-    if _WORDS.match(sql) is None:
+    if FirstWords.of(sql).kind is not Kind.PREPARED:
         return None
     statements = statements_of(sql)
     return statements[0] if len(statements) == 1 else None

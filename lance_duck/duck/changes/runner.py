@@ -16,7 +16,7 @@ from lance_duck.commit import run_again
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, bind_name, unbind_name
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
-from lance_duck.duck.changes.prepared import SKIPPED, Preparation, PreparedStatements
+from lance_duck.duck.changes.prepared import Preparation, PreparedStatements
 from lance_duck.duck.changes.procedure import PREFIX
 from lance_duck.duck.changes.registry import WORDS, nested_changes, statement_of
 from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing, returned
@@ -31,7 +31,7 @@ from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
 from lance_duck.duck.statement.edits import apply
-from lance_duck.duck.statement.head import VERBS, StatementHead
+from lance_duck.duck.statement.head import VERBS, FirstWords, Kind, StatementHead
 from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
@@ -49,25 +49,15 @@ _TARGET: Final = re.compile(
     rf"\s+(?:only\s+)?({_PART}(?:\.{_PART})*)",
     re.IGNORECASE,
 )
-_NAMES_NEW: Final = re.compile(r"\b(create|attach|secret)\b", re.IGNORECASE)
-"""Words of statements that name nothing of ours, and may make something of ours."""
+_NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export)\b", re.IGNORECASE)
+"""Words of statements that name nothing of ours, and may make or write something of ours."""
 _WORDS: Final = (
     r"|\b(begin|start|commit|end|rollback|abort|prepare|execute|deallocate|use|set|reset|pragma|install|load)\b"
 )
 _CONCERNED: Final = re.compile(_MAYBE.pattern + _WORDS, re.IGNORECASE)
-_TRANSACTION: Final = re.compile(SKIPPED + r"(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
 _APPENDED: Final = "__lance_appended"
-_WRITES_FILES: Final = re.compile(r"\s*\b(?:copy\b.*\bto|export\s+database|attach)\b", re.IGNORECASE | re.DOTALL)
-_ONLY_OURS: Final = re.compile(
-    SKIPPED + r"(optimize|reindex|show\s+(indexes|index|maintenance)\s|alter\s.*\bauto_cleanup\b)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Beginnings of statements that are about Lance tables whatever these are called."""
-_PREPARED: Final = re.compile(SKIPPED + r"(prepare|execute|deallocate)\b", re.IGNORECASE)
-_RENAMES: Final = re.compile(
-    SKIPPED + r"(use|attach|detach|set|reset|pragma|alter\s+database|install|force|load)\b", re.IGNORECASE
-)
-"""Beginnings of statements after which names may mean something else, or that may be for nobody."""
+_RUN_ALONE: Final = frozenset(Kind) - {Kind.UPKEEP, Kind.ROWS, Kind.OTHER}
+"""Statements that do not run together with others of a text."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +124,7 @@ class ChangeRunner:
             duckdb.TransactionException: A statement of the transaction failed before.
         """
         self.rowcount = None
-        if not _MAYBE.search(sql) or not (self._may_name(sql) or _ONLY_OURS.match(sql)):
+        if not _MAYBE.search(sql) or not self._may_name(sql):
             return None
         if self._block is not None:  # the meaning of names could not be looked up
             (self._native.sql if later else self._native.execute)("SELECT 1").fetchall()
@@ -172,8 +162,8 @@ class ChangeRunner:
 
     def _is_alone(self, statement: Clauses) -> bool:
         """Return whether a statement has to run by itself."""
-        # The name of a file may depend on earlier statements.
-        if any(pattern.match(statement.text) for pattern in (_TRANSACTION, _PREPARED, _RENAMES, _WRITES_FILES)):
+        first = FirstWords.of(statement.text)
+        if first.kind in _RUN_ALONE and not first.explain:  # the name of a file may depend on earlier statements
             return True
         (spelled,) = statements_of(self._with_versions_called(statement.text))
         return self._read(spelled) is not None
@@ -215,7 +205,7 @@ class ChangeRunner:
 
     def _read(self, statement: Clauses, sets: Sequence[Any] = ()) -> Change | None:
         head = StatementHead.of(statement)
-        if not (self._may_name(statement.text) or _ONLY_OURS.match(statement.text)):
+        if not self._may_name(statement.text):
             return None
         nested = nested_changes(head)
         changes = [change for change in (*nested, statement_of(head)) if change is not None]
@@ -246,9 +236,11 @@ class ChangeRunner:
 
     def _may_name(self, sql: str) -> bool:
         """Return whether a text may name a table of ours, or a new one, or a procedure."""
-        if _NAMES_NEW.search(sql) or _WRITES_FILES.search(sql) or self._catalog.vocabulary.may_be_in(sql):
+        if _NAMES_NEW.search(sql) or self._catalog.vocabulary.may_be_in(sql):
             return True
         text = folded(sql)
+        if FirstWords.of(sql).kind is Kind.UPKEEP or "auto_cleanup" in text:
+            return True
         return PREFIX in text or any(folded(database.name) in text for database in self._catalog.databases)
 
     def _session(self, values: StatementParameters = NO_PARAMETERS, explain: str = "") -> ChangeSession:
@@ -380,12 +372,9 @@ class ChangeRunner:
 
     def transaction(self, sql: str) -> Callable[[Callable[[], Any]], Any] | None:
         """Return the function that runs a statement which begins or ends a transaction; None for all others."""
-        word = _TRANSACTION.match(sql)
-        if word is None:
-            return None
-        if word[1].lower() in ("begin", "start"):
-            return self._begin
-        return self._commit if word[1].lower() in ("commit", "end") else self._rollback
+        first = FirstWords.of(sql)
+        runs = {Kind.BEGIN: self._begin, Kind.COMMIT: self._commit, Kind.ROLLBACK: self._rollback}
+        return None if first.explain else runs.get(first.kind)
 
     @contextmanager
     def reading(self, sql: str = "", *, later: bool) -> Iterator[None]:

@@ -18,8 +18,8 @@ from lance_duck.duck.full_text.call_places import CONDITION, is_grouped, is_kept
 from lance_duck.duck.full_text.unseen_columns import Star, UnseenColumns
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.scope import Part, Scope, Scopes, TableRead, list_parts
-from lance_duck.duck.statement.text import LONGEST, Statement
-from lance_duck.duck.statement.tokens import Token
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST, Token
 from lance_duck.duck.tables.text_functions import MATCHES, SCORES
 
 _MARK: Final = re.compile(r"\$\w+")

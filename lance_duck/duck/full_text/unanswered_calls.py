@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from lance_duck.duck.explain import is_explain
 from lance_duck.duck.full_text.asked_tables import AskedTable, find_asked_tables
 from lance_duck.duck.full_text.match_columns import handle_of
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
+from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.scope import Scopes, list_parts
-from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.duck.tables.text_functions import MATCHES
 from lance_duck.duck.tables.text_request import TextRequest
 from lance_duck.errors import LanceDuckError
@@ -43,7 +44,7 @@ class StandingCall:
 
 def find_standing_calls(statement: Statement) -> tuple[StandingCall, ...]:
     """Return the calls of `match` of an EXPLAIN; none of other statements."""
-    if MATCHES not in statement.text or len(statement.text) > LONGEST or not is_explain(statement.text):
+    if MATCHES not in statement.text or len(statement.text) > LONGEST or not FirstWords.of(statement.text).explain:
         return ()
     tables = {call.start: table for table in find_asked_tables(statement) for call in table.calls}
     scopes, calls = Scopes(statement.tokens), []

@@ -16,8 +16,8 @@ from lance_duck.duck.full_text.unseen_columns import Star, UnseenColumns
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.scope import Scope, Scopes, TableRead, is_colon
-from lance_duck.duck.statement.text import LONGEST, Statement
-from lance_duck.duck.statement.tokens import Token
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST, Token
 from lance_duck.duck.tables.row_identifier_columns import DUCKDB_ROW_ID, ROW_IDENTIFIERS
 from lance_duck.scan.projection import ROW_ADDRESS
 

@@ -16,7 +16,8 @@ from sqlglot import exp
 
 from lance_duck.duck.rules.order_by_distance import NearestSelect, SelectReader
 from lance_duck.duck.statement.deterministic_sql import is_plain_table
-from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST
 
 _MAYBE: Final = re.compile(r"\blateral\b.*\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
 

@@ -29,7 +29,8 @@ from lance_duck.duck.statement.deterministic_sql import (
     sql_of,
 )
 from lance_duck.duck.statement.nearest_clause import MARK, NearestClause
-from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST
 
 _QUERY: Final = frozenset({"expressions", "from_", "where"})
 _IMPLICIT: Final = (exp.Pivot, exp.Columns)

@@ -26,7 +26,8 @@ from lance_duck.duck.statement.deterministic_sql import (
     names_a_column,
     sql_of,
 )
-from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST
 
 _MAYBE: Final = re.compile(r"\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
 _HINT: Final = re.compile(r"(array|list)_\w*(distance|similarity|product)|<->|<=>", re.IGNORECASE)

@@ -16,7 +16,8 @@ from lance_duck.duck.rules.order_by_distance import columns_of
 from lance_duck.duck.rules.table_read import Condition, TablePlace
 from lance_duck.duck.rules.table_select import TableSelect
 from lance_duck.duck.statement.deterministic_sql import is_plain_condition
-from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST
 
 _MAYBE: Final = re.compile(r"\bwhere\b.*(=|\bin\b|\bbetween\b|<|>)", re.IGNORECASE | re.DOTALL)
 _is_known = partial(is_plain_condition, aliases=[""])

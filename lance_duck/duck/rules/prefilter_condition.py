@@ -22,8 +22,8 @@ from sqlglot.errors import SqlglotError
 from lance_duck.duck.rules.table_read import without_table
 from lance_duck.duck.statement.clauses import closing, divided
 from lance_duck.duck.statement.deterministic_sql import is_plain_condition, sql_of
-from lance_duck.duck.statement.text import LONGEST, Statement
-from lance_duck.duck.statement.tokens import Token
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST, Token
 
 FUNCTIONS: Final = ("lance_vector_search", "lance_fts", "lance_hybrid_search")
 _MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\b.*\bprefilter\b.*\bwhere\b", re.IGNORECASE | re.DOTALL)

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from lance_duck.duck.rules.table_read import TablePlace
 from lance_duck.duck.statement.deterministic_sql import is_plain_table, names_a_column
-from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST
 
 _MAYBE: Final = re.compile(r"\bfrom\b.*(\bfrom\b|\bjoin\b|,)", re.IGNORECASE | re.DOTALL)
 _ODD: Final = (exp.TableSample, exp.Pivot, exp.Command)

@@ -16,7 +16,8 @@ from sqlglot import exp
 from lance_duck.duck.rules.table_read import Condition, TablePlace
 from lance_duck.duck.rules.table_select import table_selects
 from lance_duck.duck.statement.deterministic_sql import calls_text_functions, is_plain_condition
-from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST
 
 _MAYBE: Final = re.compile(
     r"\bwhere\b.*(like\b|~|\^@|\b(contains|glob|similar|\w+_with|prefix|suffix|regexp_\w+|lower|upper)\b)",

@@ -20,7 +20,8 @@ from lance_duck.duck.rules.order_by_distance import PARTS, REFUSED, DistancePara
 from lance_duck.duck.rules.table_read import Condition, Key, TablePlace, as_key
 from lance_duck.duck.rules.table_select import TableSelect, table_selects
 from lance_duck.duck.statement.deterministic_sql import Node, is_plain_condition, sql_of
-from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.duck.tables.text_functions import MATCHES, SCORES
 
 _ODD: Final = (exp.TableSample, exp.Pivot, exp.Command)

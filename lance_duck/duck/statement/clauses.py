@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
-from lance_duck.duck.statement.tokens import Token, tokens_of
+from lance_duck.duck.statement.tokens import LONGEST, Token, tokens_of
 from lance_duck.store import split_place
 
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 _DEEPER: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _CASE: Final = {"case": 1, "end": -1}
 _SEPARATORS: Final = frozenset({",", ";"})
-_SHORT: Final = 2_000
-"""Characters of a text up to which its tokens are remembered: a change cuts the same clauses several times."""
 _CACHED: Final = 256
 
 
@@ -44,7 +42,7 @@ class Clauses:
     @classmethod
     def of(cls, sql: str) -> Clauses:
         """Cut a text; one that DuckDB cannot cut has no tokens. Short ones are remembered."""
-        return _cut(sql) if len(sql) <= _SHORT else cls.over(sql, tokens_of(sql))
+        return _cut(sql) if len(sql) <= LONGEST else cls.over(sql, tokens_of(sql))
 
     @classmethod
     def over(cls, sql: str, tokens: Sequence[Token]) -> Clauses:

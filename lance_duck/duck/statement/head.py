@@ -1,14 +1,126 @@
-"""The head of a statement that changes a table.
+"""What a statement is, by its first words: one table for all who ask.
 
-[EXPLAIN [ANALYZE | (options)]] [WITH [RECURSIVE] name AS (…), …] verb …
+[comments, blanks, ;] [EXPLAIN [ANALYZE | (options)]] word [word …] …  →  Kind
+[EXPLAIN …] [WITH …] verb …                                            →  StatementHead
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
 from typing import Final
 
 from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.tokens import LONGEST
+
+
+class Kind(Enum):
+    """Kind of a statement."""
+
+    BEGIN = auto()
+    COMMIT = auto()
+    ROLLBACK = auto()
+    PREPARED = auto()
+    """It makes, runs or drops a prepared statement."""
+    SETTING = auto()
+    NAMING = auto()
+    """Names may mean something else afterwards."""
+    EXTENSION = auto()
+    """It installs or loads an extension of DuckDB."""
+    FILES = auto()
+    """It reads or writes files."""
+    UPKEEP = auto()
+    """It is about Lance tables, whatever these are called."""
+    ROWS = auto()
+    """It reads rows, or changes those of one table."""
+    OTHER = auto()
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "begin": Kind.BEGIN,
+    "start": Kind.BEGIN,
+    "commit": Kind.COMMIT,
+    "end": Kind.COMMIT,
+    "rollback": Kind.ROLLBACK,
+    "abort": Kind.ROLLBACK,
+    "prepare": Kind.PREPARED,
+    "execute": Kind.PREPARED,
+    "deallocate": Kind.PREPARED,
+    "set": Kind.SETTING,
+    "reset": Kind.SETTING,
+    "pragma": Kind.SETTING,
+    "use": Kind.NAMING,
+    "attach": Kind.NAMING,
+    "detach": Kind.NAMING,
+    "alter database": Kind.NAMING,
+    "install": Kind.EXTENSION,
+    "load": Kind.EXTENSION,
+    "force": Kind.EXTENSION,
+    "copy": Kind.FILES,
+    "export": Kind.FILES,
+    "optimize": Kind.UPKEEP,
+    "reindex": Kind.UPKEEP,
+    "show index": Kind.UPKEEP,
+    "show indexes": Kind.UPKEEP,
+    "show maintenance": Kind.UPKEEP,
+    "select": Kind.ROWS,
+    "from": Kind.ROWS,
+    "insert": Kind.ROWS,
+    "update": Kind.ROWS,
+    "delete": Kind.ROWS,
+    "merge": Kind.ROWS,
+}
+"""Kinds by the first word of a statement, or by its first two."""
+
+_SKIPPED: Final = r"(?:\s|;|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*+"
+"""What may stand before a statement, and between its words: comments, blanks and semicolons."""
+_FIRST: Final = re.compile(
+    rf"{_SKIPPED}(?P<explain>explain\b{_SKIPPED}(?:\([^()]*\)(?={_SKIPPED}[\w(])|analyze\b)?{_SKIPPED}(?=[\w(]))?"
+    rf"(?P<word>[^\W\d]\w*)?(?:{_SKIPPED}(?P<second>[^\W\d]\w*))?",
+    re.IGNORECASE,
+)
+_CACHED: Final = 512
+
+
+@dataclass(frozen=True)
+class FirstWords:
+    """The first words of a statement, or of the first one of several.
+
+    Attributes:
+        kind: What it is.
+        word: The first word after EXPLAIN, in lower case; empty if there is none.
+        explain: EXPLAIN and its options as they are spelled; empty for other statements.
+        start: Position of the word in the text.
+    """
+
+    kind: Kind
+    word: str
+    explain: str
+    start: int
+
+    @classmethod
+    def of(cls, sql: str) -> FirstWords:
+        """Read the first words of a text; those of a short one are cached."""
+        return _cached(sql) if len(sql) <= LONGEST else _read(sql)
+
+
+def _read(sql: str) -> FirstWords:
+    match = _FIRST.match(sql)
+    assert match is not None, "every part of the pattern is optional"
+    word, second = (match["word"] or "").lower(), (match["second"] or "").lower()
+    kind = KINDS.get(word) or KINDS.get(f"{word} {second}", Kind.OTHER)
+    explain = match["explain"] or ""
+    start = match.start("word") if match["word"] else match.start("explain") + len(explain) if explain else match.end()
+    return FirstWords(kind, word, explain, start)
+
+
+@lru_cache(maxsize=_CACHED)
+def _cached(sql: str) -> FirstWords:
+    return _read(sql)
+
 
 VERBS: Final = frozenset({"insert", "update", "delete", "merge", "truncate"})
 

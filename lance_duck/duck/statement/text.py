@@ -17,10 +17,8 @@ from lance_duck.duck.statement.edits import Edit, EditedText, apply
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST, NearestClause, nearest_clauses
 from lance_duck.duck.statement.placeholders import placeholders_in
-from lance_duck.duck.statement.tokens import Token, tokens_of
+from lance_duck.duck.statement.tokens import LONGEST, Token, tokens_of
 
-LONGEST: Final = 20_000
-"""Characters of a statement that a rule for one SELECT reads at most."""
 LONGEST_TREE: Final = 100_000
 """Characters of a statement that is parsed at most."""
 _CACHED: Final = 512
@@ -69,7 +67,7 @@ class Statement:
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
         """Tokens that are not comments; none where DuckDB cannot cut the text."""
-        return tuple(tokens_of(self.text))
+        return tokens_of(self.text)
 
     @cached_property
     def names(self) -> frozenset[str]:

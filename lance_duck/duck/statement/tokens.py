@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 import duckdb
 
+LONGEST: Final = 20_000
+"""Maximum length of a text whose tokens are cached, and that a rule for one SELECT reads, in characters."""
+_CACHED: Final = 512
 _TOKEN = re.compile(
     rb"""(?P<string>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<word>[A-Za-z_\x80-\xff][\w$\x80-\xff]*)|=>|.""",
     re.DOTALL | re.VERBOSE,
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Token:
     """A token that is not a comment.
 
@@ -38,12 +43,19 @@ class Token:
         return self.source[self.start : self.end]
 
 
-def tokens_of(sql: str) -> list[Token]:
-    """Return the tokens in order; none when DuckDB cannot cut the text, which half of a surrogate pair may be in."""
+def tokens_of(sql: str) -> tuple[Token, ...]:
+    """Return the tokens in order. The only call of DuckDB's tokenizer: a text is cut once, unless it is long.
+
+    Empty if DuckDB cannot cut the text, or if it holds half of a surrogate pair.
+    """
+    return _cached(sql) if len(sql) <= LONGEST else _cut(sql)
+
+
+def _cut(sql: str) -> tuple[Token, ...]:
     try:
         data, cuts = sql.encode(), duckdb.tokenize(sql)
     except (duckdb.Error, UnicodeEncodeError):
-        return []
+        return ()
     places = _character_places(sql, data)
     tokens = []
     for offset, kind in cuts:
@@ -51,7 +63,12 @@ def tokens_of(sql: str) -> list[Token]:
         if match is not None and "comment" not in str(kind):
             start, end = (places[offset], places[match.end()]) if places else (offset, match.end())
             tokens.append(_token(sql, start, end, match))
-    return tokens
+    return tuple(tokens)
+
+
+@lru_cache(maxsize=_CACHED)
+def _cached(sql: str) -> tuple[Token, ...]:
+    return _cut(sql)
 
 
 def _token(sql: str, start: int, end: int, match: re.Match[bytes]) -> Token:
