@@ -80,28 +80,90 @@ class Rule:
         find: Returns proposals, from the text alone.
         run: Carries out a proposal; returns None if DuckDB has to do it by itself.
         later: Whether it also applies to a relation, which is read later.
+        example: A statement in which it finds something.
     """
 
     find: Callable[[Statement], tuple[Any, ...]]
     run: Callable[[Any, Request, Database], Rewriting | None]
     later: bool
+    example: str
 
 
 RULES: Final = (
-    Rule(order_by_distance.find, order_by_search.run, later=True),
-    Rule(prefilter_condition.find, prefetch_search.run_condition, later=True),
-    Rule(vector_call.find, prefetch_search.run, later=False),
-    Rule(aggregates.find, prefetch_rows.run_aggregates, later=False),
-    Rule(point_lookup.find, prefetch_rows.run, later=False),
-    Rule(lateral.find, nearest_join.run, later=False),
-    Rule(nearest_by.find, nearest_by_search.run, later=False),
-    Rule(join_keys.find, semi_join_pushdown.run, later=True),
-    Rule(text_match.find, matched_rows.run, later=True),
-    Rule(asked_tables.find_asked_tables, match_columns.run, later=True),
-    Rule(text_filter.find, text_tables.run, later=True),
-    Rule(repeated_tables.find, shared_tables.run, later=False),
-    Rule(unanswered_calls.find_standing_calls, unanswered_calls.run, later=True),
+    # A search brings the fewest rows, and orders them.
+    Rule(
+        order_by_distance.find,
+        order_by_search.run,
+        later=True,
+        example="SELECT id FROM t ORDER BY array_distance(v, [1, 2]::FLOAT[2]) LIMIT 3",
+    ),
+    # Before `vector_call`, which would run the search without the condition.
+    Rule(
+        prefilter_condition.find,
+        prefetch_search.run_condition,
+        later=True,
+        example="FROM lance_vector_search('t', 'v', [1, 2], k := 3, prefilter := true) WHERE g = 1",
+    ),
+    Rule(
+        vector_call.find,
+        prefetch_search.run,
+        later=False,
+        example="SELECT id FROM lance_vector_search('t', 'v', ?, k := 3)",
+    ),
+    # Before `point_lookup`: it may replace the whole statement.
+    Rule(aggregates.find, prefetch_rows.run_aggregates, later=False, example="SELECT count(*), max(id) FROM t"),
+    Rule(point_lookup.find, prefetch_rows.run, later=False, example="SELECT g FROM t WHERE id = 7"),
+    # Joins with the nearest rows, which the rules for one table leave alone.
+    Rule(
+        lateral.find,
+        nearest_join.run,
+        later=False,
+        example="SELECT n.id FROM u, LATERAL (SELECT id FROM t ORDER BY array_distance(t.v, u.w) LIMIT 2) AS n",
+    ),
+    Rule(
+        nearest_by.find,
+        nearest_by_search.run,
+        later=False,
+        example="SELECT t.id FROM u JOIN t NEAREST 2 BY DISTANCE array_distance(u.w, t.v)",
+    ),
+    # After all that replace a table by few rows: it narrows the tables that are left, and reads their keys first.
+    Rule(
+        join_keys.find,
+        semi_join_pushdown.run,
+        later=True,
+        example="SELECT t.g FROM t JOIN u ON t.id = u.id WHERE u.x = 3",
+    ),
+    # The best rows alone, where the score orders them; `asked_tables` answers all other calls.
+    Rule(
+        text_match.find,
+        matched_rows.run,
+        later=True,
+        example="SELECT id FROM t WHERE __lance_match([t.body], '{}', ('a')::VARCHAR, '') "
+        "ORDER BY __lance_score([t.body], '{}', ('a')::VARCHAR, '') DESC LIMIT 3",
+    ),
+    Rule(
+        asked_tables.find_asked_tables,
+        match_columns.run,
+        later=True,
+        example="SELECT id, __lance_match([t.body], '{}', ('a')::VARCHAR, '') AS m FROM t",
+    ),
+    Rule(text_filter.find, text_tables.run, later=True, example="SELECT id FROM t WHERE body LIKE '%part%'"),
+    # Of tables that no rule has replaced, those named twice are opened once.
+    Rule(
+        repeated_tables.find,
+        shared_tables.run,
+        later=False,
+        example="SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.g",
+    ),
+    # Last: it describes the calls that no rule has answered.
+    Rule(
+        unanswered_calls.find_standing_calls,
+        unanswered_calls.run,
+        later=True,
+        example="EXPLAIN SELECT __lance_match([t.body], '{}', ('a')::VARCHAR, '') AS m FROM t",
+    ),
 )
+"""Rules in the order in which their proposals are carried out; a part of the text that is taken is left out."""
 
 
 @dataclass(frozen=True)
