@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.execute import StatementRunner
+from lance_duck.duck.execute import Execution
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
 from lance_duck.duck.names import Changes
@@ -104,10 +104,10 @@ class Connection:
         self._changes = changes or Changes()
         self._inherited = inherited or Inherited()
         leave_to_children(native)
-        self._runner = StatementRunner(
+        self._execution = Execution(
             native, self._catalog, self._session, self._changes, self._inherited, read_only=read_only
         )
-        self._writer = self._runner.writer
+        self._writer = self._execution.writer
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -124,10 +124,10 @@ class Connection:
             duckdb.Error: DuckDB refuses the statement.
         """
         self._changes.is_sure = False  # a relation may create tables
-        relation = None if options else self._runner.run_alone(self._native.sql, query, options)
+        relation = None if options else self._execution.run_alone(self._native.sql, query, options)
         if relation is not None:
             return relation
-        return self._runner.run(self._native.sql, query, options, later=True)
+        return self._execution.run(self._native.sql, query, options, later=True)
 
     query = from_query = sql
 
@@ -135,13 +135,13 @@ class Connection:
         """Run a statement with parameters; the result is fetched from this connection. Raises as `sql`."""
         self._writer.count.drop()
         options = {} if parameters is None else {"parameters": parameters}
-        if self._runner.run_alone(self._native.execute, query, options) is None:
-            self._runner.run(self._native.execute, query, options, later=False)
+        if self._execution.run_alone(self._native.execute, query, options) is None:
+            self._execution.run(self._native.execute, query, options, later=False)
         return self
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
         """Run a statement for each list of parameters. Raises as `sql`."""
-        self._runner.run(self._native.executemany, query, {} if parameters is None else {"parameters": parameters})
+        self._execution.run(self._native.executemany, query, {} if parameters is None else {"parameters": parameters})
         return self
 
     def append(self, table_name: str, df: Any, *, by_name: bool = False) -> Self:
@@ -152,26 +152,26 @@ class Connection:
                 self._changes.is_sure = False
                 self._native.append(table_name, df, by_name=by_name)
 
-        self._runner.with_new_tables(append)
+        self._execution.with_new_tables(append)
         return self
 
     def appender(self, table: str, **options: Any) -> Any:
         """Return DuckDB's appender (2.0). Raises UnsupportedError for Lance tables, which `append` adds rows to."""
-        self._runner.with_new_tables(partial(self._writer.refuse_appender, "appender", of=table))
+        self._execution.with_new_tables(partial(self._writer.refuse_appender, "appender", of=table))
         return self._of_duckdb("appender")(table, **options)
 
     def query_appender(self, dml: str, *arguments: Any, **options: Any) -> Any:
         """Return DuckDB's appender that runs a statement (2.0). Raises UnsupportedError for Lance tables."""
-        self._runner.with_new_tables(partial(self._writer.refuse_appender, "query_appender", of=dml))
+        self._execution.with_new_tables(partial(self._writer.refuse_appender, "query_appender", of=dml))
         return self._of_duckdb("query_appender")(dml, *arguments, **options)
 
     def table(self, name: str) -> Any:
         """Return a table or view by its name, as a relation."""
-        return self._runner.run_named(name, self._native.table)
+        return self._execution.run_named(name, self._native.table)
 
     def view(self, name: str) -> Any:
         """Return a view, or a Lance table, by its name, as a relation."""
-        return self._runner.run_named(name, self._native.view)
+        return self._execution.run_named(name, self._native.view)
 
     def register(self, name: str, table: Any) -> Self:
         """Give a table a name: a Lance dataset for all cursors, anything else as DuckDB does."""

@@ -46,7 +46,7 @@ Method = Callable[..., Any]
 """A method of DuckDB's connection whose first argument is a statement."""
 
 
-class StatementRunner:
+class Execution:
     """Runs the statements of one connection.
 
     Args:

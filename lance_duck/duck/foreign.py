@@ -8,7 +8,7 @@ from typing import Final
 from lance_duck.duck.catalog import WORD, TableCatalog
 from lance_duck.duck.changes.registry import WORDS
 from lance_duck.duck.run.search_settings import PREFIX
-from lance_duck.duck.statement.head import FirstWords, Kind
+from lance_duck.duck.statement.head import FirstWords, StatementKind
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.tokens import LONGEST
 
@@ -98,9 +98,9 @@ class ForeignTexts:
 def changes_search(sql: str) -> bool:
     """Return whether a statement may change where DuckDB looks for names, or in which order."""
     first = FirstWords.of(sql)
-    if first.kind is Kind.SETTING:
+    if first.kind is StatementKind.SETTING:
         return _SEARCHES.search(sql, first.start) is not None
-    return first.kind is Kind.NAMING and first.word == "use"
+    return first.kind is StatementKind.NAMING and first.word == "use"
 
 
 def _keep(answers: dict[str, bool], sql: str, answer: bool) -> None:

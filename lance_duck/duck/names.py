@@ -14,7 +14,7 @@ from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.rules.spelling import Spelling
 from lance_duck.duck.settings import SETTINGS, About, Dialect
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.head import FirstWords, Kind
+from lance_duck.duck.statement.head import FirstWords, StatementKind
 from lance_duck.duck.statement.identifiers import folded, literal, parts_of_name, qualified_names, quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InvalidInputError
@@ -375,7 +375,7 @@ class Changes:
 def _reads(sql: str) -> bool:
     """Return whether a text is one statement that changes no names."""
     first = FirstWords.of(sql)
-    return first.kind is Kind.ROWS and not first.explain and ";" not in sql[first.start :].rstrip("; \t\n")
+    return first.kind is StatementKind.ROWS and not first.explain and ";" not in sql[first.start :].rstrip("; \t\n")
 
 
 def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:

@@ -54,9 +54,8 @@ from lance_duck.duck.run.search_settings import is_setting
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.identifiers import folded
-from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.lifted import LiftedNumbers, LiftedText
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST
-from lance_duck.duck.statement.numbers import LiftedNumbers
 from lance_duck.duck.statement.text import LONGEST_TREE, Statement
 from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.duck.tables.table import DuckTable

@@ -110,7 +110,7 @@ def test_texts_that_differ_in_their_numbers_are_planned_once(
 def test_a_lookup_without_an_index_is_not_planned_twice_but_for_a_new_version(tmp_path: Path) -> None:
     dataset = ld.write_dataset(pa.table({"k": list(range(100_000))}), tmp_path / "t.lance")
     with ld.connect(tmp_path) as con:
-        scanned = con._runner.planner._scanned
+        scanned = con._execution.planner._scanned
         assert con.execute("SELECT k FROM t WHERE k = 7").fetchall() == [(7,)]
         assert con.execute("SELECT k FROM t WHERE k = 8").fetchall() == [(8,)]
         assert scanned == {"SELECT k FROM t WHERE k = ?": dataset.version}

@@ -17,7 +17,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.duck.rules import order_by_distance
 from lance_duck.duck.run import order_by_search
-from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.text import Statement
 
 STATEMENTS = 3000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 120

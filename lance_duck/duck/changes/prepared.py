@@ -20,7 +20,7 @@ import duckdb
 from lance_duck.duck.changes.parameters import placeholders_of, places_of
 from lance_duck.duck.statement.clauses import Clauses, statements_of
 from lance_duck.duck.statement.edits import Edit, apply
-from lance_duck.duck.statement.head import FirstWords, Kind, StatementHead
+from lance_duck.duck.statement.head import FirstWords, StatementHead, StatementKind
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.statement.text import Statement
 from lance_duck.errors import InvalidInputError
@@ -155,7 +155,7 @@ def _is_literal(value: Clauses) -> bool:
 
 
 def _only_statement(sql: str) -> Clauses | None:
-    if FirstWords.of(sql).kind is not Kind.PREPARED:
+    if FirstWords.of(sql).kind is not StatementKind.PREPARED:
         return None
     statements = statements_of(sql)
     return statements[0] if len(statements) == 1 else None

@@ -31,9 +31,9 @@ from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
 from lance_duck.duck.statement.edits import apply
-from lance_duck.duck.statement.head import VERBS, FirstWords, Kind, StatementHead
+from lance_duck.duck.statement.head import VERBS, FirstWords, StatementHead, StatementKind
 from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
-from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.user_text import user_message
 from lance_duck.duck.user_scope import call_as_user, watch
@@ -56,7 +56,7 @@ _WORDS: Final = (
 )
 _CONCERNED: Final = re.compile(_MAYBE.pattern + _WORDS, re.IGNORECASE)
 _APPENDED: Final = "__lance_appended"
-_RUN_ALONE: Final = frozenset(Kind) - {Kind.UPKEEP, Kind.ROWS, Kind.OTHER}
+_RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementKind.ROWS, StatementKind.OTHER}
 """Statements that do not run together with others of a text."""
 
 
@@ -239,7 +239,7 @@ class ChangeRunner:
         if _NAMES_NEW.search(sql) or self._catalog.vocabulary.may_be_in(sql):
             return True
         text = folded(sql)
-        if FirstWords.of(sql).kind is Kind.UPKEEP or "auto_cleanup" in text:
+        if FirstWords.of(sql).kind is StatementKind.UPKEEP or "auto_cleanup" in text:
             return True
         return PREFIX in text or any(folded(database.name) in text for database in self._catalog.databases)
 
@@ -373,7 +373,11 @@ class ChangeRunner:
     def transaction(self, sql: str) -> Callable[[Callable[[], Any]], Any] | None:
         """Return the function that runs a statement which begins or ends a transaction; None for all others."""
         first = FirstWords.of(sql)
-        runs = {Kind.BEGIN: self._begin, Kind.COMMIT: self._commit, Kind.ROLLBACK: self._rollback}
+        runs = {
+            StatementKind.BEGIN: self._begin,
+            StatementKind.COMMIT: self._commit,
+            StatementKind.ROLLBACK: self._rollback,
+        }
         return None if first.explain else runs.get(first.kind)
 
     @contextmanager

@@ -27,7 +27,7 @@ from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.explain import explained
 from lance_duck.duck.full_text.match_columns import handle_of, searched
 from lance_duck.duck.names import Names
-from lance_duck.duck.row_identifiers.selects import with_row_identifiers
+from lance_duck.duck.row_identifiers.rewrite import with_row_identifiers
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.edits import apply

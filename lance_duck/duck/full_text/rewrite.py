@@ -35,7 +35,7 @@ from lance_duck.duck.full_text.origins import ReadTable
 from lance_duck.duck.names import Names
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
-from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.scope import Part, Scope, TableRead
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.text_functions import HIGHLIGHTS, MATCHES, SCORES, SNIPPETS

@@ -4,6 +4,6 @@
 
 You hold: a statement as it was given, or the SELECT that a change is made of. You get: one in which the tables of which
 these are asked have them as columns, and the stars leave them out. The way: `references` (tables and stars, by tokens;
-pure) → `rewrite` (statements that read) or `selects` (what changes are made of) → `tables/row_identifier_columns`.
+pure) → `rewrite` (statements that read, and SELECTs that changes are made of) → `tables/row_identifier_columns`.
 Never here: where a row lies, and what its id is.
 """

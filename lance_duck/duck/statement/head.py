@@ -1,6 +1,6 @@
 """What a statement is, by its first words: one table for all who ask.
 
-[comments, blanks, ;] [EXPLAIN [ANALYZE | (options)]] word [word …] …  →  Kind
+[comments, blanks, ;] [EXPLAIN [ANALYZE | (options)]] word [word …] …  →  StatementKind
 [EXPLAIN …] [WITH …] verb …                                            →  StatementHead
 """
 
@@ -17,8 +17,8 @@ from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.tokens import LONGEST
 
 
-class Kind(Enum):
-    """Kind of a statement."""
+class StatementKind(Enum):
+    """StatementKind of a statement."""
 
     BEGIN = auto()
     COMMIT = auto()
@@ -39,39 +39,39 @@ class Kind(Enum):
     OTHER = auto()
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "begin": Kind.BEGIN,
-    "start": Kind.BEGIN,
-    "commit": Kind.COMMIT,
-    "end": Kind.COMMIT,
-    "rollback": Kind.ROLLBACK,
-    "abort": Kind.ROLLBACK,
-    "prepare": Kind.PREPARED,
-    "execute": Kind.PREPARED,
-    "deallocate": Kind.PREPARED,
-    "set": Kind.SETTING,
-    "reset": Kind.SETTING,
-    "pragma": Kind.SETTING,
-    "use": Kind.NAMING,
-    "attach": Kind.NAMING,
-    "detach": Kind.NAMING,
-    "alter database": Kind.NAMING,
-    "install": Kind.EXTENSION,
-    "load": Kind.EXTENSION,
-    "force": Kind.EXTENSION,
-    "copy": Kind.FILES,
-    "export": Kind.FILES,
-    "optimize": Kind.UPKEEP,
-    "reindex": Kind.UPKEEP,
-    "show index": Kind.UPKEEP,
-    "show indexes": Kind.UPKEEP,
-    "show maintenance": Kind.UPKEEP,
-    "select": Kind.ROWS,
-    "from": Kind.ROWS,
-    "insert": Kind.ROWS,
-    "update": Kind.ROWS,
-    "delete": Kind.ROWS,
-    "merge": Kind.ROWS,
+KINDS: Final[Mapping[str, StatementKind]] = {
+    "begin": StatementKind.BEGIN,
+    "start": StatementKind.BEGIN,
+    "commit": StatementKind.COMMIT,
+    "end": StatementKind.COMMIT,
+    "rollback": StatementKind.ROLLBACK,
+    "abort": StatementKind.ROLLBACK,
+    "prepare": StatementKind.PREPARED,
+    "execute": StatementKind.PREPARED,
+    "deallocate": StatementKind.PREPARED,
+    "set": StatementKind.SETTING,
+    "reset": StatementKind.SETTING,
+    "pragma": StatementKind.SETTING,
+    "use": StatementKind.NAMING,
+    "attach": StatementKind.NAMING,
+    "detach": StatementKind.NAMING,
+    "alter database": StatementKind.NAMING,
+    "install": StatementKind.EXTENSION,
+    "load": StatementKind.EXTENSION,
+    "force": StatementKind.EXTENSION,
+    "copy": StatementKind.FILES,
+    "export": StatementKind.FILES,
+    "optimize": StatementKind.UPKEEP,
+    "reindex": StatementKind.UPKEEP,
+    "show index": StatementKind.UPKEEP,
+    "show indexes": StatementKind.UPKEEP,
+    "show maintenance": StatementKind.UPKEEP,
+    "select": StatementKind.ROWS,
+    "from": StatementKind.ROWS,
+    "insert": StatementKind.ROWS,
+    "update": StatementKind.ROWS,
+    "delete": StatementKind.ROWS,
+    "merge": StatementKind.ROWS,
 }
 """Kinds by the first word of a statement, or by its first two."""
 
@@ -96,7 +96,7 @@ class FirstWords:
         start: Position of the word in the text.
     """
 
-    kind: Kind
+    kind: StatementKind
     word: str
     explain: str
     start: int
@@ -111,7 +111,7 @@ def _read(sql: str) -> FirstWords:
     match = _FIRST.match(sql)
     assert match is not None, "every part of the pattern is optional"
     word, second = (match["word"] or "").lower(), (match["second"] or "").lower()
-    kind = KINDS.get(word) or KINDS.get(f"{word} {second}", Kind.OTHER)
+    kind = KINDS.get(word) or KINDS.get(f"{word} {second}", StatementKind.OTHER)
     explain = match["explain"] or ""
     start = match.start("word") if match["word"] else match.start("explain") + len(explain) if explain else match.end()
     return FirstWords(kind, word, explain, start)

@@ -12,7 +12,7 @@ from typing import Final
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import folded
-from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.lifted import LiftedText
 
 _CALL: Final = re.compile(r"\blance_\w+[\s\"]*\(", re.IGNORECASE)
 _NAMED: Final = re.compile(r"[,(]\s*\"?\w+\"?\s*=(?![=>])")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_duck.duck.planner import RULES, Rule
-from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.text import Statement
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lance_duck.duck.rules.order_by_distance import DistanceParameter, find
 from lance_duck.duck.rules.table_read import Condition, TablePlace
-from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.text import Statement
 
 PROPOSALS: list[tuple[str, dict[str, Any]]] = [

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lance_duck.duck.rules.prefilter_condition import find
-from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.text import Statement
 
 CALL = "lance_vector_search('t', 'vec', [1, 2], k := 3, prefilter := true)"

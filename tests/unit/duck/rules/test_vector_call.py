@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lance_duck.duck.rules.vector_call import Parameter, find
-from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.text import Statement
 
 PROPOSALS: list[tuple[str, str, dict[str, Any], set[str] | None]] = [

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.statement.head import FirstWords, Kind
+from lance_duck.duck.statement.head import FirstWords, StatementKind
 
 
 @pytest.mark.parametrize(
     ("sql", "kind", "word"),
     [
-        ("BEGIN", Kind.BEGIN, "begin"),
-        (" ;\n-- one\n/* two * */ start TRANSACTION", Kind.BEGIN, "start"),
-        ("commit;", Kind.COMMIT, "commit"),
-        ("END", Kind.COMMIT, "end"),
-        ("ABORT", Kind.ROLLBACK, "abort"),
-        ("BEGINNING", Kind.OTHER, "beginning"),
-        ("PREPARE p AS SELECT 1", Kind.PREPARED, "prepare"),
-        ("SET search_path = 'lance'", Kind.SETTING, "set"),
-        ("PRAGMA threads = 1", Kind.SETTING, "pragma"),
-        ("USE lance", Kind.NAMING, "use"),
-        ("ALTER DATABASE a RENAME TO b", Kind.NAMING, "alter"),
-        ("alter /* the */ database a SET ALIAS TO b", Kind.NAMING, "alter"),
-        ("ALTER TABLE t ADD COLUMN x INT", Kind.OTHER, "alter"),
-        ("FORCE INSTALL lance", Kind.EXTENSION, "force"),
-        ("COPY t TO 'x.csv'", Kind.FILES, "copy"),
-        ("SHOW INDEXES FROM t", Kind.UPKEEP, "show"),
-        ("SHOW TABLES", Kind.OTHER, "show"),
-        ("WITH a AS (SELECT 1) FROM a", Kind.OTHER, "with"),
-        ("delete FROM t", Kind.ROWS, "delete"),
-        ("", Kind.OTHER, ""),
-        ("(SELECT 1)", Kind.OTHER, ""),
-        ("'BEGIN'", Kind.OTHER, ""),
+        ("BEGIN", StatementKind.BEGIN, "begin"),
+        (" ;\n-- one\n/* two * */ start TRANSACTION", StatementKind.BEGIN, "start"),
+        ("commit;", StatementKind.COMMIT, "commit"),
+        ("END", StatementKind.COMMIT, "end"),
+        ("ABORT", StatementKind.ROLLBACK, "abort"),
+        ("BEGINNING", StatementKind.OTHER, "beginning"),
+        ("PREPARE p AS SELECT 1", StatementKind.PREPARED, "prepare"),
+        ("SET search_path = 'lance'", StatementKind.SETTING, "set"),
+        ("PRAGMA threads = 1", StatementKind.SETTING, "pragma"),
+        ("USE lance", StatementKind.NAMING, "use"),
+        ("ALTER DATABASE a RENAME TO b", StatementKind.NAMING, "alter"),
+        ("alter /* the */ database a SET ALIAS TO b", StatementKind.NAMING, "alter"),
+        ("ALTER TABLE t ADD COLUMN x INT", StatementKind.OTHER, "alter"),
+        ("FORCE INSTALL lance", StatementKind.EXTENSION, "force"),
+        ("COPY t TO 'x.csv'", StatementKind.FILES, "copy"),
+        ("SHOW INDEXES FROM t", StatementKind.UPKEEP, "show"),
+        ("SHOW TABLES", StatementKind.OTHER, "show"),
+        ("WITH a AS (SELECT 1) FROM a", StatementKind.OTHER, "with"),
+        ("delete FROM t", StatementKind.ROWS, "delete"),
+        ("", StatementKind.OTHER, ""),
+        ("(SELECT 1)", StatementKind.OTHER, ""),
+        ("'BEGIN'", StatementKind.OTHER, ""),
     ],
 )
-def test_the_first_words_tell_the_kind(sql: str, kind: Kind, word: str) -> None:
+def test_the_first_words_tell_the_kind(sql: str, kind: StatementKind, word: str) -> None:
     first = FirstWords.of(sql)
     assert (first.kind, first.word, first.explain) == (kind, word, "")
 

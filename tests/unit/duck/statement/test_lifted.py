@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.statement.numbers import LiftedNumbers
+from lance_duck.duck.statement.lifted import LiftedNumbers, LiftedText
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,10 @@ def test_numbers_of_the_last_where_are_lifted(sql: str, text: str, numbers: tupl
 )
 def test_whatever_says_more_is_left_as_it_is(sql: str) -> None:
     assert LiftedNumbers.of(sql) is None
+
+
+def test_lists_of_numbers_stand_beside_the_text() -> None:
+    lifted = LiftedText.of("SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]")
+    assert lifted.text == "SELECT '[1, 2]', $__lance_v0, 'x', $__lance_v1"
+    assert lifted.lists == ("[1,-2.5e3]", "[ 3 , 4 ]")
+    assert lifted.restored(lifted.text) == "SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]"

@@ -1,4 +1,9 @@
-"""Lists of numbers, lifted out of a text: statements that differ in a vector alone are one text."""
+"""Lists and numbers, lifted out of a text: statements that differ in a vector or a key alone are one text.
+
+[1, 2.5, …]                              →  $__lance_v0
+SELECT … WHERE [t.]x = 5 [AND …] [;]     →  SELECT … WHERE x = ?
+SELECT … WHERE [t.]x IN (5, 7) [AND …]   →  SELECT … WHERE x IN (?, ?)
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,14 @@ LISTED: Final = "__lance_v"
 _LIST: Final = re.compile(r"\[\s*[-+]?[\d.][-+\d.eE]*\s*(?:,\s*[-+]?[\d.][-+\d.eE]*\s*)+\]")
 _QUOTES: Final = ("'", '"')
 _UNSURE: Final = re.compile(r"--|/\*|\$\$|\barray\s*\[", re.IGNORECASE)
+_LONGEST: Final = 2_000
+_NUMBER: Final = r"\d{1,18}"
+_CONDITION: Final = rf"(?:[a-z_]\w*\.)?[a-z_]\w*\s*(?:=\s*{_NUMBER}|\bin\s*\(\s*{_NUMBER}(?:\s*,\s*{_NUMBER})*\s*\))"
+_TAIL: Final = re.compile(rf"\bwhere\s+{_CONDITION}(?:\s+and\s+{_CONDITION})*\s*;?\s*\Z", re.IGNORECASE | re.ASCII)
+_NUMBERS: Final = re.compile(rf"\b{_NUMBER}\b", re.ASCII)
+_SELECTS: Final = re.compile(r"\s*select\b", re.IGNORECASE)
+_MAY_HAVE_PARAMETERS: Final = re.compile(r"""['"?$]|--|/\*""")
+"""Signs of parameters, and of words that are none."""
 
 
 @dataclass(frozen=True)
@@ -50,3 +63,27 @@ class LiftedText:
         if not self.lists:
             return text
         return re.sub(rf"\${LISTED}(\d+)", lambda match: self.lists[int(match[1])], text)
+
+
+@dataclass(frozen=True)
+class LiftedNumbers:
+    """A text whose last numbers stand beside it.
+
+    Attributes:
+        text: The text with `?` in their places.
+        numbers: The numbers that stood there.
+    """
+
+    text: str
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sql: str) -> LiftedNumbers | None:
+        """Return a SELECT without the numbers that its WHERE compares columns with; None for all other statements."""
+        if len(sql) > _LONGEST or _SELECTS.match(sql) is None or _MAY_HAVE_PARAMETERS.search(sql):
+            return None
+        tail = _TAIL.search(sql)
+        if tail is None:
+            return None
+        end = tail[0]
+        return cls(sql[: tail.start()] + _NUMBERS.sub("?", end), tuple(map(int, _NUMBERS.findall(end))))
