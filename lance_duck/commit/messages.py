@@ -32,7 +32,13 @@ _ARMS: Final = {form: re.sub(r"\B[A-Z]", r"_\g<0>", form.__name__).lower() for f
 _OPERATIONS: Final = {arm: form for form, arm in _ARMS.items()}
 _NAMES: Final = {"new_schema": "schema", "updated_fragment_offsets": "updated_fragment_offset_bitmaps"}
 """Fields with another name in messages."""
-_GROUPS: Final = (op.RewriteGroup, op.DataReplacementGroup, op.DataOverlayGroup)
+_PARTS: Final = {
+    op.RewriteGroup: _T.Rewrite.RewriteGroup,
+    op.DataReplacementGroup: _T.DataReplacementGroup,
+    op.DataOverlayGroup: _T.DataOverlayGroup,
+    BasePath: table_pb2.BasePath,
+}
+"""Parts of operations with the same fields as their messages."""
 
 
 def set_operation(transaction: transaction_pb2.Transaction, operation: op.Operation) -> None:
@@ -67,11 +73,6 @@ def operation_from_proto(transaction: transaction_pb2.Transaction, where: str) -
     return _with_older_settings(operation, message) if isinstance(operation, op.UpdateConfig) else operation
 
 
-def base_to_proto(base: BasePath) -> table_pb2.BasePath:
-    """Return the message of a base path."""
-    return table_pb2.BasePath(id=base.id, name=base.name, is_dataset_root=base.is_dataset_root, path=base.path)
-
-
 def _message(part: Any) -> Any:
     """Return the message of an operation, or of a part of one."""
     form: type = type(part)
@@ -84,7 +85,7 @@ def _message(part: Any) -> Any:
     elif isinstance(part, op.Overwrite | op.Merge):
         schema = part.new_schema if isinstance(part, op.Overwrite) else part.schema
         values["schema_metadata"] = metadata_to_proto(schema.metadata)
-    return getattr(_T.Rewrite if isinstance(part, op.RewriteGroup) else _T, form.__name__)(**values)
+    return (_PARTS.get(form) or getattr(_T, form.__name__))(**values)
 
 
 def _mode(name: str) -> Any:
@@ -115,10 +116,9 @@ _WRITERS: Final[Parts] = {
     Overlay: overlay_to_proto,
     Schema: schema_to_proto,
     IndexMetadata: attrgetter("proto"),
-    BasePath: base_to_proto,
     op.UpdateMap: _map_message,
     op.RewrittenIndex: _index_message,
-    **dict.fromkeys(_GROUPS, _message),
+    **dict.fromkeys(_PARTS, _message),
 }
 
 
@@ -147,16 +147,10 @@ def _readers(where: str) -> Parts:
         Overlay: partial(overlay_from_proto, where=where),
         Schema: lambda message: schema_from_proto(message.schema, getattr(message, "schema_metadata", None)),
         IndexMetadata: partial(index_from_proto, where=where),
-        BasePath: _base,
         op.UpdateMap: _map,
         op.RewrittenIndex: _index,
-        **{form: partial(_read, form, where=where) for form in _GROUPS},
+        **{form: partial(_read, form, where=where) for form in _PARTS},
     }
-
-
-def _base(message: table_pb2.BasePath) -> BasePath:
-    name = message.name if message.HasField("name") else None
-    return BasePath(message.id, name, message.is_dataset_root, message.path)
 
 
 def _map(message: _T.UpdateMap) -> op.UpdateMap:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Final
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from lance_duck.arguments import is_unicode
@@ -145,8 +145,8 @@ def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, li
         path_text = listed_field(snapshot.schema, snapshot.schema.by_path(path)).shown
         names = _numbered(f"{path_text}{_ELEMENT_SUFFIX if by_element else _SUFFIX}")
         name = next(n for n in names if _suits(segments, n, field_id, spec.kind, by_element))
-    elif not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
-        raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))
+    else:
+        check_name(name)
     namesakes = [s for s in segments if s.name == name]
     if any(s.fields != (field_id,) for s in namesakes):
         raise IndexExistsError(
@@ -157,6 +157,12 @@ def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, li
             f"index {name!r} already exists", where=snapshot.uri, remedy="choose another name, or replace=True"
         )
     return name, namesakes
+
+
+def check_name(name: Any) -> None:
+    """Raise InvalidInputError if an index cannot have a name."""
+    if not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
+        raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))
 
 
 def free_uuid(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:

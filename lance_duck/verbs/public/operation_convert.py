@@ -21,7 +21,7 @@ from lance_duck import commit as op
 from lance_duck.commit.operations import KeyExistenceFilter, Parts, converted, field_types
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.rows import fragments_in_bitmap, roaring_bytes
-from lance_duck.verbs.public.bases import DatasetBasePath
+from lance_duck.verbs.public.bases import DatasetBasePath, shown_base
 from lance_duck.verbs.public.fragment_metadata import (
     FragmentMetadata,
     data_file_from,
@@ -186,10 +186,6 @@ def _base(base: DatasetBasePath) -> BasePath:
     return BasePath(base.id or 0, base.name, base.is_dataset_root, base.path)
 
 
-def _shown_base(base: BasePath) -> DatasetBasePath:
-    return DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id)
-
-
 def _shown_overlays(group: op.DataOverlayGroup) -> LanceOperation.DataOverlayGroup:
     overlays = [overlay_of(overlay, group.fragment_id) for overlay in group.overlays]
     return LanceOperation.DataOverlayGroup(group.fragment_id, overlays)
@@ -214,7 +210,7 @@ _SHOWN: Final[Parts] = {
     DataFile: data_file_of,
     Schema: LanceSchema,
     IndexMetadata: shown_index,
-    BasePath: _shown_base,
+    BasePath: shown_base,
     UUID: str,
     KeyExistenceFilter: KeyExistenceFilter.SerializeToString,
     op.DataOverlayGroup: _shown_overlays,
