@@ -14,7 +14,7 @@ from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.inverted.settings import settings_in
 from lance_duck.index.registry import kind_of
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.create import build_segments, check_name, settle_name
+from lance_duck.verbs.indexes.create import build_segments, check_name, settled
 from lance_duck.verbs.indexes.describe import fragment_ids
 from lance_duck.verbs.indexes.kinds import IndexSpec, check_indexable
 from lance_duck.verbs.indexes.rows import checked_fragments, column_path
@@ -33,9 +33,7 @@ def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[
     """
     if fragments is None:
         raise InvalidInputError("fragment_ids are missing", where="create_index_uncommitted")
-    path = column_path(snapshot.schema, spec.column)
-    check_indexable(snapshot, path, spec.kind)
-    name, _ = settle_name(snapshot, path, spec)
+    path, name, _ = settled(snapshot, spec)
     present = checked_fragments(snapshot, fragments)
     (segment,) = build_segments(snapshot, path, name, present if spec.train else [], spec)
     return shown_index(segment)
