@@ -1,5 +1,8 @@
 """Operations of transactions, by Lance's names (Append, Delete, Update, Rewrite and others).
 
+Their messages (`messages`) and the classes in pylance's shape (`verbs.public.lance_operation`, which explains the
+fields to users) have the same names and fields. The types of the fields here say how each is converted.
+
 Operations hold fragments and schemas as manifests have them. Ids of new fragments, row ids and row versions are
 assigned by the commit, anew in each attempt; in an operation they mean:
     fragment id     ignored for new fragments, but for those of a Rewrite (0: assign one) and of a Merge
@@ -9,10 +12,11 @@ assigned by the commit, anew in each attempt; in an operation they mean:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TypeAlias
+from functools import cache
+from types import MappingProxyType, NoneType
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from lance_duck.wire.files.overlay import Overlay
@@ -23,6 +27,8 @@ from lance_duck.wire.pb import transaction_pb2
 from lance_duck.wire.schema import Schema
 
 KeyExistenceFilter: TypeAlias = transaction_pb2.Transaction.KeyExistenceFilter
+Parts: TypeAlias = Mapping[Any, Callable[[Any], Any]]
+"""Conversions by the type that a field of an operation has."""
 
 REWRITE_ROWS = "rewrite_rows"
 REWRITE_COLUMNS = "rewrite_columns"
@@ -46,13 +52,7 @@ class Append(Operation):
 
 @dataclass(frozen=True)
 class Delete(Operation):
-    """Delete rows.
-
-    Attributes:
-        updated_fragments: Fragments with their new deletion files.
-        deleted_fragment_ids: Ids of fragments without any row left.
-        predicate: Condition that the user gave, as SQL.
-    """
+    """Delete rows."""
 
     updated_fragments: Sequence[Fragment]
     deleted_fragment_ids: Sequence[int]
@@ -65,7 +65,6 @@ class Overwrite(Operation):
 
     Attributes:
         config_upsert_values: Settings to add.
-        initial_bases: Base paths of a table that is being created.
     """
 
     new_schema: Schema
@@ -79,13 +78,6 @@ class Update(Operation):
     """Change rows: by deleting them and writing them anew, or by new files for some of their columns.
 
     Attributes:
-        removed_fragment_ids: Ids of fragments without any row left.
-        updated_fragments: Fragments with new deletion files, or with new files for the columns that changed.
-        new_fragments: Fragments with the rewritten rows, and with inserted rows.
-        fields_modified: Ids of fields whose values changed in place in `updated_fragments`.
-        fields_for_preserving_frag_bitmap: Ids of fields whose values changed in rows that were rewritten.
-        update_mode: "rewrite_rows" or "rewrite_columns".
-        inserted_rows: Filter of the keys of inserted rows, so that of two changes that insert a key only one succeeds.
         updated_fragment_offsets: Serialized roaring bitmaps of the rows that changed in place, by fragment id.
     """
 
@@ -101,11 +93,7 @@ class Update(Operation):
 
 @dataclass(frozen=True)
 class Merge(Operation):
-    """Give fragments other columns: holds all fragments of the table, and its new schema.
-
-    Attributes:
-        preserves_nullability: Whether rows written for the old schema may leave out every new column.
-    """
+    """Give fragments other columns: holds all fragments of the table, and its new schema."""
 
     fragments: Sequence[Fragment]
     schema: Schema
@@ -114,11 +102,7 @@ class Merge(Operation):
 
 @dataclass(frozen=True)
 class Project(Operation):
-    """Drop, rename or reorder columns, or change their nullability; no file is touched.
-
-    Attributes:
-        preserves_nullability: Whether rows written for the old schema fit the new one.
-    """
+    """Drop, rename or reorder columns, or change their nullability; no file is touched."""
 
     schema: Schema
     preserves_nullability: bool = False
@@ -206,12 +190,7 @@ class DataOverlay(Operation):
 
 @dataclass(frozen=True)
 class UpdateMap:
-    """Changes of a map of texts.
-
-    Attributes:
-        updates: New values; None removes the key.
-        replace: Whether all other keys are removed.
-    """
+    """Changes of a map of texts; None removes the key."""
 
     updates: Mapping[str, str | None]
     replace: bool = False
@@ -229,15 +208,7 @@ class UpdateConfig(Operation):
 
 @dataclass(frozen=True)
 class Clone(Operation):
-    """Begin a table or a branch as a copy of a version elsewhere.
-
-    Attributes:
-        is_shallow: Whether the files stay where they are.
-        ref_name: Branch that the version is of; None for main.
-        ref_version: Number of the version.
-        ref_path: Path or URI of the table that has it.
-        branch_name: Branch that begins here; None for a table.
-    """
+    """Begin a table or a branch as a copy of a version elsewhere."""
 
     is_shallow: bool
     ref_name: str | None
@@ -251,3 +222,29 @@ class UpdateBases(Operation):
     """Add base paths; the commit assigns ids to those with id 0."""
 
     new_bases: Sequence[BasePath]
+
+
+@cache
+def field_types(form: type) -> Mapping[str, Any]:
+    """Return the types of the fields of an operation, or of a part of one, by name."""
+    return get_type_hints(form)
+
+
+def converted(value: Any, kind: Any, parts: Parts, sequence: Callable[..., Any] = tuple) -> Any:
+    """Convert the value of a field.
+
+    Args:
+        value: The value.
+        kind: Type of the field in `operations`.
+        parts: Conversions; values of other types stay as they are.
+        sequence: Type of converted sequences.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Sequence:
+        convert = parts.get(inner[0])
+        return sequence(value if convert is None else map(convert, value))
+    if origin is Mapping:
+        return {key: converted(item, inner[1], parts) for key, item in dict(value).items()}
+    if NoneType in inner:
+        return None if value is None else converted(value, inner[0], parts)
+    return parts[kind](value) if kind in parts else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from lance_duck.errors import CorruptError
@@ -85,6 +86,15 @@ def index_from_proto(proto: table_pb2.IndexMetadata, where: str) -> IndexMetadat
         files=tuple((f.path, f.size_bytes) for f in proto.files),
         proto=proto,
     )
+
+
+def revised(segment: IndexMetadata, **fields: Any) -> IndexMetadata:
+    """Return a segment with other values of some fields of its message."""
+    proto = table_pb2.IndexMetadata()
+    proto.CopyFrom(segment.proto)
+    for name, value in fields.items():
+        setattr(proto, name, value)
+    return index_from_proto(proto, str(segment.uuid))
 
 
 def index_to_proto(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Final
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from lance_duck.arguments import is_unicode
@@ -59,9 +59,7 @@ def create_index(
     change = None if workers is None else uuid4()
 
     def attempt(now: Snapshot) -> tuple[Snapshot, list[IndexMetadata]]:
-        path = column_path(now.schema, spec.column)
-        check_indexable(now, path, spec.kind)
-        name, old_segments = settle_name(now, path, spec)
+        path, name, old_segments = settled(now, spec)
         key = (name, now.schema.by_path(path).id)
         segments = staged.holding(now, key)
         if not segments or workers is not None:
@@ -127,16 +125,19 @@ def build_segments(
         yield segment
 
 
-def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, list[IndexMetadata]]:
-    """Return the name of a new index, and the segments that it replaces.
+def settled(snapshot: Snapshot, spec: IndexSpec) -> tuple[str, str, list[IndexMetadata]]:
+    """Return the dotted path of the column of a new index, the name of the index, and the segments that it replaces.
 
     The default name is "{path}_idx", for list elements "{path}_list_element_idx", with a number if an index over
     another column, of another kind, or of other documents has that name.
 
     Raises:
+        UnknownColumnError, NotIndexableError: There is no such column, or it cannot have such an index.
         IndexExistsError: The name is that of an index over another column, or of any index that may not be replaced.
         InvalidInputError: The name is empty, reserved by the format, or no text that can be stored.
     """
+    path = column_path(snapshot.schema, spec.column)
+    check_indexable(snapshot, path, spec.kind)
     field_id = snapshot.schema.by_path(path).id
     segments = [s for s in snapshot.indices if s.name not in SYSTEM]
     name = spec.name
@@ -145,8 +146,8 @@ def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, li
         path_text = listed_field(snapshot.schema, snapshot.schema.by_path(path)).shown
         names = _numbered(f"{path_text}{_ELEMENT_SUFFIX if by_element else _SUFFIX}")
         name = next(n for n in names if _suits(segments, n, field_id, spec.kind, by_element))
-    elif not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
-        raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))
+    else:
+        check_name(name)
     namesakes = [s for s in segments if s.name == name]
     if any(s.fields != (field_id,) for s in namesakes):
         raise IndexExistsError(
@@ -156,7 +157,13 @@ def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, li
         raise IndexExistsError(
             f"index {name!r} already exists", where=snapshot.uri, remedy="choose another name, or replace=True"
         )
-    return name, namesakes
+    return path, name, namesakes
+
+
+def check_name(name: Any) -> None:
+    """Raise InvalidInputError if an index cannot have a name."""
+    if not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
+        raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))
 
 
 def free_uuid(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:

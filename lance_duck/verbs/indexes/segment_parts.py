@@ -20,9 +20,9 @@ from lance_duck.index.inverted.settings import parameters_for
 from lance_duck.index.kind import BuildOptions
 from lance_duck.index.opened import kind_in_files, segment_files
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.create import free_uuid, settle_name
-from lance_duck.verbs.indexes.kinds import IndexSpec, Progress, check_indexable
-from lance_duck.verbs.indexes.rows import checked_fragments, column_path, index_rows, rows_of
+from lance_duck.verbs.indexes.create import free_uuid, settled
+from lance_duck.verbs.indexes.kinds import IndexSpec, Progress
+from lance_duck.verbs.indexes.rows import checked_fragments, index_rows, rows_of
 from lance_duck.verbs.public.lance_operation import Index
 from lance_duck.wire import flags, paths
 from lance_duck.wire.index import IndexMetadata, index_from_proto
@@ -52,9 +52,7 @@ def write_part(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int]) ->
             remedy="call create_index_uncommitted(…, fragment_ids=…)",
         )
     flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
-    path = column_path(snapshot.schema, spec.column)
-    check_indexable(snapshot, path, spec.kind)
-    name, _ = settle_name(snapshot, path, spec)
+    path, name, _ = settled(snapshot, spec)
     ids = checked_fragments(snapshot, fragments)
     if not ids:
         raise InvalidInputError(

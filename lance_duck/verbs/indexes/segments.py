@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.inverted.settings import settings_in
 from lance_duck.index.registry import kind_of
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.create import build_segments, settle_name
+from lance_duck.verbs.indexes.create import build_segments, check_name, settled
 from lance_duck.verbs.indexes.describe import fragment_ids
 from lance_duck.verbs.indexes.kinds import IndexSpec, check_indexable
 from lance_duck.verbs.indexes.rows import checked_fragments, column_path
@@ -23,8 +22,7 @@ from lance_duck.verbs.indexes.segment_parts import completed
 from lance_duck.verbs.indexes.staged_segments import MadeSegments, built_version, narrowed
 from lance_duck.verbs.public.lance_operation import Index
 from lance_duck.verbs.public.operation_convert import index_metadata, shown_index
-from lance_duck.wire.index import SYSTEM, IndexMetadata, index_from_proto
-from lance_duck.wire.pb import table_pb2
+from lance_duck.wire.index import IndexMetadata, revised
 
 
 def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int] | None) -> Index:
@@ -35,9 +33,7 @@ def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[
     """
     if fragments is None:
         raise InvalidInputError("fragment_ids are missing", where="create_index_uncommitted")
-    path = column_path(snapshot.schema, spec.column)
-    check_indexable(snapshot, path, spec.kind)
-    name, _ = settle_name(snapshot, path, spec)
+    path, name, _ = settled(snapshot, spec)
     present = checked_fragments(snapshot, fragments)
     (segment,) = build_segments(snapshot, path, name, present if spec.train else [], spec)
     return shown_index(segment)
@@ -52,7 +48,8 @@ def merge_uncommitted(snapshot: Snapshot, entries: Sequence[Index]) -> Index:
         InvalidInputError: There are no segments, one is given twice, or they are not of one index.
         LanceDuckError: A segment is broken.
     """
-    segments = [_usable(snapshot, s) for s in _named(_metadata(entries))]
+    given = _metadata(entries)
+    segments = [_usable(snapshot, revised(segment, name=given[0].name)) for segment in given]
     _check_disjoint([s.metadata for s in segments])
     return shown_index(merge_segments(snapshot, segments))
 
@@ -85,7 +82,7 @@ def commit_segments(
                     expected=f"field {field_id}",
                     found=list(segment.fields),
                 )
-        new_segments = [_renamed(narrowed(s, built_version(s, now), now), name) for s in segments]
+        new_segments = [revised(narrowed(s, built_version(s, now), now), name=name) for s in segments]
         _check_disjoint(new_segments)
         old_segments = _replaced(now, name, field_id, new_segments)
         others = [s for s in now.indices if s.name == name and s not in old_segments]
@@ -93,7 +90,7 @@ def commit_segments(
         _check_alike(now, [*new_segments, *others])
         return staged.commit(now, new_segments, old_segments, properties)
 
-    _check_name(name)
+    check_name(name)
     with MadeSegments(snapshot) as staged:
         return run_again(snapshot, attempt)
 
@@ -127,17 +124,6 @@ def _metadata(indexes: Sequence[Index]) -> list[IndexMetadata]:
         if uuids.count(uuid) > 1:
             raise InvalidInputError(f"index segment {uuid} is given twice")
     return segments
-
-
-def _named(segments: Sequence[IndexMetadata]) -> list[IndexMetadata]:
-    return [_renamed(segment, segments[0].name) for segment in segments]
-
-
-def _renamed(segment: IndexMetadata, name: str) -> IndexMetadata:
-    proto = table_pb2.IndexMetadata()
-    proto.CopyFrom(segment.proto)
-    proto.name = name
-    return index_from_proto(proto, str(segment.uuid))
 
 
 def _usable(snapshot: Snapshot, index: IndexMetadata) -> Segment:
@@ -196,8 +182,3 @@ def _check_alike(now: Snapshot, segments: Sequence[IndexMetadata]) -> None:
                 expected="segments of one index that analyse and store texts in the same way",
                 remedy="build them again, with the same parameters",
             )
-
-
-def _check_name(name: Any) -> None:
-    if not isinstance(name, str) or not name or name in SYSTEM:
-        raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))

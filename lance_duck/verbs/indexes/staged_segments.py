@@ -24,8 +24,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.describe import fragment_ids
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment
-from lance_duck.wire.index import IndexMetadata, index_from_proto
-from lance_duck.wire.pb import table_pb2
+from lance_duck.wire.index import IndexMetadata, revised
 
 
 @dataclass(frozen=True)
@@ -129,15 +128,9 @@ def narrowed(segment: IndexMetadata, built_on: Snapshot, now: Snapshot) -> Index
     fields = family(segment.fields, now.manifest.proto.fields)
     before, after = _files(built_on, fragments, fields), _files(now, fragments, fields)
     unchanged = [i for i in sorted(fragments) if i in before and i in after and before[i] == after[i]]
-    return segment if len(unchanged) == len(fragments) else covering(segment, unchanged)
-
-
-def covering(segment: IndexMetadata, fragments: Iterable[int]) -> IndexMetadata:
-    """Return a segment with another coverage."""
-    proto = table_pb2.IndexMetadata()
-    proto.CopyFrom(segment.proto)
-    proto.fragment_bitmap = roaring_bytes(np.array(sorted(fragments), np.uint32))
-    return index_from_proto(proto, str(segment.uuid))
+    if len(unchanged) == len(fragments):
+        return segment
+    return revised(segment, fragment_bitmap=roaring_bytes(np.array(unchanged, np.uint32)))
 
 
 def built_version(segment: IndexMetadata, snapshot: Snapshot) -> Snapshot:

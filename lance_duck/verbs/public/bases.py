@@ -39,7 +39,12 @@ class DatasetBasePath:
 
 def known_bases(bases: Mapping[int, BasePath]) -> dict[int, DatasetBasePath]:
     """Return the base paths of a table as `DatasetBasePath`, by id."""
-    return {i: DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id) for i, base in bases.items()}
+    return {i: shown_base(base) for i, base in bases.items()}
+
+
+def shown_base(base: BasePath) -> DatasetBasePath:
+    """Return a base path in pylance's shape."""
+    return DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id)
 
 
 def new_bases(bases: Sequence[Any], present: Mapping[int, BasePath], where: str) -> list[BasePath]:

@@ -143,7 +143,15 @@ class LanceOperation:
 
     @dataclass
     class Clone(BaseOperation):
-        """Begin a table or a branch as a copy of a version elsewhere: see `lance_duck.commit.Clone`."""
+        """Begin a table or a branch as a copy of a version elsewhere.
+
+        Attributes:
+            is_shallow: Whether the files stay where they are.
+            ref_name: Branch that the version is of; None for main.
+            ref_version: Number of the version.
+            ref_path: Path or URI of the table that has it.
+            branch_name: Branch that begins here; None for a table.
+        """
 
         is_shallow: bool
         ref_name: str | None

@@ -1,10 +1,16 @@
-"""Conversion between operations in pylance's shape and those that are committed."""
+"""Conversion between operations in pylance's shape and those that are committed.
+
+Both have the same names and fields, except where this module says otherwise. A default of None in pylance's shape
+stands for the default of the operation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from datetime import UTC
-from typing import Any
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
@@ -12,10 +18,10 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_duck import commit as op
-from lance_duck.commit.operations import KeyExistenceFilter
+from lance_duck.commit.operations import KeyExistenceFilter, Parts, converted, field_types
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.rows import fragments_in_bitmap, roaring_bytes
-from lance_duck.verbs.public.bases import DatasetBasePath
+from lance_duck.verbs.public.bases import DatasetBasePath, shown_base
 from lance_duck.verbs.public.fragment_metadata import (
     FragmentMetadata,
     data_file_from,
@@ -28,14 +34,16 @@ from lance_duck.verbs.public.fragment_metadata import (
 from lance_duck.verbs.public.lance_operation import Index, IndexFile, LanceOperation, Transaction
 from lance_duck.verbs.public.lance_schema import LanceSchema, known_schema
 from lance_duck.wire import transaction as wire
-from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.files.overlay import Overlay
+from lance_duck.wire.fragment import DataFile, Fragment
 from lance_duck.wire.index import IndexMetadata, index_from_proto
 from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.pb import table_pb2
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import schema_from_arrow
 
-_FORMS = LanceOperation
+_OPERATIONS: Final = {getattr(LanceOperation, form.__name__): form for form in op.Operation.__subclasses__()}
+"""Operations by their class in pylance's shape."""
 
 
 def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
@@ -49,15 +57,20 @@ def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
         InvalidInputError: The object is no operation, or a part of it is invalid.
         UnsupportedError: The operation is of a newer format.
     """
-    if type(operation) is _FORMS.BaseOperation:
+    name = type(operation).__name__
+    if type(operation) is LanceOperation.BaseOperation:
         raise UnsupportedError("an operation of a newer format cannot be committed")
-    convert = _TO.get(type(operation))
-    if convert is None:
-        raise InvalidInputError("not an operation", expected="one of LanceOperation", found=type(operation).__name__)
+    if type(operation) not in _OPERATIONS:
+        raise InvalidInputError("not an operation", expected="one of LanceOperation", found=name)
     try:
-        return convert(operation, schema)
+        taken: op.Operation = _taken(_OPERATIONS[type(operation)], operation)
+        if isinstance(taken, op.Overwrite):
+            return replace(taken, new_schema=_schema(taken.new_schema, None, taken.fragments))
+        if isinstance(taken, op.Merge | op.Project):
+            return replace(taken, schema=_schema(taken.schema, schema))
+        return taken
     except (TypeError, AttributeError, OverflowError) as error:
-        raise InvalidInputError(f"invalid part of {type(operation).__name__}", found=str(error)) from error
+        raise InvalidInputError(f"invalid part of {name}", found=str(error)) from error
 
 
 def from_transaction(transaction: wire.Transaction) -> Transaction:
@@ -67,20 +80,34 @@ def from_transaction(transaction: wire.Transaction) -> Transaction:
         CorruptError: The transaction contradicts itself.
     """
     operation = op.operation_from_proto(transaction.proto, f"transaction {transaction.uuid}")
-    public = _FORMS.BaseOperation() if operation is None else _FROM[type(operation)](operation)
+    public = LanceOperation.BaseOperation() if operation is None else _shown(operation)
     return Transaction(transaction.read_version, public, transaction.uuid, dict(transaction.transaction_properties))
 
 
-def _fragments(fragments: Iterable[FragmentMetadata]) -> tuple[Fragment, ...]:
-    metadata = tuple(fragments)
-    for entry in metadata:
-        if not isinstance(entry, FragmentMetadata):
-            raise InvalidInputError("fragments", expected="FragmentMetadata", found=type(entry).__name__)
-    return tuple(fragment_from(entry) for entry in metadata)
+def _taken(form: type, public: Any) -> Any:
+    """Return an operation, or a part of one, but for its schema, which stays as the user gave it."""
+    types, values = field_types(form), {}
+    for field in fields(getattr(LanceOperation, form.__name__)):
+        value = getattr(public, field.name)
+        if value is not None or field.default is not None:
+            values[field.name] = converted(value, types[field.name], _TAKEN)
+    return form(**values)
 
 
-def _metadata(fragments: Iterable[Fragment]) -> list[FragmentMetadata]:
-    return [metadata_of(f) for f in fragments]
+def _shown(part: Any) -> Any:
+    """Return an operation, or a part of one, in pylance's shape."""
+    form: type = type(part)
+    public, types, values = getattr(LanceOperation, form.__name__), field_types(form), {}
+    for field in fields(public):
+        value = converted(getattr(part, field.name), types[field.name], _SHOWN, list)
+        values[field.name] = None if field.default is None and value in ([], {}) else value
+    return public(**values)
+
+
+def _fragment(metadata: Any) -> Fragment:
+    if not isinstance(metadata, FragmentMetadata):
+        raise InvalidInputError("fragments", expected="FragmentMetadata", found=type(metadata).__name__)
+    return fragment_from(metadata)
 
 
 def _schema(schema: Any, existing: Schema | None, fragments: Iterable[Fragment] = ()) -> Schema:
@@ -92,25 +119,6 @@ def _schema(schema: Any, existing: Schema | None, fragments: Iterable[Fragment] 
     return schema_from_arrow(schema, version, existing=existing)
 
 
-def _overwrite(operation: LanceOperation.Overwrite, _: Schema | None) -> op.Overwrite:
-    fragments = _fragments(operation.fragments)
-    bases = tuple(_base(b) for b in operation.initial_bases or ())
-    return op.Overwrite(_schema(operation.new_schema, None, fragments), fragments, initial_bases=bases)
-
-
-def _update(operation: LanceOperation.Update, _: Schema | None) -> op.Update:
-    return op.Update(
-        tuple(operation.removed_fragment_ids),
-        _fragments(operation.updated_fragments),
-        _fragments(operation.new_fragments),
-        tuple(operation.fields_modified),
-        tuple(operation.fields_for_preserving_frag_bitmap),
-        operation.update_mode or op.REWRITE_ROWS,
-        None if operation.inserted_rows is None else _keys(operation.inserted_rows),
-        dict(operation.updated_fragment_offsets or {}),
-    )
-
-
 def _keys(data: bytes) -> KeyExistenceFilter:
     try:
         return KeyExistenceFilter.FromString(data)
@@ -118,37 +126,10 @@ def _keys(data: bytes) -> KeyExistenceFilter:
         raise InvalidInputError("inserted_rows is not a filter", where="Update") from error
 
 
-def _rewrite(operation: LanceOperation.Rewrite, _: Schema | None) -> op.Rewrite:
-    groups = tuple(op.RewriteGroup(_fragments(g.old_fragments), _fragments(g.new_fragments)) for g in operation.groups)
-    return op.Rewrite(groups, tuple(_rewritten(i) for i in operation.rewritten_indices))
-
-
-def _rewritten(index: LanceOperation.RewrittenIndex) -> op.RewrittenIndex:
-    return op.RewrittenIndex(
-        _uuid(index.old_id),
-        _uuid(index.new_id),
-        index.new_details_type_url,
-        index.new_details_value,
-        index.new_index_version,
-    )
-
-
-def _map(update: LanceOperation.UpdateMap | Mapping[str, str | None] | None) -> op.UpdateMap | None:
-    if update is None:
-        return None
-    if isinstance(update, Mapping):
-        return op.UpdateMap(dict(update))
+def _map(update: LanceOperation.UpdateMap | Mapping[str, str | None] | None) -> op.UpdateMap:
+    if update is None or isinstance(update, Mapping):
+        return op.UpdateMap(dict(update or {}))
     return op.UpdateMap(dict(update.updates), update.replace)
-
-
-def _update_config(operation: LanceOperation.UpdateConfig, _: Schema | None) -> op.UpdateConfig:
-    fields = {i: _map(m) or op.UpdateMap({}) for i, m in (operation.field_metadata_updates or {}).items()}
-    return op.UpdateConfig(
-        _map(operation.config_updates),
-        _map(operation.table_metadata_updates),
-        _map(operation.schema_metadata_updates),
-        fields,
-    )
 
 
 def index_metadata(index: Index) -> IndexMetadata:
@@ -205,103 +186,33 @@ def _base(base: DatasetBasePath) -> BasePath:
     return BasePath(base.id or 0, base.name, base.is_dataset_root, base.path)
 
 
-def _shown_base(base: BasePath) -> DatasetBasePath:
-    return DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id)
-
-
-def _replacement(group: LanceOperation.DataReplacementGroup) -> op.DataReplacementGroup:
-    return op.DataReplacementGroup(group.fragment_id, data_file_from(group.new_file))
-
-
-def _overlays(group: LanceOperation.DataOverlayGroup) -> op.DataOverlayGroup:
-    return op.DataOverlayGroup(group.fragment_id, tuple(map(overlay_from, group.overlays)))
-
-
 def _shown_overlays(group: op.DataOverlayGroup) -> LanceOperation.DataOverlayGroup:
-    return _FORMS.DataOverlayGroup(group.fragment_id, [overlay_of(o, group.fragment_id) for o in group.overlays])
+    overlays = [overlay_of(overlay, group.fragment_id) for overlay in group.overlays]
+    return LanceOperation.DataOverlayGroup(group.fragment_id, overlays)
 
 
-_TO: Mapping[type, Callable[[Any, Schema | None], op.Operation]] = {
-    _FORMS.Append: lambda g, _: op.Append(_fragments(g.fragments)),
-    _FORMS.Delete: lambda g, _: op.Delete(_fragments(g.updated_fragments), tuple(g.deleted_fragment_ids), g.predicate),
-    _FORMS.Overwrite: _overwrite,
-    _FORMS.Update: _update,
-    _FORMS.Merge: lambda g, schema: op.Merge(
-        _fragments(g.fragments), _schema(g.schema, schema), g.preserves_nullability
-    ),
-    _FORMS.Project: lambda g, schema: op.Project(_schema(g.schema, schema), g.preserves_nullability),
-    _FORMS.Rewrite: _rewrite,
-    _FORMS.ReserveFragments: lambda g, _: op.ReserveFragments(g.num_fragments),
-    _FORMS.Restore: lambda g, _: op.Restore(g.version),
-    _FORMS.CreateIndex: lambda g, _: op.CreateIndex(
-        tuple(map(index_metadata, g.new_indices)), tuple(map(index_metadata, g.removed_indices))
-    ),
-    _FORMS.DataReplacement: lambda g, _: op.DataReplacement(tuple(map(_replacement, g.replacements))),
-    _FORMS.DataOverlay: lambda g, _: op.DataOverlay(tuple(map(_overlays, g.groups))),
-    _FORMS.UpdateConfig: _update_config,
-    _FORMS.Clone: lambda g, _: op.Clone(g.is_shallow, g.ref_name, g.ref_version, g.ref_path, g.branch_name),
-    _FORMS.UpdateBases: lambda g, _: op.UpdateBases(tuple(map(_base, g.new_bases))),
+_TAKEN: Final[Parts] = {
+    Fragment: _fragment,
+    DataFile: data_file_from,
+    Overlay: overlay_from,
+    IndexMetadata: index_metadata,
+    BasePath: _base,
+    UUID: _uuid,
+    KeyExistenceFilter: _keys,
+    op.UpdateMap: _map,
+    **{
+        form: partial(_taken, form)
+        for form in (op.RewriteGroup, op.RewrittenIndex, op.DataReplacementGroup, op.DataOverlayGroup)
+    },
 }
-
-
-def _shown_update(operation: op.Update) -> LanceOperation.Update:
-    return _FORMS.Update(
-        list(operation.removed_fragment_ids),
-        _metadata(operation.updated_fragments),
-        _metadata(operation.new_fragments),
-        list(operation.fields_modified),
-        list(operation.fields_for_preserving_frag_bitmap),
-        operation.update_mode,
-        dict(operation.updated_fragment_offsets) or None,
-        None if operation.inserted_rows is None else operation.inserted_rows.SerializeToString(),
-    )
-
-
-def _shown_rewrite(operation: op.Rewrite) -> LanceOperation.Rewrite:
-    groups = [_FORMS.RewriteGroup(_metadata(g.old_fragments), _metadata(g.new_fragments)) for g in operation.groups]
-    indices = [
-        _FORMS.RewrittenIndex(
-            str(i.old_id), str(i.new_id), i.new_details_type_url, i.new_details_value, i.new_index_version
-        )
-        for i in operation.rewritten_indices
-    ]
-    return _FORMS.Rewrite(groups, indices)
-
-
-def _shown_map(update: op.UpdateMap | None) -> LanceOperation.UpdateMap | None:
-    return None if update is None else _FORMS.UpdateMap(dict(update.updates), update.replace)
-
-
-def _shown_config(operation: op.UpdateConfig) -> LanceOperation.UpdateConfig:
-    fields = {i: _FORMS.UpdateMap(dict(m.updates), m.replace) for i, m in operation.field_metadata_updates.items()}
-    return _FORMS.UpdateConfig(
-        _shown_map(operation.config_updates),
-        _shown_map(operation.table_metadata_updates),
-        _shown_map(operation.schema_metadata_updates),
-        fields or None,
-    )
-
-
-_FROM: Mapping[type, Callable[[Any], LanceOperation.BaseOperation]] = {
-    op.Append: lambda o: _FORMS.Append(_metadata(o.fragments)),
-    op.Delete: lambda o: _FORMS.Delete(_metadata(o.updated_fragments), list(o.deleted_fragment_ids), o.predicate),
-    op.Overwrite: lambda o: _FORMS.Overwrite(
-        LanceSchema(o.new_schema), _metadata(o.fragments), [_shown_base(b) for b in o.initial_bases] or None
-    ),
-    op.Update: _shown_update,
-    op.Merge: lambda o: _FORMS.Merge(_metadata(o.fragments), LanceSchema(o.schema), o.preserves_nullability),
-    op.Project: lambda o: _FORMS.Project(LanceSchema(o.schema), o.preserves_nullability),
-    op.Rewrite: _shown_rewrite,
-    op.ReserveFragments: lambda o: _FORMS.ReserveFragments(o.num_fragments),
-    op.Restore: lambda o: _FORMS.Restore(o.version),
-    op.CreateIndex: lambda o: _FORMS.CreateIndex(
-        [shown_index(i) for i in o.new_indices], [shown_index(i) for i in o.removed_indices]
-    ),
-    op.DataReplacement: lambda o: _FORMS.DataReplacement(
-        [_FORMS.DataReplacementGroup(r.fragment_id, data_file_of(r.new_file)) for r in o.replacements]
-    ),
-    op.DataOverlay: lambda o: _FORMS.DataOverlay([_shown_overlays(g) for g in o.groups]),
-    op.UpdateConfig: _shown_config,
-    op.Clone: lambda o: _FORMS.Clone(o.is_shallow, o.ref_name, o.ref_version, o.ref_path, o.branch_name),
-    op.UpdateBases: lambda o: _FORMS.UpdateBases([_shown_base(b) for b in o.new_bases]),
+_SHOWN: Final[Parts] = {
+    Fragment: metadata_of,
+    DataFile: data_file_of,
+    Schema: LanceSchema,
+    IndexMetadata: shown_index,
+    BasePath: shown_base,
+    UUID: str,
+    KeyExistenceFilter: KeyExistenceFilter.SerializeToString,
+    op.DataOverlayGroup: _shown_overlays,
+    **dict.fromkeys((op.UpdateMap, op.RewriteGroup, op.RewrittenIndex, op.DataReplacementGroup), _shown),
 }

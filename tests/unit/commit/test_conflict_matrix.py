@@ -8,8 +8,7 @@ from lance_duck.commit.committer import new_transaction
 from lance_duck.commit.conflicts import MATRIX, Verdict, check_conflict, judge
 from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.key_filter import key_filter
-from lance_duck.commit.messages import _BUILDERS
-from lance_duck.commit.operations import KeyExistenceFilter, Update
+from lance_duck.commit.operations import KeyExistenceFilter, Operation, Update
 from lance_duck.errors import IncompatibleError, RetryableError
 from lance_duck.wire.pb import transaction_pb2
 
@@ -152,7 +151,7 @@ def test_rows_that_are_known_are_looked_at_again_when_values_of_their_fragment_c
 
 
 def test_there_is_a_rule_for_every_operation() -> None:
-    assert set(MATRIX) == {kind.__name__ for kind in _BUILDERS}
+    assert set(MATRIX) == {kind.__name__ for kind in Operation.__subclasses__()}
 
 
 @pytest.mark.parametrize("ours", OPERATIONS)

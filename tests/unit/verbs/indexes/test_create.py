@@ -387,7 +387,7 @@ def test_segments_that_do_not_belong_together_are_refused(ds: ld.LanceDataset) -
             ds.commit_existing_index_segments("i", "id", bad)  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError):
             ds.merge_existing_index_segments(bad)  # type: ignore[arg-type]
-    for column, index in (("Name", "i"), ("id", ""), ("nope", "i")):
+    for column, index in (("Name", "i"), ("id", ""), ("id", "\ud800"), ("nope", "i")):
         with pytest.raises(InvalidInputError):
             ds.commit_existing_index_segments(index, column, [first])
     ds.commit_existing_index_segments("i", "id", [both])

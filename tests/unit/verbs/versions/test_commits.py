@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
 from unit.commit.samples import OPERATIONS, index
 
 import lance_duck as ld
-from lance_duck.commit import Update, key_filter, operation_from_proto
+from lance_duck.commit import Clone, Rewrite, RewrittenIndex, Update, key_filter, operation_from_proto
 from lance_duck.commit.committer import new_transaction
 from lance_duck.commit.operations import CreateIndex, Operation
 from lance_duck.errors import (
@@ -29,6 +30,9 @@ ROWS = pa.table({"a": [1, 2]})
 MORE: dict[str, Operation] = {
     "Update of keys": Update(inserted_rows=key_filter([0], [pa.array([1])])),
     "CreateIndex of all": CreateIndex([index("i", 0, covers=None, created_at=1500, base_id=2, covering_fields=[1])]),
+    "Rewrite of an index": Rewrite((), (RewrittenIndex(UUID(int=1), UUID(int=2), "/t", b"details", 1),)),
+    "Clone": Clone(True, None, 3, "/other", "to"),
+    "Update of all": Update((3,), (), (), (1,), (2,), "rewrite_columns", None, {1: b"bits"}),
 }
 
 
