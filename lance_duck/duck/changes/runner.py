@@ -31,7 +31,7 @@ from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
 from lance_duck.duck.statement.edits import apply
-from lance_duck.duck.statement.head import VERBS, FirstWords, StatementHead, StatementKind
+from lance_duck.duck.statement.head import KINDS, VERBS, FirstWords, StatementHead, StatementKind
 from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.text import Statement
@@ -51,13 +51,12 @@ _TARGET: Final = re.compile(
 )
 _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export)\b", re.IGNORECASE)
 """Words of statements that name nothing of ours, and may make or write something of ours."""
-_WORDS: Final = (
-    r"|\b(begin|start|commit|end|rollback|abort|prepare|execute|deallocate|use|set|reset|pragma|install|load)\b"
-)
-_CONCERNED: Final = re.compile(_MAYBE.pattern + _WORDS, re.IGNORECASE)
 _APPENDED: Final = "__lance_appended"
 _RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementKind.ROWS, StatementKind.OTHER}
 """Statements that do not run together with others of a text."""
+_CONCERNED: Final = re.compile(
+    rf"\b({'|'.join((*WORDS, *(words for words, kind in KINDS.items() if kind in _RUN_ALONE)))})\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
