@@ -65,14 +65,14 @@ def test_random_lookups_are_those_of_duckdb(
     ours, plain = both
     rng = random.Random(3)
     taken: list[bool] = []
-    looked_up = planner.Planner._looked_up
+    looked_up = planner.Planner._lookup
 
     def noted(self: planner.Planner, *arguments: Any) -> Any:
         result = looked_up(self, *arguments)
         taken.append(result is not None)
         return result
 
-    monkeypatch.setattr(planner.Planner, "_looked_up", noted)
+    monkeypatch.setattr(planner.Planner, "_lookup", noted)
 
     def condition() -> str:
         column = rng.choice(["id", "t.id", "ID", "small", "u", "u", "s", "f", "d", "b", "missing"])

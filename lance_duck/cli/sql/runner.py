@@ -11,6 +11,7 @@ from lance_duck.cli.sql.interrupt import interruptible
 from lance_duck.cli.sql.results import Results
 from lance_duck.cli.sql.script import Script, ScriptStatement
 from lance_duck.cli.terminal import complain, note
+from lance_duck.write.relations import is_stopped
 
 
 @dataclass
@@ -54,7 +55,7 @@ class StatementRunner:
             except BrokenPipeError:
                 raise
             except Exception as error:
-                if interruption.happened:
+                if interruption.happened or is_stopped(error):
                     raise KeyboardInterrupt from error
                 complain(placed_message(self.connection, statement, error))
                 return False

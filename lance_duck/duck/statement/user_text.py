@@ -35,10 +35,10 @@ def user_message(message: str, sql: str, table: str = "") -> str:
     drawing = _DRAWING.search(message)
     if drawing is not None and not _is_of(drawing, sql):
         message = message[: drawing.start()] + _redrawn(drawing, sql) + message[drawing.end() :]
+    if not table and "__lance_" not in message:
+        return message
     if table:
         message = _SOURCE.sub("", message)
-    if "__lance_" not in message:
-        return message
     message = _UNGROUPED.sub("aggregate functions are not supported here", message)
     return _TABLE.sub(lambda _: table, _CANDIDATES.sub(_without_ours, message))
 

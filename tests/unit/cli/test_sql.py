@@ -172,6 +172,16 @@ def test_ctrl_c_interrupts_what_duckdb_computes(folder: str, read: str) -> None:
         assert connection.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
 
 
+def test_ctrl_c_that_duckdb_notices_first_ends_a_script_too(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB may see the signal before the thread that waits for it."""
+
+    def stopped(*_: object) -> None:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(ld.Connection, "sql", stopped)
+    assert run("sql", folder, "SELECT 1").exit_code == 130
+
+
 BEGUN = """
 import signal
 import sys
