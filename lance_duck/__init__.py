@@ -34,8 +34,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WrongTypeError,
     )
-    from lance_duck.file.blobs.column import BlobColumn
-    from lance_duck.file.blobs.file import BlobFile
+    from lance_duck.file.blobs.file import BlobColumn, BlobFile
     from lance_duck.fragment import FragmentMetadata, LanceFragment
     from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupReferencedBranch, CleanupStats
     from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile
@@ -92,8 +91,7 @@ lazy.package(
             "UnsupportedError",
             "WrongTypeError",
         ),
-        "file.blobs.column": ("BlobColumn",),
-        "file.blobs.file": ("BlobFile",),
+        "file.blobs.file": ("BlobColumn", "BlobFile"),
         "fragment": ("FragmentMetadata", "LanceFragment"),
         "namespaces": ("DirectoryNamespace", "Namespace", "RestNamespace", "TableDescription", "connect_namespace"),
         "precompile": ("KernelBuild", "WarmUp", "build_kernels", "warm_up"),

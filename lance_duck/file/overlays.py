@@ -14,15 +14,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import distinct
-from lance_duck.arrow.types import storage_type
+from lance_duck.arrow.types import is_view, storage_type, with_type
+from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.encoding.layouts.page_rows import check_rows
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.file.column import ColumnReader, open_column
 from lance_duck.file.nested import Locate
-from lance_duck.file.overlays.cells import Offsets, replace_cells, storage_of
 from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import Field
+
+Offsets = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +154,7 @@ class _UnitReader:
     def read(self, rows: Offsets) -> Request[pa.Array]:
         array = yield from self.column.read(rows)
         for _ in range(self.depth):
-            (array,) = storage_of(array).flatten()
+            (array,) = _storage_of(array).flatten()
         return array
 
 
@@ -169,3 +171,31 @@ def _check_whole(field: Field, locate: Locate) -> None:
     absent = [leaf.name for leaf in field.walk() if not leaf.children and locate(leaf.id) is None]
     if absent and locate(field.id) is None:
         raise CorruptError("overlay without a part of a list", where=f"column {field.name}", found=absent[0])
+
+
+def replace_cells(
+    array: pa.Array, path: Sequence[int], places: Sequence[Offsets], values: Sequence[pa.Array]
+) -> pa.Array:
+    """Return an array in which the unit at a path has new values in some places."""
+    if not path:
+        sources = np.arange(len(array))
+        sources[np.concatenate(places)] = len(array) + np.arange(sum(map(len, values)))
+        return _picked(concatenate([array, *(with_type(_storage_of(each), array.type) for each in values)]), sources)
+    storage = _storage_of(array)
+    children = [storage.field(place) for place in range(storage.type.num_fields)]
+    children[path[0]] = replace_cells(children[path[0]], path[1:], places, values)
+    mask = storage.is_null() if storage.null_count else None
+    return with_type(pa.StructArray.from_arrays(children, fields=list(storage.type), mask=mask), array.type)
+
+
+def _picked(array: pa.Array, places: Offsets) -> pa.Array:
+    """Take values by their places, each at most once; pyarrow's own kernel does not take views."""
+    if not is_view(array.type):
+        return array.take(pa.array(places))
+    flat = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()
+    return array.cast(flat).take(pa.array(places)).cast(array.type)
+
+
+def _storage_of(array: pa.Array) -> pa.Array:
+    """Return the values that an extension array stores; others as they are."""
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
