@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from lance_duck.scan.statistics import ScanStatistics
     from lance_duck.schema import json_to_schema, schema_to_json
     from lance_duck.store import ExternalManifestStore, register_manifest_store
-    from lance_duck.text.tokenize import tokenize
+    from lance_duck.text.analyser import tokenize
     from lance_duck.text.tokens import FtsToken
     from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
     from lance_duck.verbs.indexes.kinds import IndexProgress
@@ -101,7 +101,7 @@ lazy.package(
         "schema": ("json_to_schema", "schema_to_json"),
         "store": ("ExternalManifestStore", "register_manifest_store"),
         "query.marks": ("highlight", "snippet"),
-        "text.tokenize": ("tokenize",),
+        "text.analyser": ("tokenize",),
         "text.tokens": ("FtsToken",),
         "verbs.columns.udf": ("BatchUDF", "batch_udf"),
         "maintenance.cleanup": ("CleanupExplanation", "CleanupReferencedBranch", "CleanupStats"),

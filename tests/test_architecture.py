@@ -1,4 +1,4 @@
-"""The rules of ARCHITECTURE.md, checked on the source: imports run one way, modules and functions stay small, names have one home."""
+"""The rules of ARCHITECTURE.md, checked on the source: imports run one way, code stays small, names have one home."""
 
 from __future__ import annotations
 
