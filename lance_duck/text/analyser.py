@@ -17,7 +17,7 @@ from lance_duck.arrow.types import is_list, is_text
 from lance_duck.errors import InternalError, WrongTypeError
 from lance_duck.kernels.tokens.keep import keep_tokens
 from lance_duck.text.filters import terms_of_words
-from lance_duck.text.json.documents import json_tokens, json_tokens_reference, query_tokens
+from lance_duck.text.json import json_tokens, json_tokens_reference, query_tokens
 from lance_duck.text.parameters import AnalyserArguments, AnalyserParameters, utf8_bytes
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.tokens import FtsToken, Tokens, positions_within

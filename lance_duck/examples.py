@@ -1,22 +1,43 @@
-"""The example tables."""
+"""Tables to try things on, made on the spot: trips and zones of taxis, and short texts with vectors.
+
+    from lance_duck import examples
+
+    examples.write("data")                     # data/trips.lance, zones.lance, docs.lance
+    con = ld.connect("data")
+    ld.dataset("data/docs.lance").search(examples.embed("a harbour in the fog"), k=3)
+
+The same arguments give the same rows. Nothing is downloaded: texts are composed of parts, and a vector is computed from
+the letters of its text, so that texts of the same words are near each other.
+You hold: a folder, or a number of rows. You get: tables written to the folder, or in memory, and vectors of texts.
+Never here: anything that other rooms need.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from lance_duck.cache import SizedCache
 from lance_duck.dataset import LanceDataset
-from lance_duck.errors import InvalidInputError
-from lance_duck.examples.vectors import embed
+from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.redact import shown
 from lance_duck.store import checked_place, local_path
 from lance_duck.write_dataset import write_dataset
+
+__all__ = ["docs", "embed", "trips", "write", "zones"]
+
+_WORDS: Final[SizedCache[NDArray[np.float32]]] = SizedCache(16 << 20, lambda vector: vector.nbytes)
+"""Cache of the vectors of words by (word, dimensions): those of all example texts at 128 dimensions take 0.1 MB."""
 
 CITIES: Final = ("Kyoto", "Lisbon", "Nairobi", "Quito", "Tallinn")
 NAMES: Final = ("Harbour", "Old Town", "Station", "University", "Market", "Hill", "Garden", "Airport")
@@ -181,3 +202,44 @@ def _combined(who: Sequence[str], what: Sequence[str], how: Sequence[str]) -> li
 def _check(rows: int) -> None:
     if rows < 0:
         raise InvalidInputError("rows", where="examples", expected="0 or more", found=rows)
+
+
+def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float32]:
+    """Return a vector of a text, computed from its words and trigrams: texts that share these are near each other.
+
+    The vector knows nothing of what words mean; use a model instead for that.
+
+    Args:
+        text: One text, or several.
+        dimensions: Length of a vector.
+
+    Returns:
+        Shape (dimensions,), or (texts, dimensions) for several; of length 1, or 0 for a text without words of
+        three letters or more.
+
+    Raises:
+        WrongTypeError: `text` is neither a text nor a list of texts.
+        InvalidInputError: `dimensions` is less than 1.
+    """
+    if not isinstance(text, str) and not (isinstance(text, Sequence) and all(isinstance(each, str) for each in text)):
+        raise WrongTypeError("text", where="embed", expected="a string, or a list of strings", found=repr(text))
+    if dimensions < 1:
+        raise InvalidInputError("dimensions", where="embed", expected="1 or more", found=dimensions)
+    if not isinstance(text, str):
+        return np.stack([embed(each, dimensions) for each in text]) if len(text) else np.empty((0, dimensions), "f4")
+    total: NDArray[np.float32] = np.zeros(dimensions, np.float32)
+    for word in re.findall(r"\w+", text.lower()):
+        total += _WORDS.get((word, dimensions), partial(_word_vector, word, dimensions))
+    length = float(np.linalg.norm(total))
+    if length:
+        total /= length
+    return total
+
+
+def _word_vector(word: str, dimensions: int) -> NDArray[np.float32]:
+    """Return the vector of a word, computed from the word and its trigrams; zero for a word of two letters."""
+    marked = f"<{word}>"
+    parts = {marked, *(marked[place : place + 3] for place in range(len(marked) - 2))}
+    drawn = [np.random.default_rng(zlib.crc32(part.encode())).random(dimensions) - 0.5 for part in sorted(parts)]
+    mean: NDArray[np.float64] = np.mean(drawn, axis=0)
+    return (mean * max(len(word) - 2, 0)).astype(np.float32)

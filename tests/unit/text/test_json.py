@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import lance_duck as ld
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.text.analyser import Analyser
-from lance_duck.text.json.documents import json_tokens, json_tokens_reference, query_tokens
-from lance_duck.text.json.leaves import read_json_leaves
+from lance_duck.text.json import json_tokens, json_tokens_reference, query_tokens, read_json_leaves
 from lance_duck.text.parameters import AnalyserParameters
 
 JSON = AnalyserParameters(lance_tokenizer="json")

@@ -1,4 +1,15 @@
-"""External manifest stores by the scheme of their URL."""
+"""External manifest stores: where a version is claimed on stores that cannot put a file only if it is absent.
+
+An external manifest store is a small table of keys and values beside the object store, with one operation that the
+object store lacks: (base URI, version) → path of the manifest, written only if the key is new.
+`storage_options={"manifest_store": url}` names one for a table; all writers of the table must name the same.
+
+    sqlite:///absolute/path.db    built in: a file that all writers reach
+    {scheme}://…                  whatever `register_manifest_store` was told to open for that scheme
+
+You hold: the URL of an external manifest store. You get: an `ExternalManifestStore`, opened once in a process.
+Never here: manifests themselves, and in which order a version is claimed and its manifest put.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +24,9 @@ from lance_duck.forks import Lock
 from lance_duck.redact import shown, without_secrets
 
 if TYPE_CHECKING:
-    from lance_duck.store.external import sqlite
+    from lance_duck.store import sqlite
 else:
-    sqlite = lazy.modules(globals(), "lance_duck.store.external", "sqlite")
+    sqlite = lazy.modules(globals(), "lance_duck.store", "sqlite")
 
 OPTION = "manifest_store"
 
