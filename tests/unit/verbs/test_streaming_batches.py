@@ -8,7 +8,7 @@ from lance_duck.commit import commit
 from lance_duck.commit.operations import Append
 from lance_duck.errors import IncompatibleError, InvalidInputError
 from lance_duck.snapshot import Snapshot, open_snapshot
-from lance_duck.verbs.streams.streaming_batches import StreamBatch
+from lance_duck.verbs.streaming_batches import StreamBatch
 from lance_duck.wire import flags
 
 

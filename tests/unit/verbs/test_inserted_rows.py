@@ -5,7 +5,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.snapshot import Snapshot, open_snapshot
-from lance_duck.verbs.streams.inserted_rows import Arrivals, arrivals, unchanged_fragments
+from lance_duck.verbs.inserted_rows import Arrivals, arrivals, unchanged_fragments
 
 
 def rows(*values: int) -> pa.Table:
