@@ -29,6 +29,20 @@ def doctor(places: Sequence[str] | None = None, as_json: bool = False) -> None:
     report(facts, as_json)
 
 
+def warm_up(as_json: bool = False) -> None:
+    """Compile kernels ahead of their first use."""
+    outcome = ld.warm_up()
+    folder = "nowhere: no folder can be written to" if outcome.folder is None else str(outcome.folder)
+    report({"compiled": outcome.compiled, "seconds": round(outcome.seconds, 1), "kept": folder}, as_json)
+
+
+def build_kernels(level: str | None = None, folder: str | None = None, as_json: bool = False) -> None:
+    """Compile the usual kernels into a pack. An installation loads them from it."""
+    built = ld.build_kernels(level, folder)
+    facts = {"pack": str(built.path), "level": built.level, "kernels": built.kernels}
+    report({**facts, "seconds": round(built.seconds, 1)}, as_json)
+
+
 def _versions() -> Iterator[tuple[str, str]]:
     yield "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     for name in _PACKAGES:
@@ -85,17 +99,3 @@ def _tables(places: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield place, f"opens: version {dataset.version}, {dataset.count_rows():,} rows"
         except Exception as error:
             yield place, message_of(error)
-
-
-def warm_up(as_json: bool = False) -> None:
-    """Compile kernels ahead of their first use."""
-    outcome = ld.warm_up()
-    folder = "nowhere: no folder can be written to" if outcome.folder is None else str(outcome.folder)
-    report({"compiled": outcome.compiled, "seconds": round(outcome.seconds, 1), "kept": folder}, as_json)
-
-
-def build_kernels(level: str | None = None, folder: str | None = None, as_json: bool = False) -> None:
-    """Compile the usual kernels into a pack. An installation loads them from it."""
-    built = ld.build_kernels(level, folder)
-    facts = {"pack": str(built.path), "level": built.level, "kernels": built.kernels}
-    report({**facts, "seconds": round(built.seconds, 1)}, as_json)

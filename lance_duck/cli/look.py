@@ -97,6 +97,18 @@ def files(
     show(_files(open_table(table, version, tag, asof)), columns, as_json, max_rows=1000)
 
 
+def tables(folder: str, as_json: bool = False) -> None:
+    """List the tables of a folder and of its namespaces. A table that does not open is listed with the reason."""
+    path = local_path(folder)
+    if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
+        is_file = Path(path).exists()
+        remedy = None if is_file else did_you_mean_path(folder)
+        raise NotFoundError("not a folder" if is_file else "no such folder", where=folder, remedy=remedy)
+    namespace = ld.connect_namespace("dir", {"root": folder})
+    rows = (_listed(namespace, name) for name in _names_below(namespace, []))
+    show(rows, ["table", "version", "rows", "columns", "problem"], as_json, max_rows=1000)
+
+
 def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Flatten facts: an entry of a dict gets a name such as "tags.first", and a list becomes text."""
     for name, value in facts.items():
@@ -146,18 +158,6 @@ def _files(dataset: ld.LanceDataset) -> Iterator[dict[str, Any]]:
 
 def _number(metadata: Mapping[str, str], name: str) -> int | None:
     return int(metadata[name]) if name in metadata else None
-
-
-def tables(folder: str, as_json: bool = False) -> None:
-    """List the tables of a folder and of its namespaces. A table that does not open is listed with the reason."""
-    path = local_path(folder)
-    if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
-        is_file = Path(path).exists()
-        remedy = None if is_file else did_you_mean_path(folder)
-        raise NotFoundError("not a folder" if is_file else "no such folder", where=folder, remedy=remedy)
-    namespace = ld.connect_namespace("dir", {"root": folder})
-    rows = (_listed(namespace, name) for name in _names_below(namespace, []))
-    show(rows, ["table", "version", "rows", "columns", "problem"], as_json, max_rows=1000)
 
 
 def _names_below(namespace: Namespace, inside: list[str]) -> Iterator[list[str]]:

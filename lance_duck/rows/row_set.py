@@ -145,7 +145,11 @@ def _values(part: BitMap) -> NDArray[np.uint32]:
 
 
 def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
-    """Return the lower halves of row names by upper half; None where names are too few or too far apart."""
+    """Return the lower halves of row names by upper half, through a bit array instead of a sort.
+
+    Returns:
+        The lower halves; None if the names are too few, or too far apart.
+    """
     if len(names) < DENSE_NAMES:
         return None
     names = readonly(names)
@@ -161,7 +165,10 @@ def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
 
 
 def bitmap_of(words: NDArray[np.uint64]) -> BitMap:
-    """Return the bitmap of a set of numbers, given as bits: a multiple of 1024 words."""
+    """Return the bitmap of a set of numbers, given as bits: a multiple of 1024 words.
+
+    Its bytes are those that `rows.roaring` describes; no container holds runs.
+    """
     rows = words.reshape(-1, _CONTAINER_WORDS)
     counts = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
     keys = np.flatnonzero(counts)

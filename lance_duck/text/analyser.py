@@ -111,25 +111,6 @@ class Analyser:
         return replace(tokens, positions=positions_within(bounds), bounds=bounds)
 
 
-def _cut(texts: pa.Array, vocabulary: TermVocabulary) -> Cut:
-    """Return the words of texts; of a list, those of all its elements."""
-    if is_text(texts.type):
-        cut = vocabulary.cut(present_texts(large_texts(texts)))
-        present = texts.is_valid().to_numpy(zero_copy_only=False)
-        return replace(cut, bounds=cut.bounds[_offsets(present)])
-    sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
-    elements = _cut(texts.flatten(), vocabulary)
-    return replace(elements, bounds=elements.bounds[_offsets(sizes)])
-
-
-def _in_order(terms: Iterable[str]) -> list[FtsToken]:
-    return [FtsToken(term, place) for place, term in enumerate(terms)]
-
-
-def _offsets(sizes: NDArray[np.generic]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-
-
 @checked_call
 def tokenize(query: str, **options: Unpack[AnalyserArguments]) -> list[FtsToken]:
     """Return the tokens of a text, as a full-text index with these parameters has them.
@@ -151,3 +132,22 @@ def tokenize(query: str, **options: Unpack[AnalyserArguments]) -> list[FtsToken]
     declared = declared_arguments(tokenize, options, AnalyserArguments)
     tokens = Analyser(AnalyserParameters.from_arguments(declared, "tokenize")).terms_of(query)
     return [replace(token, position=token.position - tokens[0].position) for token in tokens]
+
+
+def _cut(texts: pa.Array, vocabulary: TermVocabulary) -> Cut:
+    """Return the words of texts; of a list, those of all its elements."""
+    if is_text(texts.type):
+        cut = vocabulary.cut(present_texts(large_texts(texts)))
+        present = texts.is_valid().to_numpy(zero_copy_only=False)
+        return replace(cut, bounds=cut.bounds[_offsets(present)])
+    sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+    elements = _cut(texts.flatten(), vocabulary)
+    return replace(elements, bounds=elements.bounds[_offsets(sizes)])
+
+
+def _in_order(terms: Iterable[str]) -> list[FtsToken]:
+    return [FtsToken(term, place) for place, term in enumerate(terms)]
+
+
+def _offsets(sizes: NDArray[np.generic]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

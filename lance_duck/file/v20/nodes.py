@@ -175,22 +175,6 @@ class StructNode:
         return with_type(pa.Array.from_buffers(storage, runs.count, [None], children=children), self.arrow_type)
 
 
-def located(request: Request[T], where: str) -> Request[T]:
-    """Drive a request, and add `where` to errors about bytes that do not name the page."""
-    try:
-        return (yield from request)
-    except FormatError as error:
-        if not str(error.where).startswith(where):
-            error.where = where if error.where is None else f"{where}: {error.where}"
-        raise
-
-
-def _joined(arrays: list[pa.Array], storage: pa.DataType) -> pa.Array:
-    if not arrays:
-        return pa.nulls(0, storage)
-    return concatenate(arrays)
-
-
 @dataclass(frozen=True, slots=True)
 class BlobNode:
     """A field of blobs, whose bytes lie outside the pages, found by descriptors.
@@ -226,3 +210,19 @@ class BlobNode:
         valid = (sizes > 0) | (positions != 1)
         array = block_to_arrow(block, storage_type(self.arrow_type), None if valid.all() else valid, self.where)
         return with_type(array, self.arrow_type)
+
+
+def located(request: Request[T], where: str) -> Request[T]:
+    """Drive a request, and add `where` to errors about bytes that do not name the page."""
+    try:
+        return (yield from request)
+    except FormatError as error:
+        if not str(error.where).startswith(where):
+            error.where = where if error.where is None else f"{where}: {error.where}"
+        raise
+
+
+def _joined(arrays: list[pa.Array], storage: pa.DataType) -> pa.Array:
+    if not arrays:
+        return pa.nulls(0, storage)
+    return concatenate(arrays)
