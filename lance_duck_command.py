@@ -230,7 +230,7 @@ def info(
 
 
 @app.command()
-@done_by("tables")
+@done_by("look")
 def tables(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or address of Lance tables.")],
     as_json: JsonOption = False,
@@ -558,13 +558,13 @@ def bench(
 
 
 @app.command("warm-up")
-@done_by("prepare")
+@done_by("doctor")
 def warm_up(as_json: JsonOption = False) -> None:
     """Compile kernels ahead of their first use."""
 
 
 @app.command("build-kernels")
-@done_by("prepare")
+@done_by("doctor")
 def build_kernels(
     level: Annotated[
         str | None, typer.Option(help="x86-64-v3 or x86-64-v2; the best of this machine by default.")

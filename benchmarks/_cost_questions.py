@@ -472,7 +472,7 @@ QUESTIONS: Final = (
     Question(
         "duck.tables.table._FEW_ROWS", lambda t, n: sql(t.middle, f"SELECT sum(y) FROM t WHERE shuffled < {int(n)}")
     ),
-    Question("rows.dense_bitmap.DENSE_NAMES", row_set),
+    Question("rows.row_set.DENSE_NAMES", row_set),
     Question("rows.bitset.BITSET_PIECE", ranked_bits, ONCE),
     Question("rows.row_positions.TABLE_IDS", placed_rows(1_000), label=", of 1,000 rows"),
     Question("rows.row_positions.TABLE_IDS", placed_rows(100_000), label=", of 100,000 rows"),

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WrongTypeError,
     )
-    from lance_duck.file.blobs.column import BlobColumn
-    from lance_duck.file.blobs.file import BlobFile
+    from lance_duck.file.blobs.file import BlobColumn, BlobFile
     from lance_duck.fragment import FragmentMetadata, LanceFragment
     from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupReferencedBranch, CleanupStats
     from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from lance_duck.scan.statistics import ScanStatistics
     from lance_duck.schema import json_to_schema, schema_to_json
     from lance_duck.store import ExternalManifestStore, register_manifest_store
-    from lance_duck.text.tokenize import tokenize
+    from lance_duck.text.analyser import tokenize
     from lance_duck.text.tokens import FtsToken
     from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
     from lance_duck.verbs.indexes.kinds import IndexProgress
@@ -92,8 +91,7 @@ lazy.package(
             "UnsupportedError",
             "WrongTypeError",
         ),
-        "file.blobs.column": ("BlobColumn",),
-        "file.blobs.file": ("BlobFile",),
+        "file.blobs.file": ("BlobColumn", "BlobFile"),
         "fragment": ("FragmentMetadata", "LanceFragment"),
         "namespaces": ("DirectoryNamespace", "Namespace", "RestNamespace", "TableDescription", "connect_namespace"),
         "precompile": ("KernelBuild", "WarmUp", "build_kernels", "warm_up"),
@@ -103,7 +101,7 @@ lazy.package(
         "schema": ("json_to_schema", "schema_to_json"),
         "store": ("ExternalManifestStore", "register_manifest_store"),
         "query.marks": ("highlight", "snippet"),
-        "text.tokenize": ("tokenize",),
+        "text.analyser": ("tokenize",),
         "text.tokens": ("FtsToken",),
         "verbs.columns.udf": ("BatchUDF", "batch_udf"),
         "maintenance.cleanup": ("CleanupExplanation", "CleanupReferencedBranch", "CleanupStats"),

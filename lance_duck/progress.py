@@ -4,6 +4,8 @@
 
     fragment_{id}.json           the metadata of the fragment when its file was begun
     fragment_{id}.in_progress    {"fragment_id": id, "metadata": {…}}, while the fragment is not complete
+
+A public name, as pylance's.
 """
 
 from __future__ import annotations

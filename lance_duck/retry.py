@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_duck.lazy.modules import modules
+from lance_duck.lazy import modules
 
 if TYPE_CHECKING:
     import tenacity

@@ -1,4 +1,7 @@
-"""LanceSchema: the columns of a table with the ids of their fields; and Arrow schemas as JSON."""
+"""LanceSchema: the columns of a table with the ids of their fields; and Arrow schemas as JSON.
+
+A public name, as pylance's.
+"""
 
 from lance_duck.verbs.public.lance_schema import LanceField, LanceSchema
 from lance_duck.verbs.public.schema_json import json_to_schema, schema_to_json

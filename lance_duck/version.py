@@ -1,4 +1,4 @@
-"""The version of the installed package."""
+"""The version of the installed package, imported when it is asked for, as looking it up takes time."""
 
 from importlib.metadata import PackageNotFoundError, version
 

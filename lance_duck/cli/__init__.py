@@ -5,7 +5,7 @@ stderr with exit code 1; wrong usage is exit code 2. A command calls what a Pyth
 Never here: anything that Python users cannot do.
 """
 
-from lance_duck.cli import bench, change, diff, doctor, indexes, look, prepare, search, tables, transfer
+from lance_duck.cli import bench, change, diff, doctor, indexes, look, search, transfer
 from lance_duck.cli.show import plain, show, show_table, text
 
 __all__ = [
@@ -16,11 +16,9 @@ __all__ = [
     "indexes",
     "look",
     "plain",
-    "prepare",
     "search",
     "show",
     "show_table",
-    "tables",
     "text",
     "transfer",
 ]

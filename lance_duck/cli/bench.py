@@ -1,4 +1,7 @@
-"""`bench`: how fast a table is read on this machine, as times and rates of several kinds of reads."""
+"""`bench`: how fast a table is read on this machine, as times and rates of several kinds of reads.
+
+A command that shares nothing with others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`doctor`: what an installation consists of, and what works on this machine."""
+"""An installation: what it consists of, what works on this machine, and kernels compiled ahead of their first use."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ def doctor(places: Sequence[str] | None = None, as_json: bool = False) -> None:
     """Report versions and what works here, for bug reports."""
     facts = dict([*_versions(), *_kernels(), *_stores(), ("java", _java()), *_tables(places or ())])
     report(facts, as_json)
+
+
+def warm_up(as_json: bool = False) -> None:
+    """Compile kernels ahead of their first use."""
+    outcome = ld.warm_up()
+    folder = "nowhere: no folder can be written to" if outcome.folder is None else str(outcome.folder)
+    report({"compiled": outcome.compiled, "seconds": round(outcome.seconds, 1), "kept": folder}, as_json)
+
+
+def build_kernels(level: str | None = None, folder: str | None = None, as_json: bool = False) -> None:
+    """Compile the usual kernels into a pack. An installation loads them from it."""
+    built = ld.build_kernels(level, folder)
+    facts = {"pack": str(built.path), "level": built.level, "kernels": built.kernels}
+    report({**facts, "seconds": round(built.seconds, 1)}, as_json)
 
 
 def _versions() -> Iterator[tuple[str, str]]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import lance_duck as ld
+from lance_duck.cli.message import message_of
 from lance_duck.cli.open import listed_names, open_table
 from lance_duck.cli.show import ByteCount, show, write_json
+from lance_duck.errors import LanceDuckError, NotFoundError
+from lance_duck.namespaces import Namespace
 from lance_duck.redact import shown
+from lance_duck.store import did_you_mean_path, local_path
 from lance_duck.wire.index import MEM_WAL
 
 
@@ -92,6 +97,18 @@ def files(
     show(_files(open_table(table, version, tag, asof)), columns, as_json, max_rows=1000)
 
 
+def tables(folder: str, as_json: bool = False) -> None:
+    """List the tables of a folder and of its namespaces. A table that does not open is listed with the reason."""
+    path = local_path(folder)
+    if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
+        is_file = Path(path).exists()
+        remedy = None if is_file else did_you_mean_path(folder)
+        raise NotFoundError("not a folder" if is_file else "no such folder", where=folder, remedy=remedy)
+    namespace = ld.connect_namespace("dir", {"root": folder})
+    rows = (_listed(namespace, name) for name in _names_below(namespace, []))
+    show(rows, ["table", "version", "rows", "columns", "problem"], as_json, max_rows=1000)
+
+
 def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Flatten facts: an entry of a dict gets a name such as "tags.first", and a list becomes text."""
     for name, value in facts.items():
@@ -141,3 +158,20 @@ def _files(dataset: ld.LanceDataset) -> Iterator[dict[str, Any]]:
 
 def _number(metadata: Mapping[str, str], name: str) -> int | None:
     return int(metadata[name]) if name in metadata else None
+
+
+def _names_below(namespace: Namespace, inside: list[str]) -> Iterator[list[str]]:
+    """Yield the names of all tables; tables of a namespace come before those of its child namespaces."""
+    yield from ([*inside, name] for name in namespace.list_tables(inside))
+    for child in namespace.list_namespaces(inside):
+        yield from _names_below(namespace, [*inside, child])
+
+
+def _listed(namespace: Namespace, name: list[str]) -> dict[str, Any]:
+    facts: dict[str, Any] = {"table": "$".join(name), "version": None, "rows": None, "columns": None, "problem": None}
+    try:
+        dataset = namespace.open_table(name)
+        counts = {"version": dataset.version, "rows": dataset.count_rows(), "columns": len(dataset.schema.names)}
+    except LanceDuckError as error:
+        return {**facts, "problem": message_of(error)}
+    return {**facts, **counts}

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 
 from lance_duck import lazy
+from lance_duck.arrow.distinct import intersection_of
 from lance_duck.checksums.sealed import sealed_transaction
 from lance_duck.commit.conflicts import MAKE_AGAIN, check_conflict, who
 from lance_duck.commit.footprint import Footprint
-from lance_duck.commit.index_coverage import FRAGMENT_REUSE
+from lance_duck.commit.index_coverage import FRAGMENT_REUSE, SYSTEM, Segments, bitmap_fragments
 from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest
 from lance_duck.commit.messages import set_operation
 from lance_duck.commit.operations import (
@@ -39,7 +41,6 @@ from lance_duck.commit.operations import (
 )
 from lance_duck.commit.races import newest_of_same_table
 from lance_duck.commit.rebase import Affected, rebase
-from lance_duck.commit.reuse_bitmaps import remapped_segments
 from lance_duck.commit.row_lineage import recall_created_at
 from lance_duck.errors import (
     AlreadyExistsError,
@@ -50,7 +51,9 @@ from lance_duck.errors import (
     RetryableError,
     StoreError,
 )
+from lance_duck.index.reuse import reuse_of
 from lance_duck.retry import RetryPolicy
+from lance_duck.rows import roaring_bytes
 from lance_duck.snapshot import Snapshot, derived, mem_wal, versions
 from lance_duck.snapshot.publish import CommitLock, publish_manifest, write_version_hint
 from lance_duck.snapshot.turns import own_turn
@@ -61,7 +64,7 @@ from lance_duck.wire.index import MEM_WAL
 from lance_duck.wire.manifest import Manifest
 from lance_duck.wire.manifest_write import manifest_file, stamp_writer
 from lance_duck.wire.paths import ManifestName
-from lance_duck.wire.pb import transaction_pb2
+from lance_duck.wire.pb import table_pb2, transaction_pb2
 
 if TYPE_CHECKING:
     from lance_duck.file.v01 import dictionaries
@@ -173,8 +176,32 @@ def draft_of(snapshot: Snapshot) -> ManifestDraft:
     """Return a version as it is on disk, read-only; its segments list the fragments that hold their rows now."""
     segments = [segment.proto for segment in snapshot.indices]
     if any(s.name == FRAGMENT_REUSE for s in segments):
-        segments = remapped_segments(snapshot, segments)
+        segments = _remapped_segments(snapshot, segments)
     return ManifestDraft(snapshot.manifest.proto, segments)
+
+
+def _remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> Segments:
+    """Return segments with bitmaps translated by the fragment reuse index: the fragments that hold their rows now.
+
+    Where the fragment reuse index cannot be read, fragments that no longer exist leave the bitmap for good.
+    """
+    try:
+        reuse = reuse_of(snapshot)
+    except LanceDuckError:
+        reuse = None
+    present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
+    result = []
+    for segment in segments:
+        ids = None if segment.name in SYSTEM else bitmap_fragments(segment)
+        if ids is not None:
+            now = intersection_of(ids, present) if reuse is None else reuse.coverage(ids)
+            if not np.array_equal(ids, now):
+                copied = table_pb2.IndexMetadata()
+                copied.CopyFrom(segment)
+                copied.fragment_bitmap = roaring_bytes(now)
+                segment = copied
+        result.append(segment)
+    return result
 
 
 def dictionaries_of(
@@ -253,6 +280,31 @@ def publish(
         if name.naming:
             write_version_hint(store, name.version)
     return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)
+
+
+def unpublished(snapshot: Snapshot, operation: Operation) -> Snapshot:
+    """Return a version as an operation makes it, in memory only: no manifest is written.
+
+    The number of the version is that of a detached one: no version of the table has it.
+
+    Args:
+        snapshot: The previous version, which may be such a version itself.
+        operation: The change. All files that it names are written.
+
+    Raises:
+        InvalidInputError: The operation makes no sense for the table.
+    """
+    transaction = new_transaction(snapshot.version, operation, None)
+    if transaction.HasField("update") and snapshot.has_stable_row_ids:
+        recall_created_at(transaction, snapshot)
+    version = paths.detached_version(secrets.randbits(63))
+    draft = build_manifest(draft_of(snapshot), transaction, version)
+    stamp_writer(draft.manifest, max(datetime.now(UTC), snapshot.timestamp))
+    values = dictionaries_of(draft, snapshot.sharing_files, snapshot)
+    data = manifest_file(draft.manifest, transaction, draft.segments, dictionaries=values)
+    after = snapshot.sharing_files(Manifest(f"{snapshot.store.uri} (not committed)", len(data), draft.manifest, data))
+    after.base = snapshot.base or snapshot
+    return after
 
 
 class _Commit:

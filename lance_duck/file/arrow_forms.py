@@ -1,5 +1,7 @@
 """Forms of a leaf: Arrow types that it can be read as, other than the type that it is stored as.
 
+A pure rule, tested alone.
+
 stored                                  | forms
 string, large_string, string_view      | one another
 binary, large_binary, binary_view      | one another

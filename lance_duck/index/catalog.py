@@ -24,12 +24,12 @@ from lance_duck.index.query import Query
 from lance_duck.index.reach import needs_reach, reached
 from lance_duck.index.registry import kind_of, name_of
 from lance_duck.index.reuse import reuse_of
-from lance_duck.index.rewritten_in_place import without_rewritten
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.overlays import without_overlaid
 from lance_duck.wire.below_lists import listed_field
 from lance_duck.wire.column_path import join_path
+from lance_duck.wire.fragment import TOMBSTONE, Fragment
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 from lance_duck.wire.schema import Field, Schema
 
@@ -257,7 +257,7 @@ def _segment(
     except LanceDuckError as error:
         return IgnoredSegment(metadata, str(error))
     field = snapshot.schema.by_id(metadata.keys[0])
-    fragments = without_rewritten(snapshot, field, np.intersect1d(covered, present, assume_unique=True))
+    fragments = _without_rewritten(snapshot, field, np.intersect1d(covered, present, assume_unique=True))
     fragments = without_overlaid(snapshot, {each.id for each in field.walk()}, metadata.dataset_version, fragments)
     if needs_reach(snapshot, kind, metadata.version):
         fragments = reached(snapshot, metadata, kind, field.storage_type, fragments)
@@ -329,3 +329,31 @@ def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
 
 def _union(pieces: Iterable[FragmentIds]) -> FragmentIds:
     return distinct(joined(pieces, np.uint32))
+
+
+def _without_rewritten(snapshot: Snapshot, field: Field, fragments: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the fragments without those whose values of a nested field may have been rewritten unnoticed.
+
+    When lists are rewritten in place, pylance records that the items changed, and takes the fragment out of no segment
+    over the list. The order of the fragment's files reveals it: the items lie in a file that comes after one with
+    dropped fields.
+
+    Args:
+        snapshot: Version of the table.
+        field: Field of a segment.
+        fragments: Ids of fragments, all of this version.
+    """
+    if not field.children:
+        return fragments
+    below = {child.id for child in field.walk()}
+    is_current = [not _may_be_rewritten(snapshot.fragment(i), below) for i in fragments.tolist()]
+    return fragments[np.array(is_current, np.bool_)]
+
+
+def _may_be_rewritten(fragment: Fragment, below: set[int]) -> bool:
+    dropped = False
+    for file in fragment.files:
+        if not below.isdisjoint(file.fields):
+            return dropped
+        dropped |= TOMBSTONE in file.fields
+    return False

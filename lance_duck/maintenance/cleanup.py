@@ -14,10 +14,10 @@ from typing import Final
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile, CleanupPolicy, old_versions, removable
 from lance_duck.maintenance.costs import DELETED_AT_ONCE
-from lance_duck.maintenance.references import references
 from lance_duck.snapshot import Snapshot, refs, versions
 from lance_duck.store import Entry, Store, local_path
 from lance_duck.wire import flags, paths
+from lance_duck.wire.fragment import ExternalFile, Fragment
 from lance_duck.wire.manifest import Manifest
 
 _MANIFEST: Final = "manifest"
@@ -152,9 +152,9 @@ def _plan(
         paths_in_use.setdefault(branch.parent_version, [])
     old = old_versions({v: m.timestamp for v, m in manifests.items()}, paths_in_use, current, policy, now)
     old_set = set(old)
-    in_use = set().union(*(references(m) for v, m in manifests.items() if v not in old_set), _borrowed(snapshot))
-    in_use |= set().union(*map(references, detached))
-    old_references = set().union(*(references(manifests[v]) for v in old))
+    in_use = set().union(*(_references(m) for v, m in manifests.items() if v not in old_set), _borrowed(snapshot))
+    in_use |= set().union(*map(_references, detached))
+    old_references = set().union(*(_references(manifests[v]) for v in old))
     files = removable(entries, in_use, old_references, policy.delete_unverified, now)
     files += _manifest_files(entries, manifests, old_set)
     referenced_branches = [
@@ -191,7 +191,7 @@ def _borrowed(snapshot: Snapshot) -> set[str]:
                 b.id for b in manifest.base_paths.values() if _place(b.path) == here
             )
             if bases:
-                result |= references(manifest, bases)
+                result |= _references(manifest, bases)
     return result
 
 
@@ -251,3 +251,41 @@ def _stats(old: Sequence[int], files: Sequence[CleanupCandidateFile], failed: in
         count("deletion"),
         failed,
     )
+
+
+def _references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({None})) -> set[str]:
+    """Return the files and directories below the root of a table that a manifest refers to.
+
+    A file is named by its path, a directory by its path with a slash at the end. A data file includes its blobs, which
+    lie in the directory of its stem; an index includes its whole directory.
+
+    Args:
+        manifest: Manifest of the table, or of a branch or clone that borrows from it.
+        base_ids: Base paths of the manifest that mean the root in question; None is the manifest's own.
+    """
+    result = set(_of_indices(manifest, base_ids))
+    for place in range(len(manifest.fragments)):  # also of a version whose fragments share an id
+        result.update(_of_fragment(manifest.fragments[place], base_ids))
+    if None in base_ids and manifest.transaction_name is not None:
+        result.add(paths.transaction_file(manifest.transaction_name))
+    return result
+
+
+def _of_fragment(fragment: Fragment, base_ids: frozenset[int | None]) -> Iterator[str]:
+    for file in fragment.all_files:
+        if file.base_id in base_ids:
+            yield paths.data_file(file.path)
+            yield paths.blob_directory(file.path)
+    deletion = fragment.deletion_file
+    if deletion is not None and deletion.base_id in base_ids:
+        yield deletion.path(fragment.id)
+    if None in base_ids:
+        for sequence in (fragment.row_ids, fragment.created_at, fragment.last_updated_at):
+            if isinstance(sequence, ExternalFile):
+                yield sequence.path
+
+
+def _of_indices(manifest: Manifest, base_ids: frozenset[int | None]) -> Iterator[str]:
+    for index in manifest.indices:
+        if index.base_id in base_ids:
+            yield f"{index.directory}/"

@@ -140,7 +140,7 @@ def removable(
 
     Args:
         entries: Files below the root.
-        in_use: Files and directories that remaining versions refer to: see `references`.
+        in_use: Files and directories that remaining versions refer to, these with a slash at the end.
         old_references: Files and directories that removed versions refer to.
         delete_unverified: Whether files that no version refers to are removed at any age.
         now: The present time.

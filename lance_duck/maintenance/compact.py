@@ -20,7 +20,7 @@ from lance_duck.arrow.memory import release_unused
 from lance_duck.commit import REFUSALS, ReserveFragments, Rewrite, RewriteGroup, commit, run_again
 from lance_duck.errors import InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.index.segment_uuids import sweep_parts
-from lance_duck.lazy.garbage import uncollected
+from lance_duck.lazy import uncollected
 from lance_duck.maintenance.costs import BATCHES_AHEAD, COMPACTION_RETRIES
 from lance_duck.maintenance.dictionaries import divided_by_dictionaries, has_narrow_dictionaries
 from lance_duck.maintenance.index_remap import Follow, RemappedSegments, amend_reuse, follow_indexes

@@ -26,12 +26,13 @@ from lance_duck.errors import (
 from lance_duck.namespaces.base import Namespace, TableDescription
 from lance_duck.namespaces.folders import TableFolders
 from lance_duck.namespaces.listing import Listing, NamedObject
-from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, name_parts, object_id
-from lance_duck.namespaces.objects import check_parent_namespace, names_below, names_directly_in, namespace_row
+from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.store import join_uri
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 _Edit = tuple[list[str], list[NamedObject]]
+_Objects = Mapping[str, NamedObject]
+"""Rows by object id."""
 
 
 @checked_calls
@@ -65,18 +66,18 @@ class DirectoryNamespace(Namespace):
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
         """Return the last parts of the names of the namespaces directly in one, in order; raises NotFoundError."""
-        return names_directly_in(name_parts(name), NAMESPACE, self._objects())
+        return _names_directly_in(name_parts(name), NAMESPACE, self._objects())
 
     def list_tables(self, name: Name = ()) -> list[str]:
         """Return the last parts of the names of the tables directly in a namespace, in order; raises NotFoundError."""
         parts = name_parts(name)
-        rows = names_directly_in(parts, TABLE, self._objects())
+        rows = _names_directly_in(parts, TABLE, self._objects())
         return rows if parts else sorted({*rows, *self._folders.listed()})
 
     def describe_namespace(self, name: Name) -> dict[str, str]:
         """Return the properties of a namespace; raises NotFoundError."""
         parts = name_parts(name)
-        return namespace_row(parts, self._objects()).properties() if parts else {}
+        return _namespace_row(parts, self._objects()).properties() if parts else {}
 
     def create_namespace(
         self, name: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
@@ -90,7 +91,7 @@ class DirectoryNamespace(Namespace):
             )
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
-            check_parent_namespace(parts, objects)
+            _check_parent_namespace(parts, objects)
             present = objects.get(object_id(parts))
             if present is None:
                 return [], [NamedObject.of_namespace(object_id(parts), properties)]
@@ -106,8 +107,8 @@ class DirectoryNamespace(Namespace):
         check_new(parts, NAMESPACE)
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
-            namespace_row(parts, objects)
-            if names := names_below(parts, objects):
+            _namespace_row(parts, objects)
+            if names := _names_below(parts, objects):
                 raise ReferencedError("the namespace is not empty", where=object_id(parts), found=", ".join(names[:5]))
             return [object_id(parts)], []
 
@@ -192,7 +193,7 @@ class DirectoryNamespace(Namespace):
             row = objects.get(object_id(old))
             if row is None or row.object_type != TABLE:
                 raise NotFoundError("no such table", where=object_id(old))
-            check_parent_namespace(new, objects)
+            _check_parent_namespace(new, objects)
             if object_id(new) in objects:
                 raise AlreadyExistsError("the name is taken", where=object_id(new))
             return [object_id(old)], [NamedObject(object_id(new), TABLE, row.location, row.metadata)]
@@ -204,7 +205,7 @@ class DirectoryNamespace(Namespace):
         parts, objects = name_parts(name), self._objects()
         listed = () if parts else self._folders.listed()
         places = {table: self._folders.place(table + TABLE_SUFFIX) for table in listed}
-        for table in names_directly_in(parts, TABLE, objects):
+        for table in _names_directly_in(parts, TABLE, objects):
             row = objects[object_id((*parts, table))]
             try:
                 places[table] = self._place_of(row)
@@ -237,7 +238,7 @@ class DirectoryNamespace(Namespace):
 
     def _add_row(self, row: NamedObject) -> None:
         def edit(objects: dict[str, NamedObject]) -> _Edit:
-            check_parent_namespace(name_parts(row.object_id), objects)
+            _check_parent_namespace(name_parts(row.object_id), objects)
             if row.object_id in objects:
                 raise AlreadyExistsError("the name is taken", where=row.object_id)
             return [], [row]
@@ -261,3 +262,30 @@ class DirectoryNamespace(Namespace):
 
     def _location(self, row: NamedObject) -> str:
         return self._folders.inside(row.location or "")
+
+
+def _names_directly_in(parts: tuple[str, ...], object_type: str, objects: _Objects) -> list[str]:
+    """Return the last parts of the names directly in a namespace, in order; raises NotFoundError."""
+    if parts:
+        _namespace_row(parts, objects)
+    names = (tuple(each.object_id.split(DELIMITER)) for each in objects.values() if each.object_type == object_type)
+    return sorted(name[-1] for name in names if name[:-1] == parts and name[-1])
+
+
+def _namespace_row(parts: tuple[str, ...], objects: _Objects) -> NamedObject:
+    """Return the row of a nested namespace; raises NotFoundError."""
+    row = objects.get(object_id(parts))
+    if row is None or row.object_type != NAMESPACE:
+        raise NotFoundError("no such namespace", where=object_id(parts))
+    return row
+
+
+def _check_parent_namespace(parts: tuple[str, ...], objects: _Objects) -> None:
+    """Raise NotFoundError for a name in a namespace that does not exist."""
+    if len(parts) > 1:
+        _namespace_row(parts[:-1], objects)
+
+
+def _names_below(parts: tuple[str, ...], objects: _Objects) -> list[str]:
+    """Return the names in a namespace, at any depth."""
+    return [each for each in objects if each.startswith(object_id(parts) + DELIMITER)]

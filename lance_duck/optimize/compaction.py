@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError
-from lance_duck.lazy.garbage import uncollected
+from lance_duck.lazy import uncollected
 from lance_duck.maintenance.options import CompactionOptions, compaction_options
 from lance_duck.verbs.handle import TableMethods
 

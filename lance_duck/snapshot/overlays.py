@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.distinct import difference_of, distinct
 from lance_duck.errors import CorruptError
 from lance_duck.file.column import ColumnReader
-from lance_duck.file.overlays.column import OverlaidColumn, OverlayLayer, units_of
+from lance_duck.file.overlays import OverlaidColumn, OverlayLayer, units_of
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot.snapshot import Snapshot
 from lance_duck.wire.files.overlay import Overlay

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from lance_duck.errors import JobError
 from lance_duck.kernels.notice import first_use
-from lance_duck.lazy.garbage import uncollected
+from lance_duck.lazy import uncollected
 from lance_duck.spark.save_modes import allow_all_modes
 
 _VARIABLE: Final = "PYSPARK_PYTHON"

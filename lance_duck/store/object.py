@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -21,9 +22,8 @@ from obstore.store import MemoryStore
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store.base import Entry, check_range, normal_path
 from lance_duck.store.client import call
-from lance_duck.store.costs import CALL_REQUESTS, CALLS_AT_ONCE, COALESCED_GAP, KEPT_TAIL
+from lance_duck.store.costs import CALL_REQUESTS, CALLS_AT_ONCE, COALESCED_GAP, KEPT_TAIL, PART_BYTES, PARTS_AT_ONCE
 from lance_duck.store.external import ExternalManifestStore
-from lance_duck.store.object_sink import ObjectSink
 from lance_duck.store.request import Bytes
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
 
@@ -253,7 +253,7 @@ class ObjectStore:
         rule for incomplete uploads removes them.
         """
         key = self._writable(path)
-        return ObjectSink(self._client, key, self._where(path))
+        return _ObjectSink(self._client, key, self._where(path))
 
     def put(self, path: str, data: Buffer, *, safe: bool = True) -> None:
         """See `Store.put`."""
@@ -328,3 +328,32 @@ class ObjectStore:
 def _entry(item: Any, cut: int) -> Entry:
     modified: datetime = item["last_modified"]
     return Entry(item["path"][cut:], item["size"], modified.astimezone(UTC))
+
+
+class _ObjectSink(Sink):
+    """See `Sink`.
+
+    Args:
+        client: The bucket.
+        key: Key of the object.
+        path: URI of the object, for messages.
+    """
+
+    def __init__(self, client: Any, key: str, path: str) -> None:
+        super().__init__(path)
+        self._upload = call(
+            path, lambda: obstore.open_writer(client, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
+        )
+
+    def _write(self, data: memoryview) -> None:
+        for at in range(0, len(data), PART_BYTES):  # obstore takes in a whole buffer before it waits for room
+            piece = data[at : at + PART_BYTES]
+            call(self.path, lambda piece=piece: self._upload.write(piece))  # type: ignore[misc]
+
+    def _close(self) -> None:
+        call(self.path, self._upload.close)
+
+    def _abort(self) -> None:
+        """Have the service drop the uploaded parts: those of an upload that is merely forgotten stay, and cost."""
+        with suppress(StoreError):  # obstore aborts an upload whose block ends with an error, and closes it otherwise
+            call(self.path, lambda: self._upload.__exit__(StoreError, None, None))

@@ -1,22 +1,24 @@
-"""Analysers: from texts to terms, as an index stores them and a query asks for them."""
+"""Analysers: from texts to terms, as an index stores them and a query asks for them; `tokenize`, which shows these."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arguments import checked_call, declared_arguments
 from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import is_list, is_text
 from lance_duck.errors import InternalError, WrongTypeError
 from lance_duck.kernels.tokens.keep import keep_tokens
 from lance_duck.text.filters import terms_of_words
-from lance_duck.text.json.documents import json_tokens, json_tokens_reference, query_tokens
-from lance_duck.text.parameters import AnalyserParameters, utf8_bytes
+from lance_duck.text.json import json_tokens, json_tokens_reference, query_tokens
+from lance_duck.text.parameters import AnalyserArguments, AnalyserParameters, utf8_bytes
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.tokens import FtsToken, Tokens, positions_within
 from lance_duck.text.vocabulary import TermVocabulary
@@ -107,6 +109,29 @@ class Analyser:
             sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
         bounds = tokens.bounds[_offsets(sizes)]
         return replace(tokens, positions=positions_within(bounds), bounds=bounds)
+
+
+@checked_call
+def tokenize(query: str, **options: Unpack[AnalyserArguments]) -> list[FtsToken]:
+    """Return the tokens of a text, as a full-text index with these parameters has them.
+
+    Args:
+        query: The text.
+        **options: See `AnalyserArguments`; those of `create_scalar_index(column, "INVERTED", …)`.
+
+    Returns:
+        Tokens in order; positions count from the first one, and tokens that were left out leave gaps.
+
+    Raises:
+        InvalidInputError: An argument, a tokenizer or a language is unknown, or a number is out of its range.
+        WrongTypeError: An argument is of a wrong type.
+        UnsupportedError: The tokenizer is one of Lance that is not supported.
+    """
+    if not isinstance(query, str):
+        raise WrongTypeError("bad query", where="tokenize", expected="str", found=type(query).__name__)
+    declared = declared_arguments(tokenize, options, AnalyserArguments)
+    tokens = Analyser(AnalyserParameters.from_arguments(declared, "tokenize")).terms_of(query)
+    return [replace(token, position=token.position - tokens[0].position) for token in tokens]
 
 
 def _cut(texts: pa.Array, vocabulary: TermVocabulary) -> Cut:

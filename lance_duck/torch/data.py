@@ -1,10 +1,11 @@
-"""Datasets, samplers and a loader of PyTorch."""
+"""Datasets, samplers and a loader of PyTorch, and batches as tensors."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +16,10 @@ from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset as Table
 from lance_duck.dataset import dataset as open_dataset
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.loading.forms import numbers_of_column
 from lance_duck.loading.selection import Granularity, RowSelection
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import ColumnsLike
-from lance_duck.torch.samplers import RankSampler, ShardedBatchSampler, ShardedFragmentSampler
-from lance_duck.torch.tensors import only_tensor_or_all, to_tensors
 
 __all__ = [
     "BatchedLanceDataset",
@@ -33,6 +33,108 @@ __all__ = [
 ]
 
 _SPAWN: Final = "spawn"
+
+
+def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
+    """Return a batch as tensors, by column.
+
+    Fixed-size lists become matrices, tensors of one shape stay so, times become their ticks, and types without numbers,
+    such as texts and lists of varying length, lists of Python objects. A tensor shares the memory of its column if
+    nothing else does, and may be changed.
+
+    Raises:
+        InvalidInputError: There is a null among integers, booleans, times or arrays.
+    """
+    return {field.name: _tensor(batch.column(place), field) for place, field in enumerate(batch.schema)}
+
+
+def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
+    """Return the tensor of the only column of a batch, or those of several columns by name, as pylance does.
+
+    They are those of `to_tensors`, but for columns of uint64, row ids among them: these become int64, which PyTorch
+    computes with. Vectors of uint64 stay uint64.
+
+    Raises:
+        InvalidInputError: There is a null, as `to_tensors` says, or a number of 2^63 or more.
+    """
+    tensors = {name: _signed(tensor, name) for name, tensor in to_tensors(batch).items()}
+    return next(iter(tensors.values())) if len(tensors) == 1 else tensors
+
+
+def _signed(tensor: Any, name: str) -> Any:
+    if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.uint64 or tensor.ndim != 1:
+        return tensor
+    signed = tensor.view(torch.int64)
+    if signed.numel() and int(signed.min()) < 0:
+        raise InvalidInputError(
+            "number of 2^63 or more",
+            where=f"column {name!r}",
+            remedy="to_tensor_fn=to_tensors keeps uint64",
+        )
+    return signed
+
+
+def _tensor(array: pa.Array, field: pa.Field) -> Any:
+    numbers = numbers_of_column(array, field)
+    if numbers is None:
+        return array.to_pylist()
+    if pa.types.is_boolean(numbers.values.type):
+        return torch.from_numpy(numbers.values.to_numpy(zero_copy_only=False)).reshape(numbers.shape)
+    values = torch.from_dlpack(numbers.values)
+    memory = numbers.values.buffers()[1]
+    if memory is not None and not memory.is_mutable:  # later reads may use this memory
+        values = values.clone()
+    return (values.view(torch.bfloat16) if numbers.is_bfloat16 else values).reshape(numbers.shape)
+
+
+@dataclass
+class RankSampler:
+    """What one rank reads; the workers of a rank divide it. pylance's words for arguments of `LanceDataset`.
+
+    Attributes:
+        rank: Number of this process; None for that of torch.distributed, or 0.
+        world_size: Number of processes; None for that of torch.distributed, or 1.
+        randomize: Whether rows come in a random order, another one in each epoch.
+        seed: Seed of the random order.
+        epoch: The epoch, see `set_epoch`.
+    """
+
+    rank: int | None = None
+    world_size: int | None = None
+    randomize: bool = False
+    seed: int = 0
+    epoch: int = field(default=0, init=False)
+    granularity: ClassVar[Granularity] = "rows"
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch that begins, the same on all ranks; call it before the workers of a DataLoader start."""
+        self.epoch = epoch
+
+    def order_seed(self, epoch: int = 0) -> tuple[int, int] | None:
+        """Return the seed of the order in the epoch that was set, or in `epoch` if none was; None for no order."""
+        return (self.seed, self.epoch or epoch) if self.randomize else None
+
+
+class ShardedFragmentSampler(RankSampler):
+    """Every world_size-th fragment for each rank, as `shard_granularity="fragment"`."""
+
+    granularity = "fragment"
+
+    @staticmethod
+    def from_torch(randomize: bool = False, seed: int = 0) -> ShardedFragmentSampler:
+        """Return the sampler of this process among those of torch.distributed."""
+        return ShardedFragmentSampler(randomize=randomize, seed=seed)
+
+
+class ShardedBatchSampler(RankSampler):
+    """Every world_size-th batch for each rank, as `shard_granularity="batch"`."""
+
+    granularity = "batch"
+
+    @staticmethod
+    def from_torch(randomize: bool = False, seed: int = 0) -> ShardedBatchSampler:
+        """Return the sampler of this process among those of torch.distributed."""
+        return ShardedBatchSampler(randomize=randomize, seed=seed)
 
 
 @checked_calls

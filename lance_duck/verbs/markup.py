@@ -1,15 +1,24 @@
-"""HTML by which a notebook shows a table and its indexes, from metadata alone."""
+"""HTML by which a notebook shows a table and its indexes, and a picture of its layout, from metadata alone."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lance_duck.markup import facts_html, rows_html, size_text
 from lance_duck.redact import shown
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.describe import INDEX_HEAD, describe_indices, index_cells
-from lance_duck.verbs.layout_picture import layout_svg
+from lance_duck.verbs.indexes.describe import INDEX_HEAD, IndexDescription, describe_indices, index_cells
+
+_WIDTH, _LABEL, _BOX, _BAR, _GAP = 640, 140, 26, 12, 5  # of the parts, in pixels
+_MOST_BOXES: Final = 200
+_MOST_BARS: Final = 12
+_LETTERS: Final = 20  # of a name
+_ROWS, _DELETED, _COVERED, _BARE = "#5b8ff9", "#e8684a", "#5ad8a6", "#d9d9d9"
 
 
 def table_html(uri: str, snapshot: Snapshot) -> Iterator[str]:
@@ -33,3 +42,57 @@ def table_html(uri: str, snapshot: Snapshot) -> Iterator[str]:
         yield rows_html(INDEX_HEAD, cells)
     yield layout_svg(snapshot, described)
     yield "</div>"
+
+
+def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
+    """Return the layout of a version as SVG.
+
+    Each fragment is a box, as wide as its number of rows; deleted rows are red. Below, each index is a bar, coloured
+    where it covers a fragment. If there are too many fragments to tell apart, neighbours share a box.
+
+    Returns:
+        The picture; empty if there are no fragments, or the metadata does not have their numbers of rows.
+    """
+    fragments = snapshot.fragments
+    rows = np.array([fragment.physical_rows for fragment in fragments], np.int64)
+    if fragments.row_counts() is None or not rows.sum():
+        return ""
+    deletions = np.array([fragment.num_deletions for fragment in fragments], np.int64)
+    starts = np.unique(np.linspace(0, len(rows), _MOST_BOXES, endpoint=False).astype(np.int64))
+    sizes = np.add.reduceat(rows, starts)
+    scale = (_WIDTH - _LABEL) / sizes.sum()
+    parts = [_label("fragments", _BOX / 2)]
+    parts += _boxes(sizes, np.add.reduceat(deletions, starts), 0, _BOX, scale, (_ROWS, _DELETED))
+    top = _BOX + _GAP
+    ids = np.array(fragments.ids())
+    for index in indexes[:_MOST_BARS]:
+        coverage = sorted(set().union(*(segment.fragment_ids for segment in index.segments)))
+        bare = np.add.reduceat(np.where(np.isin(ids, coverage), 0, rows), starts)
+        parts.append(_label(index.name, top + _BAR / 2))
+        parts += _boxes(sizes, bare, top, _BAR, scale, (_COVERED, _BARE))
+        top += _BAR + _GAP
+    frame = f'xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{top}" viewBox="0 0 {_WIDTH} {top}"'
+    return f'<svg {frame} role="img" aria-label="layout" font-family="sans-serif" font-size="11">{"".join(parts)}</svg>'
+
+
+def _boxes(
+    sizes: NDArray[np.int64], less: NDArray[np.int64], top: int, height: int, scale: float, colors: tuple[str, str]
+) -> Iterator[str]:
+    """Yield boxes side by side, each of two colours: one for the part that is there, one for the rest."""
+    ends = np.cumsum(sizes) * scale + _LABEL
+    for end, size, missing in zip(ends.tolist(), (sizes * scale).tolist(), (less * scale).tolist(), strict=True):
+        edge = min(1.0, size / 4)  # between neighbours
+        there = max(size - missing, 0)
+        yield _box((end - size, top, there, height), colors[0])
+        yield _box((end - size + there, top, max(size - there - edge, 0), height), colors[1])
+        yield _box((end - edge, top, edge, height), "white")
+
+
+def _box(place: Iterable[float], color: str) -> str:
+    x, y, width, height = (f"{number:.1f}" for number in place)
+    return f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{color}"/>' if width != "0.0" else ""
+
+
+def _label(text: str, middle: float) -> str:
+    short = text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
+    return f'<text x="0" y="{middle + 4:.1f}" fill="currentColor">{html.escape(short)}</text>'

@@ -1,6 +1,7 @@
 """Errors for attributes that a dataset lacks, which name the one that was probably meant.
 
 That is the name here of what other libraries call otherwise, or the nearest public name.
+A mixin, since `dataset.py` would exceed 500 lines.
 """
 
 from __future__ import annotations

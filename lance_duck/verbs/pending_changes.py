@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.commit import same_table
+from lance_duck.commit.committer import unpublished
 from lance_duck.commit.operations import Append, Delete, Operation, Update
-from lance_duck.commit.unpublished import unpublished
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.projection import CREATED_AT, ROW_ID

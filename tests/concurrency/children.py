@@ -25,7 +25,7 @@ LOADED = (
     "lance_duck.scan.routing",
     "lance_duck.scan.sql.parser",
     "lance_duck.scan.text.search",
-    "lance_duck.verbs.merge.run",
+    "lance_duck.verbs.merge.builder",
     "lance_duck.verbs.rows.update",
 )
 """What children have loaded that change tables; `import lance_duck` alone loads nothing."""

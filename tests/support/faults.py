@@ -25,7 +25,7 @@ from typing import Any
 import obstore
 from obstore.exceptions import GenericError
 
-from lance_duck.store import flush, local_write, object_sink
+from lance_duck.store import flush, local_write
 from lance_duck.store import object as object_store
 
 Do = Callable[[], Any]
@@ -69,8 +69,7 @@ class Faults:
         self._patch(flush, "os", Proxy(os, {"fsync": self._call("fsync")}))
         self._patch(local_write, "open", self._open)
         requests = {name: self._request(name) for name in ("put", "delete", "copy")}
-        self._patch(object_store, "obstore", Proxy(obstore, requests))
-        self._patch(object_sink, "obstore", Proxy(obstore, {"open_writer": self._open_writer}))
+        self._patch(object_store, "obstore", Proxy(obstore, {**requests, "open_writer": self._open_writer}))
         return self
 
     def __exit__(

@@ -115,9 +115,7 @@ DOING = (
         cli.diff,
         cli.doctor,
         cli.indexes,
-        cli.prepare,
         cli.search,
-        cli.tables,
         cli.transfer,
     ),
 )

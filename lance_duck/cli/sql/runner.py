@@ -1,17 +1,26 @@
-"""Runs statements one after the other, and reports the ones that fail."""
+"""Runs statements one after the other, reports the ones that fail, and lets Ctrl-C stop them."""
 
 from __future__ import annotations
 
+import signal
+import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Final
 
 import lance_duck as ld
-from lance_duck.cli.sql.error_places import placed_message
-from lance_duck.cli.sql.interrupt import interruptible
+from lance_duck.cli.message import message_of
 from lance_duck.cli.sql.results import Results
-from lance_duck.cli.sql.script import Script, ScriptStatement
+from lance_duck.cli.sql.script import Script, ScriptStatement, first_word
 from lance_duck.cli.terminal import complain, note
 from lance_duck.write.relations import is_stopped
+
+_EXPLAIN: Final = "EXPLAIN\n"
+_EXPLAINED: Final = frozenset({"select", "from", "with", "values", "insert", "update", "delete", "merge"})
+_UNPLACED: Final = ("Binder Error", "Catalog Error")
 
 
 @dataclass
@@ -57,7 +66,7 @@ class StatementRunner:
             except Exception as error:
                 if interruption.happened or is_stopped(error):
                     raise KeyboardInterrupt from error
-                complain(placed_message(self.connection, statement, error))
+                complain(_placed_message(self.connection, statement, error))
                 return False
         if self.is_timed:
             note(f"Run time: {time.perf_counter() - begun:.3f} s")
@@ -68,3 +77,66 @@ class StatementRunner:
         if self.connection.in_transaction:
             self.connection.rollback()
             complain("the transaction that was open is rolled back: COMMIT was never said")
+
+
+def _placed_message(connection: ld.Connection, statement: ScriptStatement, error: Exception) -> str:
+    """Return the message of a failed statement, with the line of the error if it can be found.
+
+    `DuckDBPyConnection.sql` binds a statement without its text, so its errors do not show where an unknown name stands.
+    DuckDB does show it when it explains the statement, which runs nothing.
+    """
+    message = message_of(error)
+    if not message.startswith(_UNPLACED) or "\nLINE " in message or first_word(statement.text) not in _EXPLAINED:
+        return statement.located(message)
+    # An error in a transaction may abort it, and then nothing more can be asked.
+    cursor = connection.cursor() if connection.in_transaction else connection
+    try:
+        cursor.execute(_EXPLAIN + statement.text)
+    except Exception as again:
+        told = message_of(again)
+        if told.startswith(message.partition("\n")[0]):
+            return ScriptStatement(statement.text, statement.line - 1, statement.script).located(told)
+    finally:
+        if cursor is not connection:
+            cursor.close()
+    return statement.located(message)
+
+
+@dataclass
+class Interruption:
+    """Whether Ctrl-C was pressed."""
+
+    happened: bool = False
+
+
+@contextmanager
+def interruptible(connection: ld.Connection) -> Iterator[Interruption]:
+    """Let Ctrl-C stop the statement that a connection runs, by KeyboardInterrupt or by an error of DuckDB before that.
+
+    Python runs signal handlers between its own instructions, which may be minutes apart while DuckDB computes the rows
+    of a query. The number of the signal is written to a socket at once, though, and a thread waiting there interrupts
+    DuckDB. Has no effect outside the main thread, since signals do not reach other threads.
+    """
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    watcher = threading.Thread(target=_watch, args=(receiver, connection.native, interruption), daemon=True)
+    before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    watcher.start()
+    try:
+        yield interruption
+    finally:
+        signal.set_wakeup_fd(before)
+        sender.close()
+        watcher.join()
+        receiver.close()
+
+
+def _watch(receiver: socket.socket, native: Any, interruption: Interruption) -> None:
+    while number := receiver.recv(1):
+        if number[0] == signal.SIGINT:
+            interruption.happened = True
+            native.interrupt()

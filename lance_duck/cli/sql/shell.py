@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any, Final
 
+import platformdirs
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
@@ -13,7 +17,6 @@ from pygments.lexers.sql import SqlLexer
 import lance_duck as ld
 from lance_duck.cli.sql.completion import CompletionWords, SqlCompleter
 from lance_duck.cli.sql.dot_commands import DOT_COMMANDS, run_dot_command
-from lance_duck.cli.sql.history import user_history
 from lance_duck.cli.sql.runner import StatementRunner
 from lance_duck.cli.sql.script import Script, is_complete
 from lance_duck.cli.terminal import complain, write_line
@@ -21,6 +24,7 @@ from lance_duck.cli.terminal import complain, write_line
 _GREETING: Final = "SQL on Lance tables. A statement ends with a semicolon; .help lists commands, .quit leaves."
 _PROMPT: Final = "lance> "
 _PROMPT_IN_TRANSACTION: Final = "lance*> "
+_SECRET: Final = re.compile(r"secret|password|token", re.IGNORECASE)
 
 
 class Shell:
@@ -37,7 +41,7 @@ class Shell:
         self._vocabulary: CompletionWords | None = None
         self._trouble: str | None = None
         if "history" not in options:
-            options["history"], self._trouble = user_history()
+            options["history"], self._trouble = _user_history()
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             key_bindings=_key_bindings(),
@@ -100,3 +104,33 @@ def _key_bindings() -> KeyBindings:
             buffer.newline()
 
     return bindings
+
+
+class StatementHistory(FileHistory):
+    """History in a file that only its user can read; statements that mention secrets are left out."""
+
+    def store_string(self, string: str) -> None:
+        """Append a statement to the file."""
+        if not _SECRET.search(string):
+            super().store_string(string)
+
+
+def _user_history() -> tuple[History, str | None]:
+    """Return the history of the user, and the reason if it cannot be kept on disk, else None."""
+    path = platformdirs.user_state_path("lance-duck", appauthor=False) / "history.sql"
+    try:
+        return file_history(path), None
+    except OSError as error:
+        return InMemoryHistory(), f"no history is kept: {error}"
+
+
+def file_history(path: Path) -> StatementHistory:
+    """Return the history in a file, which is created if it does not exist.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    with path.open("ab"):
+        return StatementHistory(str(path))

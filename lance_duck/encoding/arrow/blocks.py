@@ -1,27 +1,45 @@
-"""Blocks to Arrow arrays of a storage type, without a copy where the form allows it."""
+"""Blocks to Arrow arrays of a storage type, without a copy where the form allows it.
+
+Values of fixed width are converted for some types:
+
+stored                            | returned
+decimal128, decimal256            | decimal32, decimal64, decimal128: the low bytes
+halffloat                         | float32
+fixed_size_binary(2), bfloat16    | float32
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.arrow.limits import OVERFLOW, array_limit
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import number_dtype
-from lance_duck.encoding.arrow.dictionary_decode import dictionary_of_repeats
-from lance_duck.encoding.arrow.narrow import Valid, is_rescaled, narrow
-from lance_duck.encoding.arrow.take import look_up
+from lance_duck.encoding.arrow.take import look_up, take
 from lance_duck.encoding.arrow.texts import looked_up_texts, texts_to_arrow
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.errors import CorruptError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.numbers.narrow import low_words
+from lance_duck.kernels.texts.dictionary_decode import MOST, ROOM, are_bytes, number_bytes, number_texts
+from lance_duck.kernels.texts.variable import ascending_within
+
+_HALF_BITS = 16
+_FLOAT_BITS = 32
+
+_Valid = NDArray[np.bool_] | Bytes | None
 
 
-def validity_buffer(valid: Valid) -> pa.Buffer | None:
+def validity_buffer(valid: _Valid) -> pa.Buffer | None:
     """Return the Arrow validity bitmap of flags, one for each slot; None when all slots are valid."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def block_to_arrow(
-    block: Block, arrow_type: pa.DataType, valid: Valid, where: str, stored: pa.DataType | None = None
+    block: Block, arrow_type: pa.DataType, valid: _Valid, where: str, stored: pa.DataType | None = None
 ) -> pa.Array:
     """Return the array of a storage type (no extension type) with the values of a block.
 
@@ -39,7 +57,7 @@ def block_to_arrow(
     """
     if valid is not None and len(valid) != block.count:
         raise CorruptError("flags of nulls", where=where, expected=f"{block.count} of them", found=len(valid))
-    if stored is not None and is_rescaled(stored, arrow_type):
+    if stored is not None and _is_rescaled(stored, arrow_type):
         return block_to_arrow(block, stored, valid, where).cast(arrow_type)
     if isinstance(block, Dictionary):
         return _dictionary(block, arrow_type, valid, where, stored)
@@ -54,7 +72,7 @@ def block_to_arrow(
             raise array_limit(error, where) from error
     bitmap = validity_buffer(valid)
     if isinstance(block, FixedWidth):
-        return _fixed(narrow(block, stored, arrow_type, where, valid), arrow_type, bitmap, where, stored)
+        return _fixed(_narrow(block, stored, arrow_type, where, valid), arrow_type, bitmap, where, stored)
     if isinstance(block, VariableWidth):
         return texts_to_arrow(block, arrow_type, bitmap, where)
     if isinstance(block, FixedSizeList):
@@ -102,7 +120,7 @@ def _as_list(block: FixedWidth, arrow_type: pa.DataType, where: str) -> FixedSiz
 
 
 def _dictionary(
-    block: Dictionary, arrow_type: pa.DataType, valid: Valid, where: str, stored: pa.DataType | None
+    block: Dictionary, arrow_type: pa.DataType, valid: _Valid, where: str, stored: pa.DataType | None
 ) -> pa.Array:
     if not pa.types.is_dictionary(arrow_type):
         if isinstance(block.items, VariableWidth):
@@ -137,7 +155,7 @@ def _narrow_items(items: Block, arrow_type: pa.DataType, where: str, stored: pa.
     if not isinstance(items, FixedWidth):
         return items
     try:
-        return narrow(items, stored, arrow_type, where)
+        return _narrow(items, stored, arrow_type, where)
     except CorruptError:  # an item that only nulls refer to may hold anything
         return items
 
@@ -168,3 +186,72 @@ def _packed_struct(
     if any(len(field) != block.count for field in fields):
         raise _mismatch(f"fields of other lengths than {block.count}", arrow_type, where)
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap], children=fields)
+
+
+def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
+    """Return values as a dictionary of the distinct ones, in order of first use; None when there are many of these.
+
+    Raises:
+        CorruptError: Offsets do not ascend within the data.
+    """
+    offsets = block.offsets
+    ends, data = readonly(offsets), readonly(block.data)
+    if not ascending_within(ends, len(data)):
+        raise CorruptError("offsets", where="texts", expected=f"ascending within {len(data)} bytes")
+    places = unset(block.count, np.uint32)
+    firsts = np.empty(MOST, np.int64)
+    table = np.full(ROOM, -1, np.int32)
+    if int(offsets[-1]) - int(offsets[0]) == block.count and are_bytes(ends):
+        count = number_bytes(data, int(offsets[0]), places, firsts, table)
+    else:
+        count = number_texts(ends, data, places, firsts, table)
+    return None if count < 0 else Dictionary(places, take(block, firsts[:count]))
+
+
+def _narrow(
+    block: FixedWidth, stored: pa.DataType | None, type_: pa.DataType, where: str, valid: _Valid = None
+) -> FixedWidth:
+    """Return values in the layout of `type_`; as they are when there is nothing to convert.
+
+    Args:
+        block: Values.
+        stored: Type of the values in the file, which tells bfloat16 from halffloat; None for what the width says.
+        type_: Type of the result.
+        where: Name of the column, for messages.
+        valid: A flag for each value, or None when all are valid; the values of nulls need not fit.
+
+    Raises:
+        CorruptError: A decimal does not fit.
+    """
+    if pa.types.is_float32(type_) and block.bits == _HALF_BITS:
+        return _widen(block, is_brain=stored is not None and pa.types.is_fixed_size_binary(stored))
+    if pa.types.is_decimal(type_) and block.bits > type_.bit_width:
+        return _low_bytes(block, type_, where, valid)
+    return block
+
+
+def _is_rescaled(stored: pa.DataType, type_: pa.DataType) -> bool:
+    """Return whether decimals of a negative scale are returned as decimals of another one: not by their low bytes."""
+    both = pa.types.is_decimal(stored) and pa.types.is_decimal(type_)
+    return bool(both and stored.scale < 0 and stored != type_)
+
+
+def _widen(block: FixedWidth, is_brain: bool) -> FixedWidth:
+    data = np.ascontiguousarray(block.data[: 2 * block.count])
+    if is_brain:
+        wide = data.view("<u2").astype("<u4") << np.uint32(_HALF_BITS)
+    else:
+        wide = data.view("<f2").astype("<f4").view("<u4")
+    return FixedWidth(_FLOAT_BITS, wide.view(np.uint8), block.count)
+
+
+def _low_bytes(block: FixedWidth, type_: pa.DataType, where: str, valid: _Valid) -> FixedWidth:
+    if block.bits % 64 or type_.bit_width not in (32, 64, 128):
+        raise CorruptError("values do not fit the type of the column", where=where, expected=type_, found=block.bits)
+    words = np.ascontiguousarray(block.data[: block.count * block.bits // 8]).view("<i8")
+    width = type_.bit_width
+    out = unset(block.count * max(width // 64, 1), "<i4" if width == _FLOAT_BITS else "<i8")
+    overflows = unset(block.count, np.uint8)
+    if low_words(readonly(words), block.bits // 64, out, overflows) and (valid is None or overflows[valid != 0].any()):
+        raise CorruptError("decimal has more digits than its type", where=where, expected=type_)
+    return FixedWidth(width, out.view(np.uint8), block.count)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, Dictionary, FixedWidth
 from lance_duck.encoding.codec import Codec
@@ -15,11 +18,10 @@ from lance_duck.encoding.layouts.chunks import ChunkShape, ChunkTable, Int64s, P
 from lance_duck.encoding.layouts.layers import Layers
 from lance_duck.encoding.layouts.levels import decode_level_chunks
 from lance_duck.encoding.layouts.page import Levels, Page
-from lance_duck.encoding.spans import join_ranges
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.texts.take import gather_fixed
-from lance_duck.store.request import ByteRange, Request
+from lance_duck.store.request import ByteRange, Bytes, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +186,31 @@ def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, pl
     out = unset(len(place) * width, np.uint8)
     gather_fixed(readonly(values.data), values.starts[0][chunk] + place * width, width, out)
     return codec.decode_block(out, len(place))
+
+
+def join_ranges(ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
+    """Return the bytes that hold all ranges of one source, and where each begins in them.
+
+    Views of a mapped file are parts of one array already, which is not copied; other ranges are joined end to end.
+    """
+    if len(pieces) == 1:
+        return pieces[0], np.zeros(1, dtype=np.int64)
+    sizes = np.array([r.size for r in ranges], dtype=np.int64)
+    whole = pieces[0].base if pieces else None
+    if isinstance(whole, np.ndarray) and _holds(whole, ranges, pieces):
+        return whole, np.array([r.offset for r in ranges], dtype=np.int64)
+    data = joined(pieces, np.uint8)
+    return data, np.cumsum(sizes) - sizes
+
+
+def _holds(whole: Bytes, ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> bool:
+    if whole.dtype != np.uint8 or whole.ndim != 1 or whole.nbytes != ranges[0].source.size:
+        return False
+    if not all(part.base is whole for part in pieces):
+        return False
+    ends = (0, len(pieces) - 1)
+    return all(_address(pieces[i]) == _address(whole) + ranges[i].offset for i in ends)
+
+
+def _address(array: Bytes) -> int:
+    return int(array.__array_interface__["data"][0])

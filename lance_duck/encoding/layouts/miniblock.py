@@ -4,7 +4,13 @@ page buffer | content
 0           | chunk table: see `encoding.layouts.chunks`
 1           | chunks
 2           | dictionary, when values are indices into one
-last        | repetition index, when there are lists: see `encoding.layouts.rep_index`
+last        | repetition index, when there are lists: which rows begin in which chunk
+
+Of the repetition index, each chunk has `depth` + 1 words of 8 bytes, of which the first two are used:
+
+offset | size | field (little-endian)
+0      | 8    | rows that end in the chunk
+8      | 8    | values at its end that belong to a row which continues in the next chunk; 0 if none does
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow.take import slice_block, take
 from lance_duck.encoding.block import Block
@@ -31,10 +38,9 @@ from lance_duck.encoding.layouts.chunks import ChunkTable, Int64s, parse_chunk_t
 from lance_duck.encoding.layouts.page import Leaf, Page, Rows
 from lance_duck.encoding.layouts.page_rows import check_rows, slice_bounds
 from lance_duck.encoding.layouts.point_read import PointReader
-from lance_duck.encoding.layouts.rep_index import RowIndex, parse_rep_index
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.pages.assemble import choose_entries, row_bounds
-from lance_duck.store.request import Request, gather, run
+from lance_duck.store.request import Bytes, Request, gather, run
 
 _MAX_DICTIONARY = 1 << 40
 
@@ -255,3 +261,54 @@ def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]
 def _end_to_end(parts: Sequence[Int64s], bases: Sequence[int], counts: Int64s) -> Int64s:
     """Join parts without their last numbers, each part shifted by its base; see `joined_lists`."""
     return np.concatenate([part[:-1] for part in parts]) + np.repeat(np.array(bases, dtype=np.int64), counts)
+
+
+@dataclass(frozen=True, slots=True)
+class RowIndex:
+    """The rows of each chunk.
+
+    Attributes:
+        first_row: int64 (k + 1,), number of rows that begin before each chunk.
+        continues: bool (k + 1,), whether each chunk begins within a row.
+    """
+
+    first_row: Int64s
+    continues: NDArray[np.bool_]
+
+    def chunk_of(self, rows: Int64s) -> Int64s:
+        """Return the chunk in which each row begins."""
+        chunk: Int64s = self.first_row.searchsorted(rows, side="right") - 1
+        return chunk
+
+    def chunk_end(self, rows: Int64s) -> Int64s:
+        """Return, for each row, the first chunk without values of the rows before it."""
+        chunk = np.minimum(self.first_row.searchsorted(rows, side="right") - 1, len(self.first_row) - 1)
+        inside = (self.first_row[chunk] < rows) | self.continues[chunk]
+        end: Int64s = np.minimum(chunk + inside, len(self.first_row) - 1)
+        return end
+
+
+def parse_rep_index(data: Bytes, depth: int, num_chunks: int, num_rows: int, where: str) -> RowIndex:
+    """Parse the repetition index of a page.
+
+    Raises:
+        CorruptError: The index does not list each chunk, or does not add up to the rows of the page.
+    """
+    words = depth + 1
+    if len(data) != 8 * words * num_chunks:
+        expected = f"{8 * words * num_chunks} bytes for {num_chunks} chunks"
+        raise CorruptError("repetition index", where=where, expected=expected, found=len(data))
+    table = np.frombuffer(data.tobytes(), dtype="<u8").reshape(num_chunks, words)
+    if len(table) and int(table[:, 0].max()) > num_rows:
+        raise CorruptError(
+            "repetition index", where=where, expected=f"<= {num_rows} rows", found=int(table[:, 0].max())
+        )
+    trailer = table[:, 1] > 0
+    continues = np.zeros(num_chunks + 1, dtype=np.bool_)
+    continues[1:] = trailer
+    begins = table[:, 0].astype(np.int64) + trailer - continues[:-1]
+    first_row = np.zeros(num_chunks + 1, dtype=np.int64)
+    np.cumsum(begins, out=first_row[1:])
+    if (len(begins) and int(begins.min()) < 0) or first_row[-1] != num_rows or continues[-1]:
+        raise CorruptError("repetition index", where=where, expected=f"{num_rows} rows", found=int(first_row[-1]))
+    return RowIndex(first_row, continues)

@@ -1,4 +1,7 @@
-"""The interface of array encodings of 2.0 pages, and the values that they give."""
+"""The interface of array encodings of 2.0 pages, the values that they give, and arrays with nulls.
+
+An array with some nulls has a validity array (bits, 1 = valid) beside its values; one with only nulls has no bytes.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from lance_duck.encoding.block import Block
+from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.v20.runs import RowRuns
+from lance_duck.errors import CorruptError
 from lance_duck.kernels.memory import Bytes
-from lance_duck.store.request import Request
+from lance_duck.store.request import Request, gather
 
 MAX_COUNT = 2**31 - 1
 """Most values that one read of a page may ask for."""
@@ -51,3 +55,43 @@ def both_valid(one: Bytes | None, other: Bytes | None) -> Bytes | None:
     if one is None or other is None:
         return other if one is None else one
     return np.bitwise_and(one, other)
+
+
+@dataclass(frozen=True, slots=True)
+class SomeNulls:
+    """Values, some of them null."""
+
+    validity: EncodedArray
+    values: EncodedArray
+
+    @property
+    def capacity(self) -> int | None:
+        """Number of values that both parts can hold."""
+        capacities = [c for c in (self.validity.capacity, self.values.capacity) if c is not None]
+        return min(capacities, default=None)
+
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return the values, with their validity."""
+        flags, values = yield from gather([self.validity.read(runs), self.values.read(runs)])
+        if not isinstance(flags.block, FixedWidth) or flags.block.bits != 1:
+            raise CorruptError("validity of a nullable array", expected="values of one bit")
+        if values.block is None:
+            return values
+        return PageValues(values.block, both_valid(flags.block.data, values.validity), values.count)
+
+
+@dataclass(frozen=True, slots=True)
+class AllNulls:
+    """An array of nulls."""
+
+    @property
+    def capacity(self) -> None:
+        """None: any number of values can be read."""
+        return None
+
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return nulls."""
+        yield from ()
+        if runs.count > MAX_COUNT:
+            raise CorruptError("more nulls than one read can give", expected=f"at most {MAX_COUNT}", found=runs.count)
+        return PageValues(None, None, runs.count)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_duck.encoding.layouts.page import EncodingDescription
-from lance_duck.encoding.v20.array import EncodedArray
+from lance_duck.encoding.v20.array import AllNulls, EncodedArray, SomeNulls
 from lance_duck.encoding.v20.binary import Binary, FixedSizeBinary, FsstArray
 from lance_duck.encoding.v20.bitpacked import bitpacked_from_proto
 from lance_duck.encoding.v20.buffers import PageBuffers
@@ -19,7 +19,6 @@ from lance_duck.encoding.v20.dictionary import DictionaryArray
 from lance_duck.encoding.v20.ends import NO_LIMIT, Ends
 from lance_duck.encoding.v20.flat import ConstantArray, flat_from_proto
 from lance_duck.encoding.v20.nested import FixedSizeListArray, PackedArrayField, PackedStructArray
-from lance_duck.encoding.v20.nullable import AllNulls, SomeNulls
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
 MAX_CONSTANT = 64

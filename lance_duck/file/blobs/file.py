@@ -1,10 +1,12 @@
-"""A blob as a file, of which only the bytes that are asked for are read."""
+"""Blobs as files: `BlobFile` reads only the bytes that are asked for, `BlobColumn` has values in memory."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError
@@ -160,3 +162,26 @@ def check_buffer_size(buffer_size: Any) -> int:
     if isinstance(buffer_size, bool) or not isinstance(buffer_size, int) or buffer_size < 0:
         raise InvalidInputError("buffer_size", expected="a whole number >= 0", found=repr(buffer_size))
     return buffer_size
+
+
+class BlobColumn:
+    """A column of bytes whose values are iterated as files; None for a null.
+
+    Args:
+        blob_column: A pyarrow Array or ChunkedArray of binary or large_binary.
+
+    Raises:
+        InvalidInputError: The column is of another type.
+    """
+
+    def __init__(self, blob_column: Any) -> None:
+        type_name = (
+            blob_column.type if isinstance(blob_column, pa.Array | pa.ChunkedArray) else type(blob_column).__name__
+        )
+        if type_name not in (pa.binary(), pa.large_binary()):
+            raise InvalidInputError("Expected a binary array", where="BlobColumn", found=type_name)
+        self.blob_column = blob_column
+
+    def __iter__(self) -> Iterator[io.BytesIO | None]:
+        for value in self.blob_column:
+            yield io.BytesIO(value.as_py()) if value.is_valid else None

@@ -1,4 +1,7 @@
-"""The dictionaries of a table of version 0.1: each data file has its own copy, and all copies of a field are equal."""
+"""The dictionaries of a table of version 0.1: each data file has its own copy, and all copies of a field are equal.
+
+Imported by the first commit to such a table.
+"""
 
 from __future__ import annotations
 

@@ -27,9 +27,8 @@ from lance_duck.encoding.v20.runs import Rows, runs_of_rows
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.metadata import ColumnMetadata
 from lance_duck.file.reader import LanceFile
-from lance_duck.file.v20.blobs import DESCRIPTORS, BlobNode
 from lance_duck.file.v20.lists import ListNode, ListPages, TextNode, list_pages
-from lance_duck.file.v20.nodes import LeafNode, MissingNode, StructNode, V20Node
+from lance_duck.file.v20.nodes import DESCRIPTORS, BlobNode, LeafNode, MissingNode, StructNode, V20Node
 from lance_duck.store.request import Request
 from lance_duck.wire.pb import encodings20_pb2 as pb
 from lance_duck.wire.schema import Field

@@ -1,4 +1,4 @@
-"""Columns of 2.0 files as trees: the interface of nodes, and the nodes of values, structs and missing fields."""
+"""Columns of 2.0 files as trees: the interface of nodes, and nodes of values, structs, blobs and missing fields."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lance_duck.arrow.types import storage_type, with_type
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
+from lance_duck.encoding.layouts.blob import read_extents
 from lance_duck.encoding.v20.array import EncodedArray
 from lance_duck.encoding.v20.buffers import PageBuffers, recent_buffers
 from lance_duck.encoding.v20.dictionary import DictionaryArray
@@ -21,11 +22,13 @@ from lance_duck.encoding.v20.registry import Context, array_from_proto, parse_en
 from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError, FormatError
 from lance_duck.file.metadata import ColumnMetadata
-from lance_duck.store.request import Request, gather
+from lance_duck.store.request import ByteSource, Request, gather
 
 T = TypeVar("T")
 
 MAX_ROWS = 2**62
+DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+"""Type of descriptors: where the bytes of a blob lie in the file."""
 
 
 def _name_value(runs: RowRuns, first: int, position: int) -> str:
@@ -170,6 +173,43 @@ class StructNode:
         children = yield from gather([child.read(runs) for child in self.children])
         storage = storage_type(self.arrow_type)
         return with_type(pa.Array.from_buffers(storage, runs.count, [None], children=children), self.arrow_type)
+
+
+@dataclass(frozen=True, slots=True)
+class BlobNode:
+    """A field of blobs, whose bytes lie outside the pages, found by descriptors.
+
+    A descriptor is a row of a packed struct: its position in the file, and its size, 8 bytes each. (1, 0) is a null,
+    (0, 0) an empty value.
+    """
+
+    arrow_type: pa.DataType
+    descriptors: LeafNode
+    source: ByteSource
+    where: str
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the descriptors."""
+        return self.descriptors.num_rows
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether all pages hold distinct values and indices: no."""
+        return False
+
+    def read(self, runs: RowRuns) -> Request[pa.Array]:
+        """Return the bytes of the rows."""
+        descriptors = yield from self.descriptors.read(runs)
+        if descriptors.null_count:
+            raise CorruptError(
+                "descriptors of blobs", where=self.where, expected="no nulls", found=descriptors.null_count
+            )
+        positions, sizes = (descriptors.field(i).to_numpy() for i in range(2))
+        block = yield from read_extents(positions, sizes, self.source, self.where)
+        valid = (sizes > 0) | (positions != 1)
+        array = block_to_arrow(block, storage_type(self.arrow_type), None if valid.all() else valid, self.where)
+        return with_type(array, self.arrow_type)
 
 
 def located(request: Request[T], where: str) -> Request[T]:

@@ -10,8 +10,10 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.encoding.block import FixedWidth
+from lance_duck.arrow.types import has_offsets
+from lance_duck.encoding.block import FixedWidth, VariableWidth
 from lance_duck.encoding.write.blocks import array_to_block
+from lance_duck.encoding.write.codecs.dictionary import expected_distinct, sample_places
 from lance_duck.encoding.write.layouts.blob import encode_blobs
 from lance_duck.encoding.write.layouts.leaf import LeafRows, encode_leaf
 from lance_duck.encoding.write.layouts.levels import FLAT, LeafShape
@@ -22,8 +24,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.file.costs import GROWN_PAGE_BYTES, PAGE_BYTES
 from lance_duck.file.write.blobs import open_blobs
 from lance_duck.file.write.contract import Deferred, Space
-from lance_duck.file.write.dictionary_pages import come_again
-from lance_duck.file.write.pending_rows import PendingRows, join_pending_rows
+from lance_duck.file.write.pending_rows import PendingRows, join_pending_rows, values_bytes
 from lance_duck.file.write.stored import stored_array, stored_type
 from lance_duck.wire.schema import Field
 
@@ -174,3 +175,27 @@ class LeafWriter:
             yield encode_blobs(rows, first_row, self._choice.version)
         else:
             yield from encode_leaf(rows, first_row, self._choice)
+
+
+def come_again(arrays: list[pa.Array], worth: int) -> bool:
+    """Return whether texts repeat, by a sample, and the distinct ones take at least about `worth` bytes.
+
+    Args:
+        arrays: Arrays of one type, one after the other.
+        worth: Bytes of distinct texts from which on storing them once pays.
+    """
+    if not arrays or not has_offsets(arrays[0].type):
+        return False
+    chunked = pa.chunked_array([array for array in arrays if len(array)], arrays[0].type)
+    count = len(chunked)
+    size = sum(values_bytes(array) for array in arrays)
+    places = sample_places(count)
+    if places is None:
+        return False
+    sample = chunked.take(pa.array(places)).drop_null().combine_chunks()
+    if not len(sample):
+        return False
+    block = array_to_block(sample, "sample")
+    assert isinstance(block, VariableWidth)
+    distinct = expected_distinct(block)
+    return distinct is not None and min(distinct, count) * (size / count) >= worth

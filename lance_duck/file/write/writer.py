@@ -20,7 +20,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lance_duck.checksums.digests import digests
+from lance_duck.checksums.digests import StreamDigests, digests
 from lance_duck.checksums.sidecars import sidecar_block
 from lance_duck.encoding.arrow.dictionary_union import DictionaryUnion, has_narrow_dictionary
 from lance_duck.encoding.layouts.page import Extent
@@ -29,13 +29,13 @@ from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
 from lance_duck.file.costs import BYTES_AHEAD, PAGE_BYTES, ROUND_BYTES
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.write.blob_options import BlobOptions
+from lance_duck.file.write.column import open_v21_column
+from lance_duck.file.write.column20 import open_v20_column
 from lance_duck.file.write.contract import ColumnWriter, Pages, num_bytes
 from lance_duck.file.write.encoder_pool import Encoded, Lane, Lanes, all_done
-from lance_duck.file.write.open_column import open_column_writer
 from lance_duck.file.write.tail import ColumnTail, Contents, WrittenBuffers, write_tail
 from lance_duck.forks import Lock
 from lance_duck.store import Buffer, Sink
-from lance_duck.store.digested_sink import DigestedSink
 from lance_duck.wire.schema import Schema
 
 ALIGNMENT: Final = 64
@@ -106,7 +106,8 @@ class FileWriter:
         self._metadata: dict[str, str] = {}
         self._global_buffers: list[Buffer] = []
         self._num_rows = 0
-        opened = [open_column_writer(f, version, self._space, page_bytes) for f in schema.fields]
+        opener = open_v20_column if version == "2.0" else open_v21_column
+        opened = [opener(f, version, self._space, page_bytes) for f in schema.fields]
         self._columns = [_ColumnOutput(w, [ColumnTail() for _ in range(w.num_columns)]) for w in opened]
         self._threads = _PROCESSORS if threads is None else threads
         self._lanes: Lanes | None = None
@@ -302,7 +303,7 @@ class _Space:
             blob_id = len(self._sidecars) + 1
             sink = self._open_sidecar(blob_id)
             if self.written is not None:
-                sink = DigestedSink(sink)
+                sink = _DigestedSink(sink)
             self._sidecars.append(sink)
             return blob_id, sink
 
@@ -311,7 +312,7 @@ class _Space:
         sidecars = [
             (blob_id, sink.position, sink.digests.digests())
             for blob_id, sink in enumerate(self._sidecars, 1)
-            if isinstance(sink, DigestedSink)
+            if isinstance(sink, _DigestedSink)
         ]
         if not sidecars:
             return None
@@ -327,3 +328,29 @@ class _Space:
 def _feed(writer: ColumnWriter, arrays: list[pa.Array], last: bool) -> Pages:
     pages = [page for array in arrays for page in writer.write(array)]
     return [*pages, *writer.finish()] if last else pages
+
+
+class _DigestedSink(Sink):
+    """A wrapper of a sink that digests the bytes that go through it.
+
+    Args:
+        sink: Sink of the file.
+
+    Attributes:
+        digests: Digests of the bytes so far.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__(sink.path)
+        self.digests = StreamDigests()
+        self._sink = sink
+
+    def _write(self, data: memoryview) -> None:
+        self.digests.update(data)
+        self._sink.write(data)
+
+    def _close(self) -> None:
+        self._sink.close()
+
+    def _abort(self) -> None:
+        self._sink.abort()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -10,15 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
+from lance_duck.arrow.types import number_dtype
 from lance_duck.encoding.layouts.page_rows import expand_ranges
 from lance_duck.index.btree.bounds import End, KeyBounds, ends_of, groups_of
 from lance_duck.index.btree.costs import END_GROWTH, END_SHARE, NAMES_AT_ONCE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
 from lance_duck.index.btree.entries import BTreeEntries, Rows
-from lance_duck.index.btree.entry_ranges import EntryRanges, by_page, one_span, united
 from lance_duck.index.btree.key_ranges import key_ranges_of
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.lookup import Lookup
-from lance_duck.index.btree.statistics import value_text
 from lance_duck.index.kind import Answer, Lives
 from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.rows.row_set import RowSet
@@ -29,6 +29,9 @@ _Ends = tuple[KeyBounds | End, KeyBounds | End]
 
 _NO_PLACES: Final = np.empty(0, np.int64)
 _NO_ROWS: Final = np.empty(0, np.uint64)
+_SHOWN_BYTES: Final = 10
+_DAY_MS: Final = 86_400_000
+_FIRST_YEAR, _LAST_YEAR = -262_143, 262_142  # years that pylance can show
 
 
 class BTreeIndex:
@@ -88,7 +91,7 @@ class BTreeIndex:
         least, greatest = self.lookup.ends
         if not len(least):
             return {"min": "N/A", "max": "N/A", "num_pages": self.lookup.num_pages}
-        return {"min": value_text(least[0]), "max": value_text(greatest[-1]), "num_pages": self.lookup.num_pages}
+        return {"min": _value_text(least[0]), "max": _value_text(greatest[-1]), "num_pages": self.lookup.num_pages}
 
     def prewarm(self) -> None:
         """See `ScalarIndex`; reads as many pages as the cache holds."""
@@ -110,14 +113,14 @@ class BTreeIndex:
         self.entries.pages([int(np.searchsorted(self.lookup.bounds, place, side="right")) - 1])
         return self.entries.read(place, place + 1)[0]
 
-    def _places(self, query: Query, *, vague: bool = False) -> EntryRanges:
+    def _places(self, query: Query, *, vague: bool = False) -> _EntryRanges:
         """Return the entries that satisfy a query; if vague, without reading pages, and therefore too many."""
         nulls, end = self.lookup.nulls, self.lookup.num_rows
         if isinstance(query, Null):
-            return one_span(0, nulls)
+            return _one_span(0, nulls)
         if isinstance(query, Except):
             if isinstance(query.query, Null):
-                return one_span(nulls, end)
+                return _one_span(nulls, end)
             inside = self._ends(query.query)
             places = self._vague(inside, inner=True) if vague else self._exact(inside)
             return places.rest(nulls, end)
@@ -134,9 +137,9 @@ class BTreeIndex:
             last = self._last = query, [ends_of(each, self.lookup) for each in key_ranges_of(query, self.type)]
         return last[1]
 
-    def _exact(self, ends: list[_Ends]) -> EntryRanges:
+    def _exact(self, ends: list[_Ends]) -> _EntryRanges:
         self._settle([cut for pair in ends for cut in pair])
-        return united(*_joined([(low.places, high.places) for low, high in ends]))
+        return _united(*_joined([(low.places, high.places) for low, high in ends]))
 
     def _settle(self, cuts: Sequence[KeyBounds | End]) -> None:
         for pages in _portions(sorted({page for cut in cuts for page in cut.groups})):
@@ -144,24 +147,24 @@ class BTreeIndex:
                 for cut in cuts:
                     cut.settle(page, run)
 
-    def _vague(self, ends: list[_Ends], *, inner: bool = False) -> EntryRanges:
+    def _vague(self, ends: list[_Ends], *, inner: bool = False) -> _EntryRanges:
         """Return the spans of whole pages around the entries of key ranges, or with `inner` within them."""
         lookup = self.lookup
         pairs = [(low.vague(lookup, after=inner), high.vague(lookup, after=not inner)) for low, high in ends]
-        return united(*_joined(pairs))
+        return _united(*_joined(pairs))
 
-    def _rows(self, places: EntryRanges) -> Rows:
+    def _rows(self, places: _EntryRanges) -> Rows:
         """Return the rows of entries: from cached pages, or without values where many entries are adjacent."""
         wide = places.stops - places.starts > WIDE_PAGES * self.lookup.page_rows
         rows: list[Rows] = []
         if wide.any():
             rows += self.entries.ids(zip(places.starts[wide].tolist(), places.stops[wide].tolist(), strict=True))
-            places = EntryRanges(places.starts[~wide], places.stops[~wide])
+            places = _EntryRanges(places.starts[~wide], places.stops[~wide])
         if len(places.starts):
-            rows += self._rows_by_page(*by_page(places, self.lookup.bounds))
+            rows += self._rows_by_page(*_by_page(places, self.lookup.bounds))
         return rows[0] if len(rows) == 1 else np.concatenate([_NO_ROWS, *rows])
 
-    def _rows_by_page(self, page: Int64s, pieces: EntryRanges) -> Iterator[Rows]:
+    def _rows_by_page(self, page: Int64s, pieces: _EntryRanges) -> Iterator[Rows]:
         groups = groups_of(page)
         for pages in _portions(list(groups)):
             for number, run in zip(pages, self.entries.pages(pages), strict=True):
@@ -182,3 +185,117 @@ def _joined(pairs: list[tuple[Int64s, Int64s]]) -> tuple[Int64s, Int64s]:
 def _portions(pages: list[int]) -> Iterator[list[int]]:
     """Cut pages into portions that are read together."""
     return (pages[at : at + PAGES_AT_ONCE] for at in range(0, len(pages), PAGES_AT_ONCE))
+
+
+def _value_text(value: pa.Scalar) -> str:
+    """Return a value as pylance shows it in the statistics of an index.
+
+    Floats have no exponent, the first bytes of binary values are shown as hexadecimal digits, dates as in ISO 8601;
+    times, timestamps and durations are shown as they are stored.
+    """
+    type_ = value.type
+    if pa.types.is_decimal(type_):
+        number = f"Some({_unscaled(value)})" if value.is_valid else "None"
+        return f"{number},{type_.precision},{type_.scale}"
+    if not value.is_valid:
+        return "NULL"
+    if pa.types.is_floating(type_):
+        return _float(value)
+    if pa.types.is_boolean(type_):
+        return "true" if value.as_py() else "false"
+    if pa.types.is_date(type_):
+        return _date(value.value if pa.types.is_date32(type_) else value.value // _DAY_MS)
+    if pa.types.is_temporal(type_):
+        return str(value.value)
+    plain = value.as_py()
+    if isinstance(plain, bytes):
+        return plain[:_SHOWN_BYTES].hex().upper() + ("..." if len(plain) > _SHOWN_BYTES else "")
+    return str(plain)
+
+
+def _float(value: pa.Scalar) -> str:
+    number = number_dtype(value.type).type(value.as_py())
+    if np.isnan(number):
+        return "NaN"
+    return np.format_float_positional(number, unique=True, trim="-")
+
+
+def _unscaled(value: pa.Scalar) -> int:
+    width = value.type.byte_width
+    return int.from_bytes(pa.array([value]).buffers()[1].to_pybytes()[:width], "little", signed=True)
+
+
+def _date(days: int) -> str:
+    day = str(np.datetime64(days, "D"))
+    year, month_and_day = int(day[:-6]), day[-6:]
+    if not _FIRST_YEAR <= year <= _LAST_YEAR:
+        return ""
+    return f"{year:+05d}{month_and_day}" if not 0 <= year <= 9999 else f"{year:04d}{month_and_day}"
+
+
+@dataclass(frozen=True, slots=True)
+class _EntryRanges:
+    """Spans of entries, which are not empty and do not overlap.
+
+    Attributes:
+        starts: int64, place of the first entry of each span, ascending.
+        stops: int64, one past the last entry of each span.
+    """
+
+    starts: Int64s
+    stops: Int64s
+
+    @property
+    def count(self) -> int:
+        """Number of entries in all spans."""
+        if len(self.starts) == 1:
+            return int(self.stops[0]) - int(self.starts[0])
+        return int((self.stops - self.starts).sum())
+
+    def rest(self, start: int, stop: int) -> _EntryRanges:
+        """Return the spans between two places that are in none of these spans, which all lie between the places."""
+        starts, stops = np.append(start, self.stops), np.append(self.starts, stop)
+        full = stops > starts
+        return _EntryRanges(starts[full], stops[full])
+
+
+def _one_span(start: int, stop: int) -> _EntryRanges:
+    """Return the span of entries from one place to another; no span if it is empty."""
+    count = int(stop > start)
+    return _EntryRanges(np.full(count, start, np.int64), np.full(count, stop, np.int64))
+
+
+def _united(starts: Int64s, stops: Int64s) -> _EntryRanges:
+    """Return the union of spans, which may overlap, be empty, and come in any order."""
+    full = stops > starts
+    if len(full) == 1 and full[0]:
+        return _EntryRanges(starts, stops)
+    if not full.all():
+        starts, stops = starts[full], stops[full]
+    if len(starts) < 2:
+        return _EntryRanges(starts, stops)
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(stops[order])
+    apart = starts[1:] > reach[:-1]
+    return _EntryRanges(starts[np.append(True, apart)], reach[np.append(apart, True)])
+
+
+def _by_page(places: _EntryRanges, bounds: Int64s) -> tuple[Int64s, _EntryRanges]:
+    """Cut spans where pages begin.
+
+    Args:
+        places: The spans.
+        bounds: First entry of each page, ascending, and the number of entries.
+
+    Returns:
+        The page of each piece, and the pieces.
+    """
+    first = bounds.searchsorted(places.starts, side="right") - 1
+    last = bounds.searchsorted(places.stops, side="left") - 1
+    counts = last - first + 1
+    if counts[0] == 1 if len(counts) == 1 else (counts == 1).all():
+        return first, places
+    span = np.repeat(np.arange(len(counts)), counts)
+    page = np.arange(len(span)) - np.repeat(np.cumsum(counts) - counts, counts) + first[span]
+    starts = np.maximum(places.starts[span], bounds[page])
+    return page, _EntryRanges(starts, np.minimum(places.stops[span], bounds[page + 1]))

@@ -1,4 +1,7 @@
-"""The data source of Spark: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of both."""
+"""The data source of Spark: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of both.
+
+Spark's protocol: `pyspark_lance_duck` gives Spark this class.
+"""
 
 from __future__ import annotations
 

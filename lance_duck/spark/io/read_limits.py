@@ -1,4 +1,7 @@
-"""Limits on how much a stream reads at once, known to Spark from 4.2 on."""
+"""Limits on how much a stream reads at once, known to Spark from 4.2 on.
+
+These are names of pyspark, apart so that the source of streams need not ask which Spark it has.
+"""
 
 from __future__ import annotations
 

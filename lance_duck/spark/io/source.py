@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from lance_duck.arrow.types import storage_type
 from lance_duck.dataset import LanceDataset, dataset
-from lance_duck.lazy.garbage import uncollected
+from lance_duck.lazy import uncollected
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.scanner import LanceScanner

@@ -17,7 +17,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
 from lance_duck.snapshot import Snapshot
 from lance_duck.spark.io.stream_options import Limits, StreamOptions
-from lance_duck.verbs.streams.inserted_rows import DELETE, Arrivals, arrivals
+from lance_duck.verbs.inserted_rows import DELETE, Arrivals, arrivals
 from lance_duck.wire.fragment import Fragment
 
 KEPT_STEPS = 4096

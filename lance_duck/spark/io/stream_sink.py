@@ -1,6 +1,6 @@
 """A table as the sink of a stream: each batch is committed once, however often it is tried.
 
-A batch is identified by the id of the query and its number, see `verbs.streams.streaming_batches`. In append mode, and
+A batch is identified by the id of the query and its number, see `verbs.streaming_batches`. In append mode, and
 in update mode, which Spark does not distinguish from it, rows are added; in complete mode each batch replaces all rows,
 and indexes are dropped with the rows that they cover.
 """
@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 from lance_duck.errors import IncompatibleError, InvalidInputError
 from lance_duck.spark.brief_errors import brief_errors
 from lance_duck.spark.io.staged_commit import Landing, newest
-from lance_duck.verbs.streams.streaming_batches import StreamBatch
+from lance_duck.verbs.streaming_batches import StreamBatch
 from lance_duck.wire.fragment import Fragment
 
 QUERY_ID: Final = "sql.streaming.queryId"

@@ -1,6 +1,6 @@
 """A table as the source of a stream: its new rows, version by version.
 
-New rows are those of the fragments that a version added, see `verbs.streams.inserted_rows`. Offsets are explained in
+New rows are those of the fragments that a version added, see `verbs.inserted_rows`. Offsets are explained in
 `stream_offsets`.
 """
 
@@ -31,7 +31,7 @@ from lance_duck.spark.io.source import chosen, opened_version
 from lance_duck.spark.io.stream_offsets import NewFragment, Offset, Walk
 from lance_duck.spark.io.stream_options import Limits, StreamOptions
 from lance_duck.spark.io.types import Declaration, arrow_type
-from lance_duck.verbs.streams.inserted_rows import unchanged_fragments
+from lance_duck.verbs.inserted_rows import unchanged_fragments
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""The builder of merges, by pylance's method names."""
+"""The builder of merges, by pylance's method names, and an attempt of a merge by one process."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Self, TypeVar
@@ -13,22 +13,31 @@ import pyarrow as pa
 from lance_duck.arguments import byte_count, checked_calls, unknown_value
 from lance_duck.commit import run_again
 from lance_duck.commit.committer import new_transaction
+from lance_duck.commit.operations import REWRITE_COLUMNS
 from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.markup import PlanText
+from lance_duck.redact import shown
+from lance_duck.scan.blobs.copies import kept_blobs
+from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import check_patience, transaction_properties
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.merge.commit import MergeResult, commit_merge
-from lance_duck.verbs.merge.explain import explain_merge, metrics_of
+from lance_duck.verbs.merge.columns import check_columns, rewrite_columns
+from lance_duck.verbs.merge.commit import MergeResult, WrittenMerge, commit_merge, joined_parts
+from lance_duck.verbs.merge.match import MergeMatches, match_rows
+from lance_duck.verbs.merge.parts import MergePart
 from lance_duck.verbs.merge.plan import DEDUPES, DELETE, FAIL, MODES, NOTHING, UPDATE, MergePlan
-from lance_duck.verbs.merge.run import write_merge
 from lance_duck.verbs.merge.source import MergeSource
+from lance_duck.verbs.merge.write import new_rows, ordered_matches
 from lance_duck.verbs.public.bases import target_bases
 from lance_duck.verbs.public.lance_operation import Transaction
 from lance_duck.verbs.public.operation_convert import from_transaction
 from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.rows_moved import Offsets, delete_offsets, moved_rows, offsets_by_fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import primary_key
 from lance_duck.wire.transaction import transaction_from_proto
+from lance_duck.write.files import write_new_fragments
 from lance_duck.write.options import WriteOptions, storage_version
 
 _T = TypeVar("_T")
@@ -185,7 +194,7 @@ class MergeInsertBuilder:
             snapshot = self._dataset.handle.snapshot
             options = self._options(snapshot)
             with UncommittedFiles(snapshot, options.bases) as draft:
-                result = write_merge(snapshot, self._plan, source, options, draft)
+                result = _write_merge(snapshot, self._plan, source, options, draft)
             snapshot.store.sync()
             proto = new_transaction(snapshot.version, result.operation, self._said)
             return from_transaction(transaction_from_proto(proto)), result.result
@@ -202,7 +211,7 @@ class MergeInsertBuilder:
         self._plan.check()
         snapshot = self._dataset.handle.snapshot
         names = snapshot.schema.names if schema is None else schema.names
-        return explain_merge(self._plan, snapshot, names, schema if verbose else None)
+        return _explain_merge(self._plan, snapshot, names, schema if verbose else None)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Execute the merge without the commit, and describe what it did and took; its files are deleted."""
@@ -212,9 +221,9 @@ class MergeInsertBuilder:
             snapshot = self._dataset.handle.snapshot
             options = self._options(snapshot)
             with _DiscardedFiles(snapshot, options.bases) as draft:
-                merged = write_merge(snapshot, self._plan, source, options, draft)
+                merged = _write_merge(snapshot, self._plan, source, options, draft)
             took = time.perf_counter() - began
-            return explain_merge(self._plan, snapshot, source.table.column_names, metrics=metrics_of(merged, took))
+            return _explain_merge(self._plan, snapshot, source.table.column_names, metrics=_metrics_of(merged, took))
 
         return self._with_source(data_obj, schema, attempt)
 
@@ -222,7 +231,7 @@ class MergeInsertBuilder:
         def attempt(snapshot: Snapshot) -> tuple[Snapshot, MergeResult]:
             options = self._options(snapshot)
             with UncommittedFiles(snapshot, options.bases) as draft:
-                merged = write_merge(snapshot, self._plan, source, options, draft)
+                merged = _write_merge(snapshot, self._plan, source, options, draft)
                 return commit_merge(draft, merged, self._said)
 
         return run_again(self._dataset.handle.base, attempt, self._plan.retries, self._plan.timeout.total_seconds())
@@ -283,3 +292,91 @@ def _one_of(what: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise unknown_value(what, value, choices)
     return value
+
+
+def _explain_merge(
+    plan: MergePlan, snapshot: Snapshot, names: Sequence[str], schema: pa.Schema | None = None, metrics: str = ""
+) -> str:
+    """Describe a merge, a line for each part.
+
+    Args:
+        plan: The merge.
+        snapshot: The version that it would begin with.
+        names: Names of the columns of the source.
+        schema: Schema of the source, to include types; None for names only.
+        metrics: Line of `_metrics_of`; empty if the merge has not run.
+    """
+    return PlanText("\n".join(_explained_lines(plan, snapshot, names, schema, metrics)) + "\n")
+
+
+def _metrics_of(merged: WrittenMerge, seconds: float) -> str:
+    """Describe what a merge wrote, and how long it took."""
+    files = [file for fragment in merged.operation.new_fragments for file in fragment.files]
+    counts: dict[str, object] = {
+        "bytes_written": sum(file.file_size or 0 for file in files),
+        "num_files_written": len(files),
+        **merged.result,
+    }
+    parts = ", ".join(f"{name}={count}" for name, count in sorted(counts.items()))
+    return f", elapsed={seconds * 1000:.3f}ms, metrics=[{parts}]"
+
+
+def _explained_lines(
+    plan: MergePlan, snapshot: Snapshot, names: Sequence[str], schema: pa.Schema | None, metrics: str
+) -> Iterator[str]:
+    missing = [name for name in snapshot.schema.names if name not in names]
+    yield plan.describe() + metrics
+    yield f"  HashJoin: on=[{', '.join(plan.on)}], build=source, probe=target"
+    reads = ", ".join([*plan.on, ROW_ADDRESS])
+    sieve = "none, rows that the source lacks matter too" if plan.by_source_delete else "rows with keys of the source"
+    yield f"    LanceScan: uri={shown(snapshot.uri)}, version={snapshot.version}, columns: {reads}, filter: {sieve}"
+    yield f"    Source: {', '.join(names)}"
+    if schema is not None:
+        yield from (f"      {field.name}: {field.type}" for field in schema)
+    if missing and plan.matched == UPDATE:
+        yield f"  Read for updated rows: {', '.join(missing)}"
+
+
+def _write_merge(
+    snapshot: Snapshot, plan: MergePlan, source: MergeSource, options: WriteOptions, draft: UncommittedFiles
+) -> WrittenMerge:
+    """Match the rows of a merge, and write them as one part.
+
+    Raises:
+        InvalidInputError: See `match_rows` and `new_rows`.
+    """
+    source.fit(snapshot.schema)
+    stable, in_place = snapshot.has_stable_row_ids, plan.write_mode == REWRITE_COLUMNS
+    if in_place:
+        check_columns(plan, source)
+    matches = ordered_matches(match_rows(snapshot, plan, source), by_address=stable or not source.is_whole)
+    if in_place:
+        update = rewrite_columns(snapshot, plan, source, matches, options, draft)
+        counts: MergeResult = {
+            "num_inserted_rows": 0,
+            "num_updated_rows": len(matches.updated),
+            "num_deleted_rows": 0,
+        }
+        return WrittenMerge(update, None, None, counts)
+    part = _write_part(snapshot, source, matches, options, draft)
+    return joined_parts(snapshot, plan, source.schema.names, [part], lambda rows: delete_offsets(snapshot, rows, draft))
+
+
+def _write_part(
+    snapshot: Snapshot, source: MergeSource, matches: MergeMatches, options: WriteOptions, draft: UncommittedFiles
+) -> MergePart:
+    if any(field.blob_version for top in (*source.missing, *source.partial) for field in top.walk()):
+        options = replace(options, blobs=kept_blobs(snapshot))
+    fragments = tuple(
+        write_new_fragments(snapshot.store, snapshot.schema, new_rows(snapshot, source, matches), options)
+    )
+    draft.note_fragments(fragments)
+    if snapshot.has_stable_row_ids:
+        fragments = moved_rows(fragments, matches.row_ids, matches.created_at)
+    return MergePart(
+        fragments,
+        Offsets(offsets_by_fragment(matches.updated)),
+        Offsets(offsets_by_fragment(matches.deleted)),
+        len(matches.inserted),
+        source.key_columns(matches.inserted),
+    )

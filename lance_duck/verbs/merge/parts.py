@@ -1,7 +1,7 @@
 """A merge in parts, each written by any process, and all committed together.
 
 Source and table are joined by the bytes of keys (`key_bytes`); the pairs are cut into parts so that all pairs with rows
-of one fragment, and all unmatched source rows of one key, are in one part. A merge of one process (`run`) makes one
+of one fragment, and all unmatched source rows of one key, are in one part. A merge of one process (`builder`) makes one
 such part, but joins while it scans the table (`match`), by numbers of keys: bytes of keys, an order by address and a
 second read of matching rows would cost it time.
 """

@@ -1,4 +1,4 @@
-"""Repair: a version without the rows and index segments that cannot be read."""
+"""Repair: a version without the rows and index segments that cannot be read. Imported by the first repair."""
 
 from __future__ import annotations
 

@@ -28,7 +28,6 @@ from trust.simulation.scheduler import Scheduler
 
 from lance_duck.commit import committer
 from lance_duck.store import object as object_store
-from lance_duck.store import object_sink
 
 EPOCH = 1_800_000_000
 CREATED = datetime.fromtimestamp(EPOCH, UTC)
@@ -74,9 +73,8 @@ class SimulatedService:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Have the package ask this service, sleep without losing time, and read clocks that jump."""
-        names = ("get", "head", "put", "delete", "copy", "list", "list_with_delimiter", "get_ranges")
+        names = ("get", "head", "put", "delete", "copy", "list", "list_with_delimiter", "get_ranges", "open_writer")
         patch.setattr(object_store, "obstore", Proxy(obstore, {name: getattr(self, name) for name in names}))
-        patch.setattr(object_sink, "obstore", Proxy(obstore, {"open_writer": self.open_writer}))
         patch.setattr(tenacity.nap, "time", Proxy(time, {"sleep": lambda seconds: self._scheduler.pause()}))
         patch.setattr(committer, "datetime", jumping_clock(self._rng))
 

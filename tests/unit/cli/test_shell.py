@@ -12,10 +12,9 @@ from prompt_toolkit.output import DummyOutput
 
 import lance_duck as ld
 from lance_duck.cli.show import Form
-from lance_duck.cli.sql.history import file_history
 from lance_duck.cli.sql.results import Results
 from lance_duck.cli.sql.runner import StatementRunner
-from lance_duck.cli.sql.shell import Shell
+from lance_duck.cli.sql.shell import Shell, file_history
 
 ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
 

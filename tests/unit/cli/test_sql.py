@@ -14,7 +14,7 @@ import pytest
 from support.command_line import objects, run
 
 import lance_duck as ld
-from lance_duck.cli.sql.interrupt import interruptible
+from lance_duck.cli.sql.runner import interruptible
 from lance_duck.errors import InvalidInputError, NotFoundError
 
 ENDLESS = "SELECT sum(a.range * b.range % 7) FROM range(100000000) a, range(100000) b"

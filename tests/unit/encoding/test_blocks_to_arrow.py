@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.layouts.chunk_decoder import join_ranges
 from lance_duck.encoding.layouts.page_rows import adjacent_runs, expand_ranges
-from lance_duck.encoding.spans import join_ranges
 from lance_duck.errors import ArrayLimitError, CorruptError, LanceDuckError
 from lance_duck.kernels.texts.expand import (
     SLACK,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_duck.file.overlays.cells import replace_cells
+from lance_duck.file.overlays import replace_cells
 
 
 @pytest.mark.parametrize(

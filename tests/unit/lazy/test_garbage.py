@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from lance_duck.lazy.garbage import uncollected
+from lance_duck.lazy import uncollected
 
 
 def failing() -> None:
@@ -39,7 +39,7 @@ def test_a_search_that_was_off_before_stays_off() -> None:
 
 IN_A_CHILD = """
 import gc, os, threading
-from lance_duck.lazy.garbage import uncollected
+from lance_duck.lazy import uncollected
 
 begun, end = threading.Event(), threading.Event()
 

@@ -144,7 +144,7 @@ assert sum(batch.num_rows for part in reader.partitions() for batch in reader.re
     assert not {name for name in modules if name.startswith(("lance_duck.commit", "lance_duck.spark.verbs"))}
     assert {name for name in modules if name.startswith("lance_duck.spark.io.")} == {
         f"lance_duck.spark.io.{name}"
-        for name in ("arrow_cast", "datasource", "nullability", "options", "source", "stream_options", "types")
+        for name in ("arrow_cast", "datasource", "options", "source", "stream_options", "types")
     }
     assert "lance_duck.file.write.writer" not in modules
     assert "lance_duck.write.files" not in modules

@@ -10,8 +10,7 @@ from pyroaring import BitMap
 
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.keys import bits
-from lance_duck.rows.dense_bitmap import bitmap_of, dense_parts
-from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.row_set import RowSet, bitmap_of, dense_parts
 
 
 def names(rng: np.random.Generator, count: int, fragments: int, size: int, least: int = 0) -> np.ndarray:

@@ -17,7 +17,7 @@ from lance_duck.loading import RowSelection
 
 torch = pytest.importorskip("torch")
 data = pytest.importorskip("lance_duck.torch.data")
-tensors = pytest.importorskip("lance_duck.torch.tensors")
+tensors = pytest.importorskip("lance_duck.torch.data")
 
 ROWS = 50
 IDS = [i for i in range(ROWS) if i % 10 != 3]

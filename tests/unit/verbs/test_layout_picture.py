@@ -5,7 +5,7 @@ from pathlib import Path
 
 import lance_duck as ld
 from lance_duck.verbs.indexes.describe import describe_indices
-from lance_duck.verbs.layout_picture import layout_svg
+from lance_duck.verbs.markup import layout_svg
 
 BLUE, RED, GREEN, GREY = "#5b8ff9", "#e8684a", "#5ad8a6", "#d9d9d9"
 

@@ -1,4 +1,4 @@
-"""Compression of blocks to buffers: the values are inspected, an encoding is chosen, and run once."""
+"""Compression of blocks, and of levels, to buffers: values are inspected, an encoding is chosen, and run once."""
 
 from __future__ import annotations
 
@@ -9,28 +9,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.encoding.arrow.take import slice_block
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.codecs.bitpacking import InlineBitpacking, OutOfLineBitpacking
+from lance_duck.encoding.codecs.byte_stream_split import ByteStreamSplit
 from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.fsst import Fsst
 from lance_duck.encoding.codecs.general import General
+from lance_duck.encoding.codecs.rle import HEAD, Rle
 from lance_duck.encoding.codecs.variable import Variable
-from lance_duck.encoding.compressed import DictionaryBuffer, MiniBlockValues
+from lance_duck.encoding.compressed import ChunkBuffer, DictionaryBuffer, MiniBlockValues
+from lance_duck.encoding.layouts.levels import LEVEL_BITS
 from lance_duck.encoding.write.codecs.dictionary import find_dictionary
 from lance_duck.encoding.write.codecs.fixed_shapes import fixed_value_bits, list_codec, struct_codec, value_codec
-from lance_duck.encoding.write.codecs.general import codec_to_compress, compressed, is_compressed
-from lance_duck.encoding.write.codecs.levels import compress_levels
 from lance_duck.encoding.write.codecs.numbers import even_counts, look_at, pick_numbers, plain_values
 from lance_duck.encoding.write.codecs.texts import text_bytes, text_codec, text_counts, text_share
-from lance_duck.encoding.write.costs import CHUNK_VALUES, DICTIONARY_TEXTS, SPLIT_BITS, WORTH
+from lance_duck.encoding.write.costs import (
+    CHUNK_VALUES,
+    COMPRESSED_BYTES,
+    DICTIONARY_TEXTS,
+    LEVEL_RUNS_WORTH,
+    SPLIT_BITS,
+    SPLIT_PIECE,
+    SPLIT_PIECES,
+    WORTH,
+)
 from lance_duck.encoding.write.options import CHUNK_BYTES, EncodingOptions
 from lance_duck.errors import UnsupportedError
+from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.bitpacking import BLOCK
+from lance_duck.kernels.numbers.rle_encode import count_runs
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
-__all__ = ["compress_block", "compress_levels", "compress_mini_block", "compress_values", "dictionary_if_smaller"]
+_Picked = tuple[Codec, NDArray[np.int64]]
+"""A codec, and the number of values of each chunk."""
 
 
 def dictionary_if_smaller(block: Block, choice: EncodingOptions) -> Block:
@@ -138,9 +152,9 @@ def _items_compressor(choice: EncodingOptions) -> Callable[[Block], int] | None:
 
 def _numbers(block: FixedWidth, choice: EncodingOptions, max_values: int) -> MiniBlockValues:
     codec, counts = pick_numbers(block, choice, max_values, look_at(block))
-    if is_compressed(choice) and block.bits in SPLIT_BITS and block.count:
-        codec, counts = codec_to_compress(block, choice, max_values, (codec, counts))
-    return compressed(codec, counts, codec.encode_chunks(block, counts), choice)
+    if _is_compressed(choice) and block.bits in SPLIT_BITS and block.count:
+        codec, counts = _codec_to_compress(block, choice, max_values, (codec, counts))
+    return _compressed(codec, counts, codec.encode_chunks(block, counts), choice)
 
 
 def _texts(values: VariableWidth, choice: EncodingOptions, max_values: int) -> MiniBlockValues:
@@ -151,7 +165,7 @@ def _texts(values: VariableWidth, choice: EncodingOptions, max_values: int) -> M
     buffers = plain.encode_chunks(codes, counts)
     if np.diff(buffers[0][1], prepend=0).max(initial=0) > choice.grammar.max_value_bytes:
         raise UnsupportedError("a value too large for a chunk", where="miniblock")
-    return compressed(codec, counts, buffers, choice)
+    return _compressed(codec, counts, buffers, choice)
 
 
 def _with_dictionary(block: Dictionary, choice: EncodingOptions, max_values: int) -> MiniBlockValues:
@@ -176,3 +190,82 @@ def _block_numbers(block: FixedWidth) -> Codec:
     if block.count <= BLOCK:
         return InlineBitpacking(block.bits)
     return OutOfLineBitpacking(block.bits, max(1, stats.width))
+
+
+def compress_levels(
+    levels: NDArray[Any], ends: NDArray[np.int64], max_level: int, allowed: frozenset[str]
+) -> tuple[pb.CompressiveEncoding, Bytes, NDArray[np.int64]]:
+    """Compress the repetition or definition levels of chunks.
+
+    Args:
+        levels: uint8 or uint16, each <= max_level.
+        ends: int64 (k,), where the levels of each chunk end.
+        max_level: Highest possible level.
+        allowed: Encodings that levels may have in a file of this version: see `write.grammar`.
+
+    Returns:
+        The encoding, the bytes of all chunks one after the other, and int64 (k,), where each chunk's bytes end.
+    """
+    counts = ends.copy()
+    counts[1:] -= ends[:-1]
+    words = levels.astype("<u2")
+    block = FixedWidth(LEVEL_BITS, words.view(np.uint8), len(words))
+    packed = OutOfLineBitpacking(LEVEL_BITS, max(1, max_level.bit_length()))
+    if "rle" in allowed and _run_bytes(words, counts) < LEVEL_RUNS_WORTH * int(packed.sizes(counts).sum()):
+        rle = Rle(LEVEL_BITS)
+        return rle.to_proto(), *rle.encode_blocks(block, counts)
+    ((data, byte_ends),) = packed.encode_chunks(block, counts)
+    return packed.to_proto(), data, byte_ends
+
+
+def _run_bytes(words: NDArray[np.uint16], counts: NDArray[np.int64]) -> int:
+    """Return the number of bytes of the levels of all chunks as runs."""
+    runs = np.empty(len(counts), np.int64)
+    count_runs(readonly(words), counts, runs)
+    return len(counts) * HEAD + int(runs.sum()) * 3
+
+
+def _is_compressed(choice: EncodingOptions) -> bool:
+    """Return whether the field asks for general compression."""
+    return choice.compression in ("zstd", "lz4")
+
+
+def _codec_to_compress(block: FixedWidth, choice: EncodingOptions, max_values: int, value_codec: _Picked) -> _Picked:
+    """Pick the codec that, with general compression, makes a sample smallest."""
+    plain = even_counts(block.count, min(max_values, plain_values(block.bits, choice.chunk_bytes)))
+    split = ByteStreamSplit(block.bits), plain
+    if choice.bss == "on":
+        return split
+    candidates = [value_codec, (Flat(block.bits), plain), *([] if choice.bss == "off" else [split])]
+    sizes = []
+    for codec, counts in candidates:
+        size = 0
+        for part in _pieces(block):
+            own = even_counts(part.count, int(counts[0]))
+            buffers = _compressed(codec, own, codec.encode_chunks(part, own), choice).buffers
+            size += sum(len(data) for data, _ in buffers)
+        sizes.append(size)
+    return candidates[int(np.argmin(sizes))]
+
+
+def _compressed(
+    codec: Codec, counts: NDArray[np.int64], buffers: tuple[ChunkBuffer, ...], choice: EncodingOptions
+) -> MiniBlockValues:
+    """Return buffers of chunks, with general compression if the field asks for it and they become smaller."""
+    plain = MiniBlockValues(codec.to_proto(), counts, buffers)
+    size = len(buffers[0][0])
+    if not _is_compressed(choice) or size < COMPRESSED_BYTES:
+        return plain
+    assert choice.compression is not None
+    general = General(choice.compression, codec, choice.level if choice.compression == "zstd" else None)
+    smaller = general.compress_first(buffers)
+    return MiniBlockValues(general.to_proto(), counts, smaller) if len(smaller[0][0]) < size else plain
+
+
+def _pieces(block: FixedWidth) -> list[FixedWidth]:
+    """Return pieces of the values, from all over the block."""
+    if block.count <= SPLIT_PIECES * SPLIT_PIECE:
+        return [block]
+    starts = np.linspace(0, block.count - SPLIT_PIECE, SPLIT_PIECES).astype(np.int64).tolist()
+    parts = [slice_block(block, start, start + SPLIT_PIECE) for start in starts]
+    return [part for part in parts if isinstance(part, FixedWidth)]

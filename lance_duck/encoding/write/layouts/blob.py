@@ -1,4 +1,7 @@
-"""Blob pages: the places of values, and the levels of nulls in their stead; see `encoding.layouts.blob`."""
+"""Blob pages, as `encoding.layouts.blob` describes them: positions and sizes of values, or levels of nulls instead.
+
+Each layout is a module.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Flat storage: uncompressed vectors, as float32; for cosine normalised.
 
 flat    fixed_size_list<float, dim>, partition after partition
+
+Each form of storage is a module.
 """
 
 from __future__ import annotations

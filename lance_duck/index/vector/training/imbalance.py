@@ -1,4 +1,4 @@
-"""Imbalance of partitions, for which an index is retrained."""
+"""Imbalance of partitions, for which an index is retrained: a pure rule, tested alone."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.arrow.dictionary_decode import dictionary_of_repeats
+from lance_duck.encoding.arrow.blocks import dictionary_of_repeats
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.texts.dictionary_decode import (

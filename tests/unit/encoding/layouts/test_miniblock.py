@@ -25,8 +25,8 @@ from lance_duck.encoding.block import Dictionary, FixedWidth
 from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.layouts.chunk_decoder import plain_width
 from lance_duck.encoding.layouts.chunks import parse_chunk_table
+from lance_duck.encoding.layouts.miniblock import parse_rep_index
 from lance_duck.encoding.layouts.page import Leaf, Page, Rows
-from lance_duck.encoding.layouts.rep_index import parse_rep_index
 from lance_duck.encoding.layouts.structural import open_page
 from lance_duck.errors import CorruptError, LanceDuckError, UnsupportedError
 from lance_duck.kernels.pages.chunk_headers import read_headers, read_headers_reference

@@ -31,7 +31,7 @@ from lance_duck.encoding.codecs.packed_struct import PackedField, PackedStructCo
 from lance_duck.encoding.codecs.registry import codec_from_proto
 from lance_duck.encoding.codecs.rle import Rle
 from lance_duck.encoding.codecs.variable import Variable
-from lance_duck.encoding.write.codecs.levels import compress_levels
+from lance_duck.encoding.write.codecs.compress import compress_levels
 from lance_duck.encoding.write.grammar import GRAMMARS
 from lance_duck.errors import UnsupportedError
 

@@ -15,12 +15,12 @@ from lance_duck.encoding.layouts.layers import (
     NULLABLE_ITEM,
     NULLABLE_LIST,
 )
-from lance_duck.encoding.layouts.rep_index import parse_rep_index
+from lance_duck.encoding.layouts.miniblock import parse_rep_index
 from lance_duck.encoding.write.blocks import array_to_block, valid_flags
 from lance_duck.encoding.write.layouts.leaf import LeafRows, encode_leaf
 from lance_duck.encoding.write.layouts.levels import FLAT, LeafShape, page_levels
+from lance_duck.encoding.write.layouts.miniblock import rep_index
 from lance_duck.encoding.write.layouts.page import EncodedPage
-from lance_duck.encoding.write.layouts.rep_index import rep_index
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.encoding.write.shred import Outline, unfold_fixed, unfold_items, unfold_list
 from lance_duck.errors import InvalidInputError, UnsupportedError

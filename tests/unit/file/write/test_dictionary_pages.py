@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_duck.file import LanceFileReader, LanceFileWriter
-from lance_duck.file.write.dictionary_pages import come_again
+from lance_duck.file.write.leaf import come_again
 
 
 def long_texts(count: int, size: int = 1000) -> pa.Array:

@@ -123,7 +123,7 @@ class FakeColumn:
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_pages_are_in_the_order_of_columns_whoever_encodes_them(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr(module, "open_column_writer", lambda field, *_: FakeColumn(field.name, fails=False))
+    monkeypatch.setattr(module, "open_v21_column", lambda field, *_: FakeColumn(field.name, fails=False))
     sink = MemorySink()
     big = pa.record_batch({"a": np.zeros(1 << 18), "b": np.zeros(1 << 18)})
     with FileWriter(sink, SCHEMA, threads=threads) as writer:
@@ -137,7 +137,7 @@ def test_pages_are_in_the_order_of_columns_whoever_encodes_them(monkeypatch: pyt
 
 
 def test_large_batches_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "open_column_writer", lambda field, *_: FakeColumn(field.name, fails=False))
+    monkeypatch.setattr(module, "open_v21_column", lambda field, *_: FakeColumn(field.name, fails=False))
     sink = MemorySink()
     with FileWriter(sink, SCHEMA) as writer:
         writer.write(pa.record_batch({"a": np.zeros(1 << 20), "b": np.zeros(1 << 20)}))
@@ -167,7 +167,7 @@ def test_deferred_pages_are_encoded_and_their_errors_end_the_file(
     big = pa.record_batch({"a": np.zeros(1 << 18), "b": np.zeros(1 << 18)})
 
     def write_all(fails: bool) -> MemorySink:
-        monkeypatch.setattr(module, "open_column_writer", lambda field, *_: LateColumn(field.name, fails))
+        monkeypatch.setattr(module, "open_v21_column", lambda field, *_: LateColumn(field.name, fails))
         sink = MemorySink()
         with FileWriter(sink, SCHEMA, threads=threads) as writer:
             for _ in range(3):
@@ -182,7 +182,7 @@ def test_deferred_pages_are_encoded_and_their_errors_end_the_file(
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_column_that_fails_stops_the_file(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr(module, "open_column_writer", lambda field, *_: FakeColumn(field.name, fails=field.name == "b"))
+    monkeypatch.setattr(module, "open_v21_column", lambda field, *_: FakeColumn(field.name, fails=field.name == "b"))
     sink = MemorySink()
     big = pa.record_batch({"a": np.zeros(1 << 18), "b": np.zeros(1 << 18)})
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.spark.io.nullability import promises_more, refuse_nulls
+from lance_duck.spark.io.types import promises_more, refuse_nulls
 
 ITEM = pa.field("element", pa.int64(), nullable=False)
 LISTS = pa.list_(ITEM)

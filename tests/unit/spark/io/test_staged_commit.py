@@ -12,7 +12,7 @@ from lance_duck.errors import AlreadyExistsError, IncompatibleError, InvalidInpu
 from lance_duck.snapshot import Snapshot
 from lance_duck.spark.io.staged_commit import Landing, newest
 from lance_duck.spark.table_ref import TableRef
-from lance_duck.verbs.streams.streaming_batches import StreamBatch
+from lance_duck.verbs.streaming_batches import StreamBatch
 from lance_duck.verbs.writing.settings import WriteSettings
 
 ROWS = pa.table({"id": [1, 2, 3], "s": ["a", None, "c"]})

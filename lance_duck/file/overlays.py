@@ -1,0 +1,201 @@
+"""A column some of whose cells have newer values in other files.
+
+Cells are replaced leaf by leaf: a struct is null where the file of the fragment says so, whatever an overlay holds for
+its fields; a list is replaced as a whole. pylance reads them in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.arrow.distinct import distinct
+from lance_duck.arrow.types import is_view, storage_type, with_type
+from lance_duck.encoding.arrow.dictionaries import concatenate
+from lance_duck.encoding.layouts.page import Rows
+from lance_duck.encoding.layouts.page_rows import check_rows
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.file.column import ColumnReader, open_column
+from lance_duck.file.nested import Locate
+from lance_duck.store.request import Request, gather
+from lance_duck.wire.schema import Field
+
+Offsets = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class OverlayLayer:
+    """Values of one field for some rows.
+
+    Attributes:
+        locate: From a field id to its place in the file of the overlay.
+        offsets: int64, ascending: rows of the fragment that have a value.
+        num_rows: Number of rows of the column in the file; rows beyond the offsets belong to no row of the fragment.
+    """
+
+    locate: Locate
+    offsets: Offsets
+    num_rows: int
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a column that is replaced as a whole.
+
+    Attributes:
+        path: Places of the children on the way from the column to the part; () for the column itself.
+        field: Field of the part.
+    """
+
+    path: tuple[int, ...]
+    field: Field
+
+
+class OverlaidColumn:
+    """A reader of a column with overlays. Safe to use from several threads.
+
+    Args:
+        field: The column.
+        base: Reader of the fragment's own values.
+        layers: Units that have overlays, each with its layers, of which each wins over those before it.
+
+    Raises:
+        UnsupportedError: A blob has new values.
+        CorruptError: A file has no values for a part of a list.
+    """
+
+    def __init__(self, field: Field, base: ColumnReader, layers: Sequence[tuple[Unit, Sequence[OverlayLayer]]]) -> None:
+        self.arrow_type = base.arrow_type
+        self.num_rows = base.num_rows
+        self._base = base
+        self._patches = [_Patch(field, unit, own, self.arrow_type) for unit, own in layers]
+
+    def read(self, rows: Rows) -> Request[pa.Array]:
+        """Read rows: see `ColumnReader.read`."""
+        check_rows(rows, self.num_rows)
+        offsets = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        hits = [patch.hits(offsets) for patch in self._patches]
+        requests = [reader.read(ranks) for patch in hits for _, reader, ranks in patch]
+        base, *values = yield from gather([self._base.read(rows), *requests])
+        for patch, own in zip(self._patches, hits, strict=True):
+            news, values = values[: len(own)], values[len(own) :]
+            if own:
+                base = replace_cells(base, patch.unit.path, [places for places, _, _ in own], news)
+        return base
+
+    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """Return None: rows are read by `read` alone."""
+        return None
+
+    def is_dictionary(self) -> bool:
+        """Return False: the values of overlays need not be dictionary-encoded."""
+        return False
+
+    def has_no_nulls(self) -> bool:
+        """Return False: only the values tell."""
+        return False
+
+    def has_no_null_items(self) -> bool:
+        """Return False: only the values tell."""
+        return False
+
+
+def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
+    """Yield the parts of a column that are each replaced as a whole: those that are not structs outside of lists."""
+    if field.logical_type != "struct" or field.is_packed or field.blob_version:
+        yield Unit(path, field)
+        return
+    for place, child in enumerate(field.children):
+        yield from units_of(child, (*path, place))
+
+
+class _Patch:
+    """New values of one unit."""
+
+    def __init__(self, column: Field, unit: Unit, layers: Sequence[OverlayLayer], arrow_type: pa.DataType) -> None:
+        self.unit = unit
+        if unit.field.blob_version:
+            raise UnsupportedError("blob with values in an overlay", where=f"column {column.name}")
+        field, type_ = _narrowed(column, arrow_type, unit.path)
+        for layer in layers:
+            _check_whole(unit.field, layer.locate)
+        self._readers = [open_column(field, layer.locate, layer.num_rows, type_) for layer in layers]
+        offsets = np.concatenate([layer.offsets for layer in reversed(layers)])
+        owners = np.repeat(np.arange(len(layers))[::-1], [len(layer.offsets) for layer in reversed(layers)])
+        ranks = np.concatenate([np.arange(len(layer.offsets)) for layer in reversed(layers)])
+        self._offsets, first = np.unique(offsets, return_index=True)
+        self._owners, self._ranks = owners[first], ranks[first]
+
+    def hits(self, rows: Offsets) -> list[tuple[Offsets, _UnitReader, Offsets]]:
+        """Return the places in `rows` that have new values, by the reader that has them, and the values' rows there."""
+        if not len(self._offsets):
+            return []
+        at = np.minimum(np.searchsorted(self._offsets, rows), len(self._offsets) - 1)
+        places = np.flatnonzero(self._offsets[at] == rows)
+        owners, ranks = self._owners[at[places]], self._ranks[at[places]]
+        return [
+            (places[mine], _UnitReader(self._readers[owner], len(self.unit.path)), ranks[mine])
+            for owner in distinct(owners).tolist()
+            for mine in [owners == owner]
+        ]
+
+
+@dataclass(frozen=True)
+class _UnitReader:
+    """A reader of a unit below structs, through a column that has nothing else."""
+
+    column: ColumnReader
+    depth: int
+
+    def read(self, rows: Offsets) -> Request[pa.Array]:
+        array = yield from self.column.read(rows)
+        for _ in range(self.depth):
+            (array,) = _storage_of(array).flatten()
+        return array
+
+
+def _narrowed(field: Field, arrow_type: pa.DataType, path: Sequence[int]) -> tuple[Field, pa.DataType]:
+    """Return a column with only the fields that lead to a unit, and its type."""
+    if not path:
+        return field, arrow_type
+    storage = storage_type(arrow_type)
+    child, child_type = _narrowed(field.children[path[0]], storage.field(path[0]).type, path[1:])
+    return replace(field, children=(child,)), pa.struct([storage.field(path[0]).with_type(child_type)])
+
+
+def _check_whole(field: Field, locate: Locate) -> None:
+    absent = [leaf.name for leaf in field.walk() if not leaf.children and locate(leaf.id) is None]
+    if absent and locate(field.id) is None:
+        raise CorruptError("overlay without a part of a list", where=f"column {field.name}", found=absent[0])
+
+
+def replace_cells(
+    array: pa.Array, path: Sequence[int], places: Sequence[Offsets], values: Sequence[pa.Array]
+) -> pa.Array:
+    """Return an array in which the unit at a path has new values in some places."""
+    if not path:
+        sources = np.arange(len(array))
+        sources[np.concatenate(places)] = len(array) + np.arange(sum(map(len, values)))
+        return _picked(concatenate([array, *(with_type(_storage_of(each), array.type) for each in values)]), sources)
+    storage = _storage_of(array)
+    children = [storage.field(place) for place in range(storage.type.num_fields)]
+    children[path[0]] = replace_cells(children[path[0]], path[1:], places, values)
+    mask = storage.is_null() if storage.null_count else None
+    return with_type(pa.StructArray.from_arrays(children, fields=list(storage.type), mask=mask), array.type)
+
+
+def _picked(array: pa.Array, places: Offsets) -> pa.Array:
+    """Take values by their places, each at most once; pyarrow's own kernel does not take views."""
+    if not is_view(array.type):
+        return array.take(pa.array(places))
+    flat = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()
+    return array.cast(flat).take(pa.array(places)).cast(array.type)
+
+
+def _storage_of(array: pa.Array) -> pa.Array:
+    """Return the values that an extension array stores; others as they are."""
+    return array.storage if isinstance(array, pa.ExtensionArray) else array

@@ -1,0 +1,64 @@
+"""An adapter of Harlequin, the SQL IDE of the terminal: `harlequin -a lance FOLDER`, or tables instead of a folder.
+
+You hold: words of a shell. You get: a connection for Harlequin's editor and catalogue.
+Never here: SQL, which goes to `duck`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harlequin.exception import HarlequinConnectionError, HarlequinQueryError
+from harlequin_duckdb.adapter import DuckDbAdapter, DuckDbConnection, DuckDbCursor
+
+from lance_duck.cli.sql.places import VersionArguments, connect_to, is_missing
+from lance_duck.errors import LanceDuckError, NotFoundError
+
+
+class LanceAdapter(DuckDbAdapter):  # type: ignore[misc]  # Harlequin is read as unknown, see pyproject.toml
+    """Harlequin's adapter for DuckDB, with Lance tables in its database.
+
+    Args:
+        conn_str: A folder of tables, or tables; if empty, SQL names tables by their paths.
+        read_only: Refuse to change Lance tables.
+        _: Options of other adapters.
+    """
+
+    ADAPTER_OPTIONS = None
+    ADAPTER_DETAILS = "Lance tables in DuckDB SQL, by lance-duck."
+
+    def __init__(self, conn_str: Sequence[str], read_only: bool | str = False, **_: Any) -> None:
+        super().__init__(conn_str, no_init=True, read_only=read_only)
+        self._places = [place for place in conn_str if place]
+
+    def connect(self) -> HarlequinLanceConnection:
+        """Connect to the folder or the tables.
+
+        Raises:
+            HarlequinConnectionError: The folder or a table does not exist.
+        """
+        try:
+            for place in self._places:
+                if is_missing(place):
+                    raise NotFoundError("no such folder", where=place, expected="a folder of tables, or a table")
+            connection = connect_to(self._places, VersionArguments(), read_only=self.read_only)
+        except LanceDuckError as error:
+            raise HarlequinConnectionError(str(error), title="The tables cannot be opened.") from error
+        self.ADAPTER_DRIVER_DETAILS = f"{connection!r}"
+        return HarlequinLanceConnection(connection)
+
+
+class HarlequinLanceConnection(DuckDbConnection):  # type: ignore[misc]
+    """Harlequin's connection to DuckDB, through a `lance_duck.Connection`."""
+
+    def execute(self, query: str) -> DuckDbCursor | None:
+        """Run a statement; return its rows, or None if it returns none. Raises HarlequinQueryError."""
+        try:
+            return super().execute(query)
+        except LanceDuckError as error:
+            raise HarlequinQueryError(str(error), title="The statement was refused:") from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.conn.close()

@@ -1,0 +1,206 @@
+"""Imports that wait until a name is used, so that a process loads no more than it uses.
+
+    if TYPE_CHECKING:
+        from lance_duck.verbs.rows import delete, update
+    else:
+        delete, update = lazy.modules(globals(), "lance_duck.verbs.rows", "delete", "update")
+
+binds modules that are imported when a function first writes `delete.…`. Type checkers and editors see the imports, and
+so does `tests/test_architecture.py`: they go down the list of rooms as any other do, and equal what stands below them.
+`package` does the same for names of a package: its attributes are imported when they are first asked for (PEP 562).
+
+You hold: names of modules, or of what a package exports. You get: these, once they are used; and `uncollected`,
+which puts off Python's search for garbage while objects are made that stay, as modules do.
+Python imports a module once, whichever threads ask for it. A fork waits for an import that is under way.
+Never here: imports of this package by name; what waits is decided where it is used.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from types import MappingProxyType, ModuleType
+from typing import Any, Final, NoReturn
+
+_is_put_off = False
+
+
+@contextmanager
+def uncollected(*, ages: bool = False) -> Iterator[None]:
+    """Look for no cyclic garbage meanwhile: each search looks at all objects made so far again.
+
+    It took 60 % of the time of planning 100,000 fragments (`benchmarks/many_fragments.py`). Other threads make no
+    searches either, and what is freed by its count of references is freed as ever. Who found searches enabled enables
+    them, so that they are enabled again however several of these overlap.
+
+    Args:
+        ages: Whether the objects of the process count as old afterwards, so that the next search looks at few of them.
+            A process that has frozen objects of its own keeps them so. Not for what is done often: without young
+            objects, old garbage is not looked for.
+    """
+    global _is_put_off
+    was_enabled = gc.isenabled()
+    gc.disable()
+    _is_put_off |= was_enabled
+    try:
+        yield
+    finally:
+        if was_enabled:
+            if ages and not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()  # to the old objects
+            _is_put_off = False
+            gc.enable()
+
+
+def _search_in_child() -> None:
+    """Search again in a forked child, which does not have the thread that would."""
+    if _is_put_off:
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_search_in_child)
+
+_importing = threading.RLock()
+"""Held by the thread that imports a module here, and by one that forks: a child could not open the locks that Python
+holds for a module that another thread imports. The body of a module uses no lazy name, so that nobody who imports a
+module waits for this lock."""
+
+
+def imported(name: str) -> ModuleType:
+    """Import a module; one that is imported already is returned at once.
+
+    Cyclic garbage is not looked for meanwhile, as what a module defines stays (`benchmarks/first_use.py --starts`).
+    """
+    with _importing, uncollected(ages=True):
+        return import_module(name)
+
+
+_FRAME: Final = 1 << 14
+"""Frame size of `imported`, in values, which makes Python allocate 256 KB of memory for the frames of a thread.
+
+Python allocates 16 KB by default, which about ten nested imports fill. A loop at the end of such a block, as in
+`dataclass`, maps and unmaps memory at each call."""
+imported.__code__ = imported.__code__.replace(co_stacksize=_FRAME)
+
+
+def _open_in_child() -> None:
+    global _importing
+    _importing = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=lambda: _importing.acquire(),
+        after_in_parent=lambda: _importing.release(),
+        after_in_child=_open_in_child,
+    )
+
+
+def modules(importer: dict[str, Any], package: str, *names: str) -> Any:
+    """Return modules that are imported when their attributes are first asked for.
+
+    Args:
+        importer: `globals()` of the caller, in which each module replaces its stand-in once it is imported.
+        package: The package that has the modules; "" for top-level modules.
+        names: Names of the modules; for one name one module is returned, else a tuple.
+    """
+    later = tuple(_Later(f"{package}.{name}" if package else name, importer) for name in names)
+    return later if len(later) > 1 else later[0]
+
+
+class _Later(ModuleType):
+    """A stand-in for a module that is not imported yet."""
+
+    def __init__(self, name: str, importer: dict[str, Any]) -> None:
+        super().__init__(name)
+        vars(self).update(_name=name, _importer=importer)
+
+    def __getattr__(self, attribute: str) -> Any:
+        module = imported(self._name)
+        for name, value in list(self._importer.items()):
+            if value is self:
+                self._importer[name] = module
+        return getattr(module, attribute)
+
+    def __setattr__(self, attribute: str, value: Any) -> None:
+        setattr(imported(self._name), attribute, value)
+
+    def __delattr__(self, attribute: str) -> None:
+        delattr(imported(self._name), attribute)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return imported, (self._name,)
+
+    def __dir__(self) -> list[str]:
+        return dir(imported(self._name))
+
+    def __repr__(self) -> str:
+        return f"<module {self._name!r}, imported when it is used>"
+
+
+_tables: dict[str, Mapping[str, str]] = {}
+_hints: dict[str, str] = {}
+
+
+def package(
+    name: str, names: Mapping[str, Iterable[str]], other_names: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Let a package import its attributes, and its modules, when they are asked for.
+
+    Args:
+        name: The package's `__name__`.
+        names: The attributes that the package exports, by the module that has them: its name below the package, dotted
+            where it lies deeper.
+        other_names: What the package calls otherwise, by names that other libraries have for it.
+    """
+    _hints.update({f"{name}.{other}": f"; here it is {here}" for other, here in other_names.items()})
+    _tables[name] = MappingProxyType({each: f"{name}.{module}" for module in names for each in names[module]})
+    sys.modules[name].__class__ = _Hinting if name in _hints else _Package
+
+
+class _Package(ModuleType):
+    """A package whose attributes and modules are imported when they are asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        home = _tables[self.__name__].get(name)
+        value = self._submodule(name) if home is None else getattr(imported(home), name)
+        vars(self)[name] = value
+        return value
+
+    def _submodule(self, name: str) -> ModuleType:
+        path = f"{self.__name__}.{name}"
+        try:
+            if name.startswith("_"):
+                raise ModuleNotFoundError(path, name=path)
+            return imported(path)
+        except ModuleNotFoundError as error:
+            if error.name != path:
+                raise
+            text = f"module {self.__name__!r} has no attribute {name!r}{_hints.get(path, '')}"
+            raise AttributeError(text, name=name, obj=self) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return imported, (self.__name__,)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python puts each module into its package; one with the name of a function of the package would hide that.
+        if not (isinstance(value, ModuleType) and name in _tables[self.__name__]):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *_tables[self.__name__], *vars(self).get("__all__", ())})
+
+
+class _Hinting(_Package):
+    """A package with the name of a function of other libraries."""
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Raise TypeError, as any module does, with the hint."""
+        raise TypeError(f"module {self.__name__!r} is not callable{_hints[self.__name__]}")

@@ -1,0 +1,46 @@
+"""What notebooks show: tables, plans and sizes as HTML, all names and values escaped.
+
+You hold: names, values, text. You get: HTML, and a text that shows itself as HTML. Never here: tables of Lance.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+_UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def facts_html(facts: Mapping[str, str]) -> str:
+    """Return a table of names and values."""
+    rows = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in facts.items())
+    return f"<table><tbody>{''.join(rows)}</tbody></table>"
+
+
+def rows_html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table with a head."""
+    names = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+    cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class PlanText(str):
+    """A plan of several lines, which a notebook shows as such, without quotes."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Return the lines as they are."""
+        return f'<pre style="overflow-x: auto">{html.escape(self.rstrip())}</pre>'
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes as "512 B", or as "1.5 KiB" and so on, with one digit behind the point."""
+    if size < 1024:
+        return f"{size} B"
+    power = min((size.bit_length() - 1) // 10, len(_UNITS))
+    if round(size / (1 << 10 * power), 1) == 1024 and power < len(_UNITS):
+        power += 1
+    return f"{size / (1 << 10 * power):,.1f} {_UNITS[power - 1]}"

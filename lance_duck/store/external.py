@@ -1,0 +1,123 @@
+"""External manifest stores: where a version is claimed on stores that cannot put a file only if it is absent.
+
+An external manifest store is a small table of keys and values beside the object store, with one operation that the
+object store lacks: (base URI, version) → path of the manifest, written only if the key is new.
+`storage_options={"manifest_store": url}` names one for a table; all writers of the table must name the same.
+
+    sqlite:///absolute/path.db    built in: a file that all writers reach
+    {scheme}://…                  whatever `register_manifest_store` was told to open for that scheme
+
+You hold: the URL of an external manifest store. You get: an `ExternalManifestStore`, opened once in a process.
+Never here: manifests themselves, and in which order a version is claimed and its manifest put.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+from lance_duck import lazy
+from lance_duck.arguments import checked_call
+from lance_duck.errors import InvalidInputError, LanceDuckError, StoreError
+from lance_duck.forks import Lock
+from lance_duck.redact import shown, without_secrets
+
+if TYPE_CHECKING:
+    from lance_duck.store import sqlite
+else:
+    sqlite = lazy.modules(globals(), "lance_duck.store", "sqlite")
+
+OPTION = "manifest_store"
+
+
+class ExternalManifestStore(Protocol):
+    """A map from tables and versions to manifests, used by many threads and processes at once.
+
+    `base_uri` names the table as it was opened, without a slash at the end (a local path is absolute and without
+    links); `path` is relative to it.
+    """
+
+    def put_if_not_exists(self, base_uri: str, version: int, path: str) -> None:
+        """Claim a version, safe on the disk when this returns.
+
+        Of several writers that try at once, one succeeds.
+
+        Raises:
+            AlreadyExistsError: The version is claimed.
+            StoreError: The claim failed, or its outcome is not known.
+        """
+
+    def put_if_exists(self, base_uri: str, version: int, path: str) -> None:
+        """Change the path of a claimed version. Raises NotFoundError when it is not claimed."""
+
+    def get(self, base_uri: str, version: int) -> str | None:
+        """Return the path of a version, None when it is not claimed."""
+
+    def get_latest(self, base_uri: str) -> tuple[int, str] | None:
+        """Return the highest claimed version and its path, None for a table without any."""
+
+    def delete(self, base_uri: str) -> None:
+        """Forget a table or branch that was dropped, but not others whose base URIs lie below it."""
+
+
+Opener = Callable[[str], ExternalManifestStore]
+
+
+@checked_call
+def register_manifest_store(scheme: str, opener: Opener) -> None:
+    """Let `storage_options={"manifest_store": "{scheme}://…"}` name an external manifest store.
+
+    Args:
+        scheme: For example "ddb".
+        opener: Called with the whole URL, once per process; returns the store.
+
+    Raises:
+        InvalidInputError: The scheme is built in, or not a scheme.
+    """
+    if scheme in ("", "sqlite") or urlsplit(f"{scheme}://x").scheme != scheme:
+        raise InvalidInputError("scheme is taken, or not in lower case", where="scheme", found=repr(scheme))
+    with _lock:
+        _openers[scheme] = opener
+        for url in [url for url in _opened if urlsplit(url).scheme == scheme]:
+            del _opened[url]
+
+
+def manifest_store(url: str | None) -> ExternalManifestStore | None:
+    """Return the external manifest store that a storage option names, None when it names none.
+
+    Raises:
+        InvalidInputError: Nothing is registered for its scheme, or the URL makes no sense.
+        StoreError: The store cannot be opened.
+    """
+    if url is None:
+        return None
+    with _lock:
+        manifest_store_ = _opened.get(url)
+        if manifest_store_ is None:
+            opener = _openers.get(urlsplit(url).scheme)
+            if opener is None:
+                raise InvalidInputError(
+                    "unknown kind of manifest store",
+                    where=f"storage option {OPTION}",
+                    expected="a URL of " + ", ".join(sorted(_openers)),
+                    found=repr(urlsplit(url).scheme),
+                    remedy="register_manifest_store() adds others",
+                )
+            manifest_store_ = _opened[url] = _open(opener, url)
+        return manifest_store_
+
+
+def _open(opener: Opener, url: str) -> ExternalManifestStore:
+    try:
+        return opener(url)
+    except LanceDuckError:
+        raise
+    except Exception as error:
+        text, cause = shown(error, [url]), without_secrets(error, [url])
+    raise StoreError(f"the manifest store cannot be opened: {text}", where=f"storage option {OPTION}") from cause
+
+
+_lock = Lock()
+_openers: dict[str, Opener] = {"sqlite": lambda url: sqlite.SqliteManifestStore.open(url)}
+_opened: dict[str, ExternalManifestStore] = {}
