@@ -16,13 +16,12 @@ from lance_duck import lazy
 from lance_duck.arrow.limits import in_halves
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.costs import (
-    COUNTED_TASK_ROWS,
+    FRAGMENTS_AT_ONCE,
+    GROWTH,
     JOINED_FRAGMENTS,
     JOINED_ROWS,
-    MORSEL_GROWTH,
     RUN_ROWS,
-    SELECTION_TASK_FRAGMENTS,
-    SELECTION_TASK_ROWS,
+    TASK_ROWS,
 )
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, morsels_of
@@ -200,7 +199,7 @@ class _SelectedRows:
         return selected_rows.count_shares(self.plan, self.shares)
 
 
-def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iterator[Task]:
+def cut_tasks(readers: Readers, sizer: Sizer) -> Iterator[Task]:
     """Yield the tasks of a plan in the order of its rows, lazily, of sizes that adapt to the rows that were read."""
     choices = readers.plan.choices
     if choices is None and len(readers.plan.fragments) == 1:
@@ -214,7 +213,7 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
             for morsel in morsels_of(iter(extents), sizer):
                 yield _Range(readers.plan, readers.at(morsel.index), morsel)
     else:
-        yield from _SelectionCutter(readers, choices, sizer, counting).tasks()
+        yield from _SelectionCutter(readers, choices, sizer).tasks()
 
 
 def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
@@ -231,7 +230,7 @@ def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
         shape = find(readers.plan.fragments[extent.index]) if is_small and joins else None
         is_full = len(held) == most or rows + extent.stop > JOINED_ROWS
         if held and (shape is None or shape != held_shape or is_full):
-            most = min(MORSEL_GROWTH * most, JOINED_FRAGMENTS)
+            most = min(GROWTH * most, JOINED_FRAGMENTS)
             yield held
             held, rows = [], 0
         held.append(extent)
@@ -247,12 +246,11 @@ def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
 class _SelectionCutter:
     """Cuts a plan with rows that indexes chose into tasks."""
 
-    def __init__(self, readers: Readers, choices: selection.Choices, sizer: Sizer, counting: bool) -> None:
+    def __init__(self, readers: Readers, choices: selection.Choices, sizer: Sizer) -> None:
         self._readers = readers
         self._plan = readers.plan
         self._choices = choices
         self._sizer = sizer
-        self._counting = counting
         self._held: list[selected_rows.Share] = []
         self._held_filter: Filter | None = None
 
@@ -282,7 +280,7 @@ class _SelectionCutter:
         offsets = self._choices.offsets(fragment_id)
         reader = self._readers.at(index)
         plan = self._plan.with_filter(filter_)
-        if len(offsets) >= SELECTION_TASK_ROWS and not (self._counting and filter_ is None):
+        if len(offsets) >= TASK_ROWS:
             breaks = np.flatnonzero(np.diff(offsets) != 1)
             if (len(breaks) + 1) * RUN_ROWS <= len(offsets):
                 yield from self._flush()
@@ -306,14 +304,10 @@ class _SelectionCutter:
         """Yield tasks of many rows; hold few rows back, to be read with those of other fragments."""
         if filter_ is not self._held_filter:
             yield from self._flush()
-        is_exact = self._counting and filter_ is None
-        if is_exact or len(share.offsets) < SELECTION_TASK_ROWS:
+        if len(share.offsets) < TASK_ROWS:
             self._held.append(share)
             self._held_filter = filter_
-            rows = sum(len(s.offsets) for s in self._held)
-            if rows >= (COUNTED_TASK_ROWS if is_exact else SELECTION_TASK_ROWS) or (
-                len(self._held) >= SELECTION_TASK_FRAGMENTS and not is_exact
-            ):
+            if sum(len(s.offsets) for s in self._held) >= TASK_ROWS or len(self._held) >= FRAGMENTS_AT_ONCE:
                 yield from self._flush()
             return
         yield from self._flush()
