@@ -13,7 +13,7 @@ from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.general import General
 from lance_duck.encoding.compressed import ChunkBuffer, MiniBlockValues
 from lance_duck.encoding.write.codecs.numbers import even_counts, plain_values
-from lance_duck.encoding.write.costs import COMPRESSED_BYTES, SPLIT_PIECE, SPLIT_PIECES
+from lance_duck.encoding.write.costs import COMPRESSED_BYTES, SAMPLE, SPLIT_PIECES
 from lance_duck.encoding.write.options import EncodingOptions
 
 Picked = tuple[Codec, NDArray[np.int64]]
@@ -59,8 +59,8 @@ def compressed(
 
 def _pieces(block: FixedWidth) -> list[FixedWidth]:
     """Return pieces of the values, from all over the block."""
-    if block.count <= SPLIT_PIECES * SPLIT_PIECE:
+    if block.count <= SPLIT_PIECES * SAMPLE:
         return [block]
-    starts = np.linspace(0, block.count - SPLIT_PIECE, SPLIT_PIECES).astype(np.int64).tolist()
-    parts = [slice_block(block, start, start + SPLIT_PIECE) for start in starts]
+    starts = np.linspace(0, block.count - SAMPLE, SPLIT_PIECES).astype(np.int64).tolist()
+    parts = [slice_block(block, start, start + SAMPLE) for start in starts]
     return [part for part in parts if isinstance(part, FixedWidth)]

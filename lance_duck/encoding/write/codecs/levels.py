@@ -11,7 +11,7 @@ from lance_duck.encoding.block import FixedWidth
 from lance_duck.encoding.codecs.bitpacking import OutOfLineBitpacking
 from lance_duck.encoding.codecs.rle import HEAD, Rle
 from lance_duck.encoding.layouts.levels import LEVEL_BITS
-from lance_duck.encoding.write.costs import LEVEL_RUNS_WORTH
+from lance_duck.encoding.write.costs import WORTH
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.rle_encode import count_runs
@@ -37,7 +37,7 @@ def compress_levels(
     words = levels.astype("<u2")
     block = FixedWidth(LEVEL_BITS, words.view(np.uint8), len(words))
     packed = OutOfLineBitpacking(LEVEL_BITS, max(1, max_level.bit_length()))
-    if "rle" in allowed and _run_bytes(words, counts) < LEVEL_RUNS_WORTH * int(packed.sizes(counts).sum()):
+    if "rle" in allowed and _run_bytes(words, counts) < WORTH * int(packed.sizes(counts).sum()):
         rle = Rle(LEVEL_BITS)
         return rle.to_proto(), *rle.encode_blocks(block, counts)
     ((data, byte_ends),) = packed.encode_chunks(block, counts)
