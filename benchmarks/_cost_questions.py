@@ -17,7 +17,6 @@ from benchmarks._index_costs import (
     deletions,
     named_rows,
     placed_rows,
-    ranked_bits,
     row_set,
     together,
 )
@@ -396,17 +395,15 @@ QUESTIONS: Final = (
     Question("index.inverted.search.phrases.WAITING_DOCUMENTS", met_phrases(100), ONCE),
     Question("index.inverted.search.intersect.FEW_MATCHES", met_words(0, 400, EVERY), ONCE, ", frequent words"),
     Question("index.inverted.search.intersect.FEW_MATCHES", met_words(100, 2_000, EVERY), ONCE, ", other words"),
-    Question("index.inverted.search.intersect.INTERSECTED_WINDOW", met_words(500, 2_000, EVERY), ONCE),
-    Question("index.inverted.invert.INVERTED_POSTINGS", built_texts(200_000), ONCE),
+    Question("index.inverted.search.intersect.LARGEST_WINDOW", met_words(500, 2_000, EVERY), ONCE, ", required words"),
+    Question("index.inverted.invert.INDEX_BLOCK_ROWS", built_texts(200_000), ONCE),
     Question("index.vector.search.ivf.BATCH_QUERIES", together(0)),
     Question("index.vector.search.ivf.SLICE_QUERIES", together(1_000), ONCE),
     Question("scan.nearest.covered.NAMED_SHARE", named_rows),
-    Question("scan.predicate.members._SPARE", lambda t, _: members(t, 2_000), ONCE),
     Question(
         "duck.tables.table._FEW_ROWS", lambda t, n: sql(t.middle, f"SELECT sum(y) FROM t WHERE shuffled < {int(n)}")
     ),
     Question("rows.dense_bitmap.DENSE_NAMES", row_set),
-    Question("rows.bitset.BITSET_PIECE", ranked_bits, ONCE),
     Question("rows.row_positions.TABLE_IDS", placed_rows(1_000), label=", of 1,000 rows"),
     Question("rows.row_positions.TABLE_IDS", placed_rows(100_000), label=", of 100,000 rows"),
     Question("rows.deletion.COMPRESSED_ROWS", deletions),
