@@ -117,8 +117,8 @@ ALONE_BYTES: Final = 2 << 20
 # Filters that DuckDB offers: see `scan.read.selectivity`.
 
 PAYS_BELOW: Final = 0.02
-"""Share of narrow rows that pass a filter, 0 to 1, up to which the scan applies it instead of DuckDB: with 0.005,
-0.75 % of the rows take 1.4 times as long."""
+"""Share of narrow rows that pass a filter, 0 to 1, up to which the scan applies it instead of DuckDB: with 0.005, a
+share of 0.0075 takes 1.4 times as long."""
 
 PAYS_BELOW_WHEN_WIDE: Final = 0.4
 """Share of wide rows that pass a filter, 0 to 1, up to which the scan applies it instead of DuckDB: of vectors of 3 KB,
