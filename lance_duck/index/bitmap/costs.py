@@ -14,13 +14,15 @@ FIRST_BITMAPS: Final = 64
 """Bitmaps that are read first: their sizes tell how many fill a block."""
 
 SMALL_BITMAP: Final = 512
-"""Bytes of a bitmap, on average, below which many are parsed at once and none is kept: a set of rows takes as many."""
+"""Bytes of a bitmap, on average, below which many are parsed at once and none is kept: 5,000 of ten rows take a third
+of the time so."""
 
 COUNTED_BITMAPS: Final = 4096
 """Keys up to which their number of rows is summed from bitmaps that are kept: looking for one takes a microsecond."""
 
-BINARY_SEARCH_KEYS: Final = 256
-"""Keys asked for from which on those of an index are looked up at once, and not one by one."""
+SEARCHED_KEYS: Final = 1024
+"""Texts among the keys of an index that are compared at once in the time of a search for one: 256 of 10,000 keys take a
+fifteenth of the time so."""
 
 RUN_BYTES: Final = 256 << 20
 """Bytes of values that become a run of a bitmap index: its bitmaps fit into one array, whatever the values are."""
@@ -32,4 +34,5 @@ ENTRIES_BLOCK_BYTES: Final = 1 << 19
 """Bytes of the bitmaps of entries that each run of a merge holds: a bound of memory, as runs may be many."""
 
 VALUES_SAMPLE: Final = 1 << 16
-"""Values that tell whether a run of a bitmap index is sorted or hashed: sorting pays where most are distinct."""
+"""Values that tell whether a run of a bitmap index is sorted or hashed: a million distinct numbers are sorted in 0.3 to
+0.65 of the time, a thousand in 4 times."""

@@ -17,8 +17,8 @@ PAGES_AT_ONCE: Final = 256
 """Pages of a B-tree that are read and looked into together: a bound of memory, about 16 MiB."""
 
 WIDE_PAGES: Final = 3
-"""Pages' worth of adjacent entries from which on their rows are read without their values: pages are not worth
-keeping."""
+"""Pages' worth of adjacent entries from which on their rows are read without their values: 20,000 entries that are not
+cached take 0.15 to 0.3 of the time so."""
 
 VAGUE_SHARE: Final = 8
 """One of so many rows, beyond which an estimate by whole pages is none: values that lie anywhere touch many pages."""
@@ -38,10 +38,12 @@ ARRAY_BYTES: Final = 1 << 30
 """Bytes of values that are sorted at once: they fit into one array with offsets of 32 bits."""
 
 SORT_PASSES: Final = 6
-"""Words of 8 bytes up to which texts are sorted word by word; longer ones are left to Arrow."""
+"""Words of 8 bytes up to which texts are sorted word by word and not by Arrow: random ones take a quarter of the time
+so, ones that differ only beyond 100 bytes take 4 times."""
 
 SORT_SAMPLE: Final = 4096
-"""Texts that tell whether there are few distinct ones, which are sorted instead: less than a quarter of the sample."""
+"""Texts that tell whether there are few distinct ones, which are sorted instead: 1,000 distinct ones of 500,000 take a
+twelfth of the time so."""
 
 MERGE_SAMPLE_PAGES: Final = 8
 """Pages of a B-tree that tell how many bytes its entries take: sizes differ little."""

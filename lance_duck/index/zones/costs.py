@@ -14,8 +14,8 @@ WAITING_ZONES: Final = 1 << 14
 """Zones whose bounds wait to be joined into one array: a bound of memory."""
 
 LONG_ZONE: Final = 512
-"""Values of a zone, on average, from which on its bounds are computed by themselves: a call then costs less than
-itself."""
+"""Values of a zone, on average, from which on its bounds are computed by themselves: 1,024 numbers take half of the
+time so, 256 take 1.4."""
 
 PROBED_ROWS: Final = 64
 """Rows of a zone that are followed before all are: most zones move as a whole."""
