@@ -19,10 +19,6 @@ READ_MEANWHILE: Final = 256 << 10
 """Bytes of a column that are read in the time in which a few rows of it are: 50 to 170 µs, at 1.3 to 4 GB/s
 (`benchmarks/postings.py`)."""
 
-JOINED_POSTINGS: Final = 4 << 20
-"""Bytes up to which postings of all terms of a query are kept as one: joining them is a tenth of a query of three terms
-(`benchmarks/full_text_search.py`)."""
-
 SEARCH_WINDOW: Final = 4096
 """Documents that are bounded together in a search for the best ones: 2048 take a tenth longer
 (`benchmarks/postings.py`)."""
