@@ -134,12 +134,6 @@ def equalities(tables: CostTables, count: float) -> Work:
     return lambda: dataset.count_rows(f"({either}) AND y > -{next(others) + 1}")
 
 
-def listed_rows(tables: CostTables, count: float) -> Work:
-    """Look rows up by an index, and ask them another condition."""
-    filter_ = f"id IN ({some_of(200_000, count)}) AND y > 100"
-    return scan(tables.middle, ["pick", "text"], filter_)
-
-
 def rows_of_each(tables: CostTables, rows: float) -> Work:
     """Read so many rows of each of 16 fragments, which an index knows."""
     return scan(tables.lots, ["y", "text"], f"spot < {int(rows)}")
@@ -320,7 +314,6 @@ QUESTIONS: Final = (
         lambda t, n: fresh_takes(t.numbers, 1_000_000, int(1_000_000 / n)),
     ),
     Question("scan.read.take.FRAGMENTS_AT_ONCE", take_of_fragments, label=", of takes"),
-    Question("scan.read.selected_rows.LOOKED_AT_ROWS", listed_rows, label=", read with their filter"),
     Question("scan.read.tasks.TASK_ROWS", rows_of_each),
     Question(
         "scan.read.tasks.FRAGMENTS_AT_ONCE",

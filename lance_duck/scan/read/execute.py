@@ -98,7 +98,7 @@ def count_rows(
         total = sum(readers.count(i) for i in range(len(plan.fragments)))
     else:
         pace = pace_of(readers, plan.first_reads, workers)
-        tasks = cut_tasks(readers, pace.sizer(plan.filter_width or 1))
+        tasks = cut_tasks(readers, pace.sizer(plan.filter_width or 1), counting=True)
         total = sum(pace.map(lambda task: task.count(), tasks))
     return plan.cut_count(total)
 
@@ -106,7 +106,7 @@ def count_rows(
 def has_rows(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None) -> bool:
     """Return whether a plan has any row; reads no further than the first."""
     readers = Readers(snapshot, plan, columns or ColumnCache())
-    return any(task.count() for task in cut_tasks(readers, Sizer(plan.filter_width or 1)))
+    return any(task.count() for task in cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True))
 
 
 def _read(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache, workers: int | None) -> Pieces:

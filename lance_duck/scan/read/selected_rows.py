@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.errors import ArrayLimitError
-from lance_duck.scan.costs import LOOKED_AT_ROWS
+from lance_duck.scan.costs import FILTER_READ_AHEAD_ROWS
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.arrays import keep, nonzero
@@ -61,7 +61,8 @@ def _read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch
     early: Columns = {}
     ahead: Sequence[Read] = ()
     if plan.filter is not None and shares:
-        if plan.first_reads and sum(len(share.offsets) for share in shares) <= LOOKED_AT_ROWS:
+        is_remote = shares[0].reader.is_remote
+        if is_remote and sum(len(share.offsets) for share in shares) <= FILTER_READ_AHEAD_ROWS:
             first = {read.name for read in plan.first_reads}
             ahead = [read for read in plan.later_reads if read.name not in first]
         early = _read(shares, (*plan.first_reads, *ahead)) | _hidden(shares, plan.hidden_in_filter)

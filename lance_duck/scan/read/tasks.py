@@ -20,6 +20,7 @@ from lance_duck.scan.costs import (
     GROWTH,
     JOINED_FRAGMENTS,
     JOINED_ROWS,
+    MORSEL_ROWS,
     RUN_ROWS,
     TASK_ROWS,
 )
@@ -199,7 +200,7 @@ class _SelectedRows:
         return selected_rows.count_shares(self.plan, self.shares)
 
 
-def cut_tasks(readers: Readers, sizer: Sizer) -> Iterator[Task]:
+def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iterator[Task]:
     """Yield the tasks of a plan in the order of its rows, lazily, of sizes that adapt to the rows that were read."""
     choices = readers.plan.choices
     if choices is None and len(readers.plan.fragments) == 1:
@@ -213,7 +214,7 @@ def cut_tasks(readers: Readers, sizer: Sizer) -> Iterator[Task]:
             for morsel in morsels_of(iter(extents), sizer):
                 yield _Range(readers.plan, readers.at(morsel.index), morsel)
     else:
-        yield from _SelectionCutter(readers, choices, sizer).tasks()
+        yield from _SelectionCutter(readers, choices, sizer, counting).tasks()
 
 
 def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
@@ -246,11 +247,12 @@ def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
 class _SelectionCutter:
     """Cuts a plan with rows that indexes chose into tasks."""
 
-    def __init__(self, readers: Readers, choices: selection.Choices, sizer: Sizer) -> None:
+    def __init__(self, readers: Readers, choices: selection.Choices, sizer: Sizer, counting: bool) -> None:
         self._readers = readers
         self._plan = readers.plan
         self._choices = choices
         self._sizer = sizer
+        self._counting = counting
         self._held: list[selected_rows.Share] = []
         self._held_filter: Filter | None = None
 
@@ -280,7 +282,7 @@ class _SelectionCutter:
         offsets = self._choices.offsets(fragment_id)
         reader = self._readers.at(index)
         plan = self._plan.with_filter(filter_)
-        if len(offsets) >= TASK_ROWS:
+        if len(offsets) >= self._task_rows(filter_):
             breaks = np.flatnonzero(np.diff(offsets) != 1)
             if (len(breaks) + 1) * RUN_ROWS <= len(offsets):
                 yield from self._flush()
@@ -304,10 +306,11 @@ class _SelectionCutter:
         """Yield tasks of many rows; hold few rows back, to be read with those of other fragments."""
         if filter_ is not self._held_filter:
             yield from self._flush()
-        if len(share.offsets) < TASK_ROWS:
+        most = self._task_rows(filter_)
+        if len(share.offsets) < most:
             self._held.append(share)
             self._held_filter = filter_
-            if sum(len(s.offsets) for s in self._held) >= TASK_ROWS or len(self._held) >= FRAGMENTS_AT_ONCE:
+            if sum(len(s.offsets) for s in self._held) >= most or len(self._held) >= FRAGMENTS_AT_ONCE:
                 yield from self._flush()
             return
         yield from self._flush()
@@ -317,6 +320,10 @@ class _SelectionCutter:
             stop = rows if rows - start <= step + step // 4 else start + step
             yield self._task(plan, [_cut(share, share.offsets[start:stop])])
             start = stop
+
+    def _task_rows(self, filter_: Filter | None) -> int:
+        """Return the number of rows of a task: more where they are only counted, and none is read."""
+        return MORSEL_ROWS if self._counting and filter_ is None else TASK_ROWS
 
     def _flush(self) -> Iterator[Task]:
         if self._held:
