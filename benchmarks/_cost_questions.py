@@ -17,7 +17,6 @@ from benchmarks._index_costs import (
     deletions,
     named_rows,
     placed_rows,
-    ranked_bits,
     row_set,
     together,
 )
@@ -84,15 +83,6 @@ def fresh_takes(path: str, rows: int, takes: int) -> Work:
     return run
 
 
-def cached_take(path: str, rows: int, count: int) -> Work:
-    """Take rows of a column that is decoded in memory."""
-    table = ld.dataset(path).handle.table
-    taker, projection, draws = Taker(table.snapshot, ColumnCache()), table.projection(["y"]), _draws(rows, count)
-    for _ in range(64):
-        taker.by_position([0], projection)
-    return lambda: taker.by_position(next(draws), projection)
-
-
 def take_of_fragments(tables: CostTables, fragments: float) -> Work:
     """Take ten rows of each of so many fragments."""
     table = ld.dataset(tables.pieces).handle.table
@@ -144,12 +134,6 @@ def equalities(tables: CostTables, count: float) -> Work:
     return lambda: dataset.count_rows(f"({either}) AND y > -{next(others) + 1}")
 
 
-def listed_rows(tables: CostTables, count: float) -> Work:
-    """Look rows up by an index, and ask them another condition."""
-    filter_ = f"id IN ({some_of(200_000, count)}) AND y > 100"
-    return scan(tables.middle, ["pick", "text"], filter_)
-
-
 def rows_of_each(tables: CostTables, rows: float) -> Work:
     """Read so many rows of each of 16 fragments, which an index knows."""
     return scan(tables.lots, ["y", "text"], f"spot < {int(rows)}")
@@ -174,18 +158,6 @@ def two_indexes(rows: float, others: float) -> Prepare:
 def indexed_rows(path: str, count: float) -> Work:
     """Read rows that an index finds, at random."""
     return scan(path, ["y", "pick"], f"shuffled < {int(count)}")
-
-
-def selective_batches(path: str, filter_: str) -> Work:
-    """Read batches of the few rows that pass a filter."""
-    dataset = ld.dataset(path)
-    return lambda: list(dataset.to_batches(columns=["y"], filter=filter_))
-
-
-def counted(path: str, count: float) -> Work:
-    """Count the rows that an index finds."""
-    dataset, others = ld.dataset(path), itertools.count()
-    return lambda: dataset.count_rows(f"shuffled < {int(count) - next(others) % 100}")
 
 
 def listed_numbers(tables: CostTables, characters: float) -> Work:
@@ -228,49 +200,15 @@ def wide_sql_part(tables: CostTables, part: float) -> Work:
     return sql(path, f"SELECT sum(v[1]) FROM t WHERE pick < {int(part * PICKED)}")
 
 
-def grouped(distinct: float, width: float) -> Prepare:
-    """Return work that groups by texts that repeat."""
-
-    def prepare(tables: CostTables, size: float) -> Work:
-        path = tables.texts(int(distinct or size), int(width or size))
-        return sql(path, "SELECT text, count(*), sum(y) FROM t GROUP BY text")
-
-    return prepare
-
-
 def members(tables: CostTables, count: float) -> Work:
     """Ask for integers of a list in SQL."""
     return sql(tables.numbers, f"SELECT sum(y) FROM t WHERE pick IN ({some_of(PICKED, count)})")
-
-
-def partly_indexed(tables: CostTables, share: float) -> Work:
-    """Look up a row of a table of which an index covers a share."""
-    numbers = itertools.count()
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2")
-    connection.register("t", ld.dataset(tables.partly_indexed(min(1.0, share))))
-    return lambda: connection.execute("SELECT y FROM t WHERE id = ?", [next(numbers) * 37 % 200_000]).fetchall()
-
-
-def keys(tables: CostTables, share: float) -> Work:
-    """Look up another key each time, of which each finds one row in so many."""
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2")
-    distinct = int(share)
-    connection.register("t", ld.dataset(tables.keyed(distinct)))
-    numbers = itertools.count()
-    return lambda: connection.execute("SELECT sum(y) FROM t WHERE k = ?", [next(numbers) % distinct]).fetchall()
 
 
 def wide_rows(tables: CostTables, width: float) -> Work:
     """Ask for one row in ten, of rows of so many bytes, in SQL."""
     path = tables.vectors(100_000, max(1, int(width) // 4 - 6))
     return sql(path, f"SELECT sum(v[1]) FROM t WHERE pick < {PICKED // 10}")
-
-
-def asked_texts(tables: CostTables, distinct: float) -> Work:
-    """Filter by a pattern, which each distinct text of a small column is asked for or each row."""
-    return scan(tables.few_texts(int(distinct)), ["y"], "text LIKE '%77%'")
 
 
 # Searches
@@ -375,21 +313,29 @@ QUESTIONS: Final = (
         "scan.read.column_cache.ROWS_DECODED_IN_A_TAKE",
         lambda t, n: fresh_takes(t.numbers, 1_000_000, int(1_000_000 / n)),
     ),
-    Question("scan.read.column_cache.CACHED_TAKE_ROWS", lambda t, n: cached_take(t.middle, 200_000, int(n))),
-    Question("scan.read.take.FRAGMENTS_OF_A_TAKE", take_of_fragments),
-    Question("scan.read.selected_rows.FILTER_READ_AHEAD_ROWS", listed_rows),
-    Question("scan.read.tasks.SELECTION_TASK_ROWS", rows_of_each),
-    Question("scan.read.tasks.SELECTION_TASK_FRAGMENTS", lambda t, _: scan(t.pieces, ["y", "text"], "spot < 4"), ONCE),
+    Question("scan.read.take.FRAGMENTS_AT_ONCE", take_of_fragments, label=", of takes"),
+    Question("scan.read.tasks.TASK_ROWS", rows_of_each),
+    Question(
+        "scan.read.tasks.FRAGMENTS_AT_ONCE",
+        lambda t, _: scan(t.pieces, ["y", "text"], "spot < 4"),
+        ONCE,
+        ", of chosen rows",
+    ),
     Question("scan.read.tasks.RUN_ROWS", runs),
     Question("scan.indexes.lookup.LOOKED_AT_ROWS", two_indexes(0, 8)),
     Question("scan.indexes.lookup.LOOKUP_ROWS", two_indexes(1_000, 0)),
     Question("scan.indexes.lookup.ANSWER_SHARE", lambda t, part: indexed_rows(t.numbers, 1_000_000 * part)),
     Question("scan.indexes.lookup.ANSWER_ROWS", lambda t, n: indexed_rows(t.middle, n)),
-    Question("scan.plan.FIRST_ROWS", lambda t, _: first_batch(t.numbers, ["y"]), ONCE, ", first batch"),
-    Question("scan.plan.FIRST_ROWS", lambda t, _: scan(t.numbers, ["y"]), ONCE, ", whole"),
-    Question("scan.plan.FIRST_BYTES", lambda t, _: first_batch(t.vectors(100_000, 192), ["v"]), ONCE, ", first batch"),
-    Question("scan.plan.FIRST_BYTES", lambda t, _: scan(t.vectors(100_000, 192), ["v"]), ONCE, ", whole"),
-    Question("scan.plan.MORSEL_GROWTH", lambda t, _: scan(t.numbers, ["y", "pick", "text"]), ONCE),
+    Question("scan.plan.SMALL_BATCH_ROWS", lambda t, _: first_batch(t.numbers, ["y"]), ONCE, ", first batch"),
+    Question("scan.plan.SMALL_BATCH_ROWS", lambda t, _: scan(t.numbers, ["y"]), ONCE, ", whole"),
+    Question(
+        "scan.plan.SMALL_BATCH_BYTES",
+        lambda t, _: first_batch(t.vectors(100_000, 192), ["v"]),
+        ONCE,
+        ", first batch",
+    ),
+    Question("scan.plan.SMALL_BATCH_BYTES", lambda t, _: scan(t.vectors(100_000, 192), ["v"]), ONCE, ", whole"),
+    Question("scan.plan.GROWTH", lambda t, _: scan(t.numbers, ["y", "pick", "text"]), ONCE),
     Question("scan.plan.MORSEL_BYTES", lambda t, _: scan(t.vectors(100_000, 192), ["v"]), ONCE),
     Question("scan.plan.MORSEL_ROWS", lambda t, _: scan(t.numbers, ["y", "pick", "text"]), ONCE),
     Question("scan.read.tasks.JOINED_FRAGMENTS", lambda t, count: new_scan(t.fragments(int(count), 10))),
@@ -403,13 +349,6 @@ QUESTIONS: Final = (
         lambda t, _: first_sql(t.numbers, f"SELECT sum(y) FROM t WHERE pick < {PICKED // 100}"),
         ONCE,
     ),
-    Question(
-        "scan.read.selectivity.SAMPLE_SLICE_ROWS",
-        lambda t, _: first_sql(t.numbers, f"SELECT sum(y) FROM t WHERE pick < {PICKED // 100}"),
-        ONCE,
-    ),
-    Question("scan.read.dictionary_hint.REPEATED_TEXTS", grouped(0, 8)),
-    Question("scan.read.dictionary_hint.REPEATED_TEXT_BYTES", grouped(24, 0)),
     Question("scan.duckdb.nodes.COMPARED_VALUES", members),
     Question("scan.sql.compare.GATHERED_OPERANDS", equalities, (1 / 8, 3 / 8, 3 / 4, 3 / 2, 3.0)),
     Question("scan.nearest.search.ALWAYS_COMPARED_ROWS", few_compared(100_000)),
@@ -421,40 +360,26 @@ QUESTIONS: Final = (
     Question("scan.nearest.compare.LONE_PRODUCT", flat(64, 10), ONCE),
     Question("scan.nearest.exact.BLOCK_BYTES", flat(1, 10), ONCE),
     Question("scan.nearest.exact.SPARSE_SHARE", sparse),
-    Question("scan.read.tasks.COUNTED_TASK_ROWS", lambda t, _: counted(t.numbers, 700_000), ONCE),
-    Question("scan.indexes.indexed_columns.INDEXED_SHARE", partly_indexed, (1 / 4, 3 / 4, 3 / 2)),
-    Question(
-        "scan.read.small_batches.WAITING_PIECES",
-        lambda t, _: selective_batches(t.numbers, f"pick < {PICKED // 20_000}"),
-        ONCE,
-    ),
-    Question(
-        "scan.read.small_batches.WAITING_PIECES",
-        lambda t, _: selective_batches(t.pieces, f"pick < {PICKED // 2_000}"),
-        ONCE,
-        ", of 256 fragments",
-    ),
     Question("scan.read.selectivity.WIDE_ROW", wide_rows),
-    Question("scan.table_scan.RARE_KEY_SHARE", keys),
     Question(
-        "scan.read.dictionary_hint.TEXT_SAMPLE_ROWS",
-        lambda t, _: first_sql(t.texts(24, 8), "SELECT text, count(*), sum(y) FROM t GROUP BY text"),
-        ONCE,
-    ),
-    Question(
-        "scan.read.dictionary_hint.TEXT_SAMPLE_FRAGMENTS",
+        "scan.read.dictionary_hint.FRAGMENTS_AT_ONCE",
         lambda t, n: first_sql(t.text_fragments(int(n)), "SELECT text, count(*), sum(y) FROM t GROUP BY text"),
+        label=", with dictionaries",
     ),
-    Question("scan.predicate.masks.ASKED_ENTRIES", asked_texts),
     Question("scan.sql.tokens.LISTS_IN_TEXT", listed_numbers),
-    Question("scan.nearest.exact.LEAST_BLOCK_BYTES", lambda t, size: search(t.paged_vectors(int(size)), 32, 1)),
-    Question("scan.nearest.exact.RANKED_PAIRS", ranked, (64 / 4096, 256 / 4096)),
-    Question("scan.nearest.exact.SPARSE_ROWS", lambda t, _: sparse(t, 66), ONCE),
-    Question("scan.nearest.extremes.EXTREMES_ROWS", lengths, ONCE),
-    Question("scan.nearest.multivector.search.RANKED_AT_ONCE", multivectors, ONCE),
+    Question("scan.nearest.exact.SMALL_BATCH_BYTES", lambda t, size: search(t.paged_vectors(int(size)), 32, 1)),
+    Question("scan.nearest.exact.SMALL_BATCH_ROWS", ranked, (64 / 8192, 256 / 8192), ", ranked again"),
+    Question("scan.nearest.exact.SMALL_BATCH_ROWS", lambda t, _: sparse(t, 66), ONCE, ", few of a table"),
+    Question("scan.nearest.extremes.SMALL_BATCH_ROWS", lengths, ONCE, ", of lengths"),
+    Question("scan.nearest.multivector.search.TASK_ROWS", multivectors, ONCE, ", of several vectors"),
     Question("scan.text.flat.ANALYSED_ROWS", flat_words, ONCE),
     Question("scan.scored.candidates.CHECKED_FOR_EACH", filtered_words(200_000, 10, 0)),
-    Question("scan.scored.candidates.CHECKED_ROWS", filtered_words(200_000, 0, 10), (1 / 64, 1 / 32, 3 / 64, 3 / 32)),
+    Question(
+        "scan.scored.candidates.SMALL_BATCH_ROWS",
+        filtered_words(200_000, 0, 10),
+        (1 / 128, 1 / 64, 3 / 128, 3 / 64),
+        ", checked",
+    ),
     Question("scan.scored.candidates.CHECKED_SHARE", filtered_words(1_000_000, 10, 1_000), ONCE, ", one in 1,000"),
     Question("scan.scored.candidates.CHECKED_SHARE", filtered_words(1_000_000, 10, 10_000), ONCE, ", one in 10,000"),
     Question("index.inverted.search.bounds.SEARCH_WINDOW", met_words(0, 100), ONCE),
@@ -463,17 +388,15 @@ QUESTIONS: Final = (
     Question("index.inverted.search.phrases.WAITING_DOCUMENTS", met_phrases(100), ONCE),
     Question("index.inverted.search.intersect.FEW_MATCHES", met_words(0, 400, EVERY), ONCE, ", frequent words"),
     Question("index.inverted.search.intersect.FEW_MATCHES", met_words(100, 2_000, EVERY), ONCE, ", other words"),
-    Question("index.inverted.search.intersect.INTERSECTED_WINDOW", met_words(500, 2_000, EVERY), ONCE),
-    Question("index.inverted.invert.INVERTED_POSTINGS", built_texts(200_000), ONCE),
+    Question("index.inverted.search.intersect.LARGEST_WINDOW", met_words(500, 2_000, EVERY), ONCE, ", required words"),
+    Question("index.inverted.invert.INDEX_BLOCK_ROWS", built_texts(200_000), ONCE),
     Question("index.vector.search.ivf.BATCH_QUERIES", together(0)),
     Question("index.vector.search.ivf.SLICE_QUERIES", together(1_000), ONCE),
     Question("scan.nearest.covered.NAMED_SHARE", named_rows),
-    Question("scan.predicate.members._SPARE", lambda t, _: members(t, 2_000), ONCE),
     Question(
         "duck.tables.table._FEW_ROWS", lambda t, n: sql(t.middle, f"SELECT sum(y) FROM t WHERE shuffled < {int(n)}")
     ),
     Question("rows.row_set.DENSE_NAMES", row_set),
-    Question("rows.bitset.BITSET_PIECE", ranked_bits, ONCE),
     Question("rows.row_positions.TABLE_IDS", placed_rows(1_000), label=", of 1,000 rows"),
     Question("rows.row_positions.TABLE_IDS", placed_rows(100_000), label=", of 100,000 rows"),
     Question("rows.deletion.COMPRESSED_ROWS", deletions),

@@ -72,14 +72,6 @@ class CostTables:
         data = pa.table({"y": rng.integers(-(1 << 63), (1 << 63) - 1, count * rows)})
         return self._write(f"fragments{count}x{rows}", data, rows)
 
-    def texts(self, distinct: int, width: int) -> str:
-        """Return a table of 500,000 rows with so many distinct texts of so many bytes, in files of version 2.0."""
-        name = f"texts{distinct}x{width}"
-        rng = np.random.default_rng(4)
-        words = pa.array([f"{i:0{width}d}" for i in range(distinct)])
-        data = pa.table({"text": words.take(pa.array(rng.integers(0, distinct, 500_000))), "y": np.arange(500_000)})
-        return self._write(name, data, 500_000, data_storage_version="2.0")
-
     def vectors(self, rows: int, dim: int, *, indexed: bool = False) -> str:
         """Return a table of vectors with `id`, `pick` and `shuffled`, with an IVF_PQ index where asked."""
         name = f"vectors{rows}x{dim}{'indexed' if indexed else ''}"
@@ -93,13 +85,6 @@ class CostTables:
             ld.dataset(path).create_index("v", "IVF_PQ", num_partitions=partitions, num_sub_vectors=dim // 4)
         return path
 
-    def few_texts(self, distinct: int) -> str:
-        """Return a table of 10,000 rows with so many distinct texts of 30 bytes."""
-        rng = np.random.default_rng(10)
-        words = pa.array([f"a driver with the number {i:06d}" for i in range(distinct)])
-        data = pa.table({"text": words.take(pa.array(rng.integers(0, distinct, 10_000))), "y": np.arange(10_000)})
-        return self._write(f"few{distinct}", data, 10_000)
-
     def text_fragments(self, count: int) -> str:
         """Return a table of so many fragments of 10,000 rows, with 24 distinct texts in dictionaries."""
         rng = np.random.default_rng(11)
@@ -107,30 +92,6 @@ class CostTables:
         rows = count * 10_000
         data = pa.table({"text": words.take(pa.array(rng.integers(0, 24, rows))), "y": np.arange(rows)})
         return self._write(f"text_fragments{count}", data, 10_000)
-
-    def partly_indexed(self, share: float) -> str:
-        """Return a table of 200,000 rows in 20 fragments; a B-tree on `id` covers a share of them."""
-        name = f"partly{share:.3f}"
-        is_new = not (self.folder / f"{name}.lance").exists()
-        data = _numbers(200_000)
-        covered = int(share * 20) * 10_000
-        path = self._write(name, data.slice(0, covered), 10_000)
-        if is_new:
-            ld.dataset(path).create_scalar_index("id", "BTREE")
-            if covered < len(data):
-                ld.write_dataset(data.slice(covered), path, mode="append", max_rows_per_file=10_000)
-        return path
-
-    def keyed(self, distinct: int) -> str:
-        """Return a table of 200,000 rows, whose `k` has so many values evenly, with a B-tree."""
-        name = f"keyed{distinct}"
-        is_new = not (self.folder / f"{name}.lance").exists()
-        rng = np.random.default_rng(12)
-        data = pa.table({"k": rng.permutation(200_000) % distinct, "y": np.arange(200_000)})
-        path = self._write(name, data, 50_000)
-        if is_new:
-            ld.dataset(path).create_scalar_index("k", "BTREE")
-        return path
 
     def paged_vectors(self, page_bytes: int) -> str:
         """Return a table of 200,000 vectors of 32 numbers, in pages of so many bytes."""

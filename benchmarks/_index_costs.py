@@ -9,7 +9,6 @@ import numpy as np
 import lance_duck as ld
 from benchmarks._cost_tables import CostTables
 from benchmarks._text_costs import Prepare, Work
-from lance_duck.rows.bitset import Bitset
 from lance_duck.rows.deletion import DeletionVector
 from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
@@ -54,14 +53,6 @@ def row_set(_: CostTables, density: float) -> Work:
     names = (np.arange(rows) * (65_536 / density)).astype(np.uint64)
     rng.shuffle(names)
     return lambda: RowSet.of(names)
-
-
-def ranked_bits(_: CostTables, __: float) -> Work:
-    """Look for 100,000 numbers among ten million bits, in no order."""
-    rng = np.random.default_rng(20)
-    bits = Bitset(rng.bytes(1_250_000), 10_000_000, "bits")
-    numbers = rng.integers(0, bits.size, 100_000)
-    return lambda: bits.rank_of_set(numbers)
 
 
 def placed_rows(count: int) -> Prepare:

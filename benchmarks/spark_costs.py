@@ -56,8 +56,7 @@ class Question:
 QUESTIONS: Final = (
     Question("types.BATCH_BYTES"),
     Question("types.BATCH_BYTES", "id"),
-    Question("source.DECODED_BYTES"),
-    Question("source.DECODED_BYTES", "s"),
+    Question("source.BATCH_BYTES", "s"),
     Question("source.PARTITIONS"),
     Question("source.SMALLEST_PARTITION", "id"),
     Question("source.OPENING_BYTES", small=True),

@@ -27,7 +27,6 @@ from lance_duck.encoding.layouts.page import Leaf, Levels, Page, PageReader, Row
 from lance_duck.encoding.layouts.page_rows import expand_ranges, slice_bounds
 from lance_duck.encoding.layouts.structural import known_layout, open_page
 from lance_duck.errors import CorruptError, UnsupportedError
-from lance_duck.file.costs import SMALL_PAGE
 from lance_duck.file.reader import LanceFile
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.pages.assemble import fold_items, map_levels
@@ -366,7 +365,7 @@ def _joined_bounds(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 def _is_most(page: Page, rows: Rows) -> bool:
     """Return whether a remote read of rows fetches most bytes of their page anyway, or the page is small."""
     size = sum(size for _, size in page.buffers)
-    if size <= SMALL_PAGE:
+    if size <= COALESCED_GAP:
         return isinstance(rows, slice) or len(rows) > 0
     if isinstance(rows, slice):
         first, last = slice_bounds(rows)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from lance_duck import lazy
 from lance_duck.checksums.container import has_trailer
 from lance_duck.errors import CorruptError
-from lance_duck.file.costs import TAIL_BYTES
 from lance_duck.file.reader import FOOTER, LEGACY_VERSIONS, MAGIC, LanceFile, open_file
+from lance_duck.store.costs import TAIL_BYTES
 from lance_duck.store.request import ByteRange, Bytes, ByteSource, Request
 from lance_duck.wire.fragment import LEGACY, DataFile
 

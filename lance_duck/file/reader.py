@@ -46,10 +46,10 @@ from lance_duck.checksums.sidecars import read_sidecar_block, read_sidecar_mark
 from lance_duck.encoding.layouts.page import Extent
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore, External
-from lance_duck.file.costs import TAIL_BYTES
 from lance_duck.file.metadata import ColumnMetadata, parse_column_metadata
 from lance_duck.store import Store
 from lance_duck.store.checked import CheckedSource
+from lance_duck.store.costs import TAIL_BYTES
 from lance_duck.store.request import ByteRange, Bytes, ByteSource, Request
 from lance_duck.wire.pb import file_pb2
 

@@ -14,7 +14,7 @@ from lance_duck.arguments import checked_calls
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.column import open_column
-from lance_duck.file.costs import BATCH_ROWS, SPAN_BYTES
+from lance_duck.file.costs import BATCH_ROWS, READ_AHEAD
 from lance_duck.file.describe import FileMetadata, FileStatistics, describe_file, file_statistics
 from lance_duck.file.open import open_data_file
 from lance_duck.file.physical import physical_columns
@@ -161,7 +161,7 @@ class LanceFileReader:
             batch = self._batch(slice(start, min(start + span, stop)))
             yield from (batch.slice(at, step) for at in range(0, batch.num_rows, step))
             start += batch.num_rows
-            if batch.nbytes < SPAN_BYTES:
+            if batch.nbytes < READ_AHEAD:
                 span *= 2
 
     def _batch(self, rows: Rows) -> pa.RecordBatch:

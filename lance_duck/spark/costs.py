@@ -1,7 +1,6 @@
 """Thresholds by which jobs, sources and sinks of Spark divide their work, each with its unit and reason.
 
-A threshold changes speed and memory, never a result. `benchmarks/spark.py` measures their combined effect, and
-`benchmarks/spark_costs.py` those of the source one by one; the others were not measured in isolation.
+A threshold changes speed and memory, never a result; `benchmarks/spark.py` measures their combined effect.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Final
 # Jobs
 
 FEWEST_ROWS: Final = 1 << 16
-"""Rows of a task, at least: to start one takes longer than to read them."""
+"""Rows of a task, at least, and rows that an index finds up to which one task reads them: to start one takes longer."""
 
 MOST_ROWS: Final = 1 << 22
 """Rows of a task, at most, unless `parallelism` says otherwise: what fails is not much work to do again."""
@@ -64,7 +63,8 @@ JOINED_ROWS: Final = 1 << 14
 
 SMALLEST_PARTITION: Final = 8 << 20
 LARGEST_PARTITION: Final = 128 << 20
-"""Bytes of a partition, between which a table is cut into `PARTITIONS`. Spark's own files have 128 MiB at most."""
+"""Bytes of a partition, between which a table is cut into `PARTITIONS`, and of a task of a stream: Spark's own files
+have 128 MiB at most."""
 
 PARTITIONS: Final = 8
 """Partitions that a table is cut into between these two."""
@@ -75,26 +75,16 @@ MOST_PARTITIONS: Final = 20_000
 OPENING_BYTES: Final = 1 << 18
 """Bytes that a task could read while it opens a fragment."""
 
-LOOKED_UP_ROWS: Final = 1 << 16
-"""Rows that an index finds for a filter, up to which one task reads all of them."""
-
 BATCH_BYTES: Final = 2 << 20
-"""Bytes of a batch that is passed to Spark, about: larger ones leave the caches of the processor between Python and the
-JVM, which goes over them row by row. `benchmarks/spark_costs.py`: all columns of 2 million rows take 1.3 times the
-processor time of the JVM and its workers with 512 KiB, 1.1 times with 1 MiB, and as long with 4 and 8 MiB."""
-
-DECODED_BYTES: Final = 4 << 20
-"""Bytes that a task decodes at a time on a local disk, about, in its own thread: Spark gives a task one core, and
-memory that was sent before more is decoded is used again. `benchmarks/spark_costs.py`: within a tenth from 1 to 16 MiB,
-for all columns."""
+"""Bytes that a task decodes, and passes to Spark, at a time: all columns of 2 million rows take 1.3 times the processor
+time with 512 KiB (`benchmarks/spark_costs.py`)."""
 
 LOOKED_INTO: Final = 64
-"""Fragments at most whose files are looked into for null items of vectors before a table is declared to Spark: 10 ms
-on a local disk, measured once; two requests for each in an object store, side by side."""
+"""Fragments at most whose files are looked into for null items of vectors before a table is declared to Spark: 10 ms on
+a local disk."""
 
 CUT_ROWS: Final = 8192
 """Rows at whose multiples fragments are cut."""
 
-STREAM_PARTITION_BYTES: Final = 128 << 20
 STREAM_PARTITION_ROWS: Final = 1 << 20
-"""Bytes and rows of new fragments that one task of a stream reads."""
+"""Rows of new fragments that one task of a stream reads, of `LARGEST_PARTITION` bytes at most."""

@@ -10,7 +10,7 @@ import numpy as np
 from lance_duck.arrow.distinct import distinct
 from lance_duck.checksums.container import Checksums, Trailer, damaged, read_checksums
 from lance_duck.checksums.digests import BLOCK, LOG2_BLOCK, digest, num_blocks
-from lance_duck.store.costs import COPY_BYTES, FEW_RANGES
+from lance_duck.store.costs import COPY_BYTES
 from lance_duck.store.mapped import Int64s, MappedFile, Spans
 from lance_duck.store.request import Bytes, ByteSource
 
@@ -49,9 +49,7 @@ class DigestedSource:
         new = [place for place in ranges if not blocks.is_checked(*place)] if blocks.left else []
         if not new:
             return self.source.read(ranges)
-        runs = blocks.few_runs(new) if len(new) <= FEW_RANGES else None
-        if runs is None:
-            runs = blocks.runs(blocks.unchecked(np.array(new, np.int64)))
+        runs = blocks.runs(blocks.unchecked(np.array(new, np.int64)))
         pieces = self.source.read([*ranges, *((offset, size) for _, offset, size in runs)])
         for (first, offset, _), piece in zip(runs, pieces[len(ranges) :], strict=True):
             blocks.check(first, offset, piece, self.path)
@@ -218,25 +216,6 @@ class _Blocks:
         low, high = starts >> LOG2_BLOCK, (ends - 1) >> LOG2_BLOCK
         checked = self._checked[self._first[extent] : self._first[extent + 1]]
         return bool((high - low < 2).all() and checked[low].all() and checked[high].all())
-
-    def few_runs(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]] | None:
-        """Return the blocks of a few ranges as `runs` does, for less; None if some are checked or extents are several.
-
-        Args:
-            ranges: Offset and size of each range, none of size 0. A block that two ranges share comes twice.
-        """
-        runs = []
-        for offset, size in ranges:
-            extent = bisect_right(self._begin_of, offset) - 1
-            if extent < 0 or offset + size > self._end_of[extent]:
-                return None
-            start, first = self._begin_of[extent], int(self._first[extent])
-            low, high = (offset - start) >> LOG2_BLOCK, (offset + size - 1 - start) >> LOG2_BLOCK
-            if self._checked[first + low : first + high + 1].any():
-                return None
-            begin = start + low * BLOCK
-            runs.append((first + low, begin, min(start + (high + 1) * BLOCK, self._end_of[extent]) - begin))
-        return runs
 
     def unchecked(self, ranges: Int64s) -> Int64s:
         """Return the blocks that hold bytes of ranges and have not been checked, ascending.

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Sequence
 
 from lance_duck.forks import Lock
-from lance_duck.store.costs import FLUSHES_AT_ONCE, FLUSHES_BY_ONE, SAFE_DIRECTORIES
+from lance_duck.store.costs import FLUSHES_BY_ONE, REQUESTS_AT_ONCE, SAFE_DIRECTORIES
 
 try:
     import fcntl
@@ -104,7 +104,7 @@ def _flush_all(files: Sequence[str], late: Sequence[str], directories: set[str])
         except BaseException as error:
             failed.append(error)
 
-    count = min(FLUSHES_AT_ONCE, -(-len(work) // FLUSHES_BY_ONE))
+    count = min(REQUESTS_AT_ONCE, -(-len(work) // FLUSHES_BY_ONE))
     shares = [work[at::count] for at in range(count)]
     threads = [threading.Thread(target=run, args=(share,)) for share in shares[1:]]
     for thread in threads:

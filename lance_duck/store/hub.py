@@ -51,7 +51,7 @@ _NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 _TIMEOUT: Final = 60.0
 """Seconds without a byte."""
 RETRIES: Final = 3
-"""Further attempts for a page that the Hub is too busy to give, or whose connection broke. Nothing was measured."""
+"""Further attempts for a page that the Hub is too busy to give, or whose connection broke."""
 FIRST_WAIT: Final = 0.5
 """Seconds before the first of these at most; the bound doubles up to 4, as the client of the first page waits."""
 _PASSING: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)

@@ -22,7 +22,7 @@ from obstore.store import MemoryStore
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store.base import Entry, check_range, normal_path
 from lance_duck.store.client import call
-from lance_duck.store.costs import CALL_REQUESTS, CALLS_AT_ONCE, COALESCED_GAP, KEPT_TAIL, PART_BYTES, PARTS_AT_ONCE
+from lance_duck.store.costs import CALL_REQUESTS, COALESCED_GAP, PART_BYTES, PARTS_AT_ONCE, REQUESTS_AT_ONCE, TAIL_BYTES
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.request import Bytes
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
@@ -107,7 +107,7 @@ class ObjectFile:
             for offset, length in ranges
         ]
         for (offset, length), data in zip(ranges, pieces, strict=True):
-            if offset + length == self.size and offset < self._tail[0] and length <= KEPT_TAIL:
+            if offset + length == self.size and offset < self._tail[0] and length <= TAIL_BYTES:
                 self._tail = offset, data
         return pieces
 
@@ -137,7 +137,7 @@ class ObjectFile:
         calls = range(0, len(joined.starts), CALL_REQUESTS)
         if len(calls) == 1:
             return get(0)
-        with ThreadPoolExecutor(min(len(calls), CALLS_AT_ONCE), thread_name_prefix="lance_duck-get") as pool:
+        with ThreadPoolExecutor(min(len(calls), REQUESTS_AT_ONCE), thread_name_prefix="lance_duck-get") as pool:
             return [span for spans in pool.map(get, calls) for span in spans]
 
     def _check_size(self) -> None:

@@ -1,7 +1,7 @@
 """The thresholds by which changes choose their way: each with its unit and its reason.
 
 A threshold changes speed and memory, never the rows of the table. `benchmarks/changes.py` and `benchmarks/indexes.py`
-measure what they give together; none was measured by itself. Bounds of memory stand beside what they bound.
+measure what they give together. Bounds of memory stand beside what they bound.
 """
 
 from __future__ import annotations
@@ -16,16 +16,9 @@ ROWS_AT_ONCE: Final = 1 << 16
 BYTES_AT_ONCE: Final = 8 << 20
 """Bytes of such a batch at most, where rows are wide."""
 
-DELETION_WRITERS: Final = 8
-"""Threads that write deletion files to an object store: they wait for the network. Files on a local disk are written by
-one thread, and synchronized once, by the commit."""
-
 SPREAD_KEYS: Final = 64
-"""Ratio of the range of integer keys (greatest less least) to their number, up to which they are looked up in a table
-of one byte for each integer of the range; beyond, keys are hashed."""
-
-SPREAD_BYTES: Final = 1 << 23
-"""Bytes that such a table may always have, however few the keys are."""
+"""Ratio of the range of integer keys to their number, up to which they are looked up in a table and not hashed: hashed,
+a merge of 200,000 keys with 2 million wide rows takes 1.25 times as long."""
 
 SET_KEYS: Final = 1 << 18
 """Keys that are neither numbers nor texts, up to which rows of the table are sifted by a set of them; with more, all
@@ -48,13 +41,9 @@ JOINED_SOURCE_BYTES: Final = 64 << 20
 
 # Indexes
 
-INDEX_BATCH_BYTES: Final = 16 << 20
-"""Bytes of a batch of values and row addresses that an index is built from."""
-
 TEXT_BATCH_BYTES: Final = 4 << 20
-"""Bytes of such a batch of texts for a full-text index, whose analysis takes several times their bytes while it lasts.
-`benchmarks/full_text.py --only JSON`: with 16 MiB, read by threads, a build takes 1.6 times the anonymous memory, and
-as much processor time; with 2 MiB it takes as much memory, and a tenth more time."""
+"""Bytes of a batch of texts for a full-text index: with 16 MiB, a build takes 1.6 times the anonymous memory
+(`benchmarks/full_text.py --only JSON`)."""
 
 SMALL_SEGMENT: Final = 1 << 18
 """Rows of a segment up to which `optimize_indices` always merges it with newer ones."""
@@ -69,9 +58,6 @@ then rewritten only a few times while an index grows."""
 WHOLE_SAMPLE_BYTES: Final = 64 << 20
 """Bytes of the vectors of a column up to which all of them are read for training: a sample would touch most pages,
 too."""
-
-SAMPLE_BLOCK_BYTES: Final = 16 << 20
-"""Bytes of sampled vectors that are read at a time."""
 
 SAMPLE_GROWTH: Final = 16
 """Factor by which the next sample is larger where too many vectors of a sample were null or unusable."""

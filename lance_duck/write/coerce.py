@@ -16,8 +16,7 @@ from lance_duck.write.options import Jsonb
 from lance_duck.write.plain_casts import Cast, with_row
 
 MOST_PARTS: Final = 16
-"""Parts of a batch that are written separately, at most, because one array cannot hold a column of it: each may begin a
-data file if dictionaries outgrow their indices. Not measured."""
+"""Maximum number of parts of a batch of which one array cannot hold a column: each may begin a data file."""
 
 
 def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jsonb.TEXT) -> Iterator[pa.RecordBatch]:

@@ -81,7 +81,7 @@ def ranking_of(table: ld.LanceDataset, name: str) -> list[dict[str, Any]]:
 )
 def test_the_first_rows_that_pass_are_found(table, name, text, k, skip, each, most) -> None:
     condition = text.format(next(NUMBERS))
-    with mock.patch.multiple(candidates, CHECKED_FOR_EACH=each, CHECKED_ROWS=most, CHECKED_SHARE=1 << 30):
+    with mock.patch.multiple(candidates, CHECKED_FOR_EACH=each, SMALL_BATCH_ROWS=most, CHECKED_SHARE=1 << 30):
         arguments = {"full_text_query": QUERIES[name], "columns": ["id", "_score"], "filter": condition}
         found = table.to_table(**arguments, limit=k, offset=skip)
         again = table.to_table(**arguments, limit=k, offset=skip)  # of rows that are looked for, and remembered
@@ -109,7 +109,7 @@ def test_a_filter_that_an_index_answers_is_asked_of_the_index(tmp_path) -> None:
 
 
 def test_few_rows_that_pass_are_looked_for(table) -> None:
-    with mock.patch.multiple(candidates, CHECKED_FOR_EACH=2, CHECKED_ROWS=64, CHECKED_SHARE=1 << 30):
+    with mock.patch.multiple(candidates, CHECKED_FOR_EACH=2, SMALL_BATCH_ROWS=64, CHECKED_SHARE=1 << 30):
         scanner = table.scanner(full_text_query=QUERIES["any"], filter="id = 1001", limit=2)
         plan = scanner.analyze_plan()
     assert "0 of the best 4 rows pass the filter" in plan

@@ -51,11 +51,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @contextmanager
-def limits(morsel_rows: int, morsel_bytes: int, small_page: int, gap: int) -> Iterator[None]:
+def limits(morsel_rows: int, morsel_bytes: int, gap: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pace, "REMOTE_MORSEL_ROWS", morsel_rows)
         patch.setattr(pace, "REMOTE_MORSEL_BYTES", morsel_bytes)
-        patch.setattr(leaf, "SMALL_PAGE", small_page)
         patch.setattr(leaf, "COALESCED_GAP", gap)
         yield
 
@@ -70,7 +69,7 @@ def test_scans_give_the_same_rows_in_the_same_order(
     places: list[str], names: list[str], condition: str | None, data: st.DataObject
 ) -> None:
     sizes = st.sampled_from([1, 100, 10_000, 1 << 24])
-    with limits(data.draw(st.sampled_from([150, 400, 1 << 20])), data.draw(sizes), data.draw(sizes), data.draw(sizes)):
+    with limits(data.draw(st.sampled_from([150, 400, 1 << 20])), data.draw(sizes), data.draw(sizes)):
         limit = data.draw(st.sampled_from([None, 10]))
         local, remote = (ld.dataset(uri).to_table(columns=names, filter=condition, limit=limit) for uri in places)
         assert remote.equals(local)
@@ -79,8 +78,8 @@ def test_scans_give_the_same_rows_in_the_same_order(
 
 @settings(max_examples=20)
 @given(NAMES, st.lists(st.integers(0, 2700), max_size=20), st.sampled_from([1, 1 << 24]))
-def test_takes_give_the_same_rows(places: list[str], names: list[str], wanted: list[int], small_page: int) -> None:
-    with limits(400, 10_000, small_page, 100):
+def test_takes_give_the_same_rows(places: list[str], names: list[str], wanted: list[int], gap: int) -> None:
+    with limits(400, 10_000, gap):
         local, remote = (ld.dataset(uri).take(wanted, columns=names) for uri in places)
         assert remote.equals(local)
 

@@ -38,7 +38,7 @@ WINDOWS = st.sampled_from([64, 1024, bounds.SEARCH_WINDOW])
 def searching(few: int, window: int, waiting: int = phrases.WAITING_DOCUMENTS) -> Iterator[None]:
     with (
         patch.object(intersect, "FEW_MATCHES", few),
-        patch.object(intersect, "INTERSECTED_WINDOW", 4 * window),
+        patch.object(intersect, "LARGEST_WINDOW", 4 * window),
         patch.object(bounds, "SEARCH_WINDOW", window),
         patch.object(bounds, "LARGEST_WINDOW", 4 * window),
         patch.object(phrases, "WAITING_DOCUMENTS", waiting),

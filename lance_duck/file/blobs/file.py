@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.blobs.places import BlobPlace
-from lance_duck.file.costs import BLOB_BUFFER_BYTES
+from lance_duck.file.costs import READ_AHEAD
 from lance_duck.store.request import ByteRange
 
 
@@ -31,7 +31,7 @@ class BlobFile(io.BufferedIOBase):
         NotFoundError: Raised by the first read, when the file of the blob is missing.
     """
 
-    def __init__(self, place: BlobPlace, buffer_size: int = BLOB_BUFFER_BYTES) -> None:
+    def __init__(self, place: BlobPlace, buffer_size: int = READ_AHEAD) -> None:
         super().__init__()
         self._place = place
         self._buffer_size = check_buffer_size(buffer_size)

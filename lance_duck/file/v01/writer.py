@@ -34,9 +34,8 @@ FILE_VERSION: Final = (0, 2)
 """Version in manifests and footers."""
 
 MOST_SPARE_IDS: Final = 4096
-"""Field ids between the lowest and the highest of a file that it does not hold: each takes 16 bytes of the page table
-for each batch, so that these are 64 MiB of a file of 1,000 batches. A limit against schemas made to fill disks; not
-measured."""
+"""Field ids between the lowest and the highest of a file that it does not hold: a limit against schemas made to fill
+disks, as each takes 16 bytes of the page table for each batch."""
 
 _MAGIC: Final = b"LANC"
 _LENGTH: Final = struct.Struct("<I")

@@ -16,11 +16,11 @@ from lance_duck.encoding.arrow.blocks import validity_buffer
 from lance_duck.encoding.write.blocks import valid_flags
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.blobs.places import DEDICATED, EXTERNAL, INLINE, PACKED
-from lance_duck.file.costs import BLOB_COPY_BYTES
 from lance_duck.file.write.blob_options import BlobOptions, Thresholds
 from lance_duck.file.write.contract import Space
 from lance_duck.kernels.memory import Bytes
 from lance_duck.store import Sink
+from lance_duck.store.costs import COPY_BYTES
 from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN, Field
 
 Places = NDArray[np.uint64]
@@ -233,8 +233,8 @@ class BlobWriter:
             columns.positions[row], columns.sizes[row] = self._space.append(data) if size else 0, size
             return
         sink = self._begin(size, row, columns)
-        for start in range(position, position + size, BLOB_COPY_BYTES):
-            sink.write(source.read([(start, min(BLOB_COPY_BYTES, position + size - start))])[0])
+        for start in range(position, position + size, COPY_BYTES):
+            sink.write(source.read([(start, min(COPY_BYTES, position + size - start))])[0])
         self._end(sink)
 
 

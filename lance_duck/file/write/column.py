@@ -9,7 +9,7 @@ import pyarrow as pa
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.encoding.write.shred import Outline, unfold_fixed, unfold_items, unfold_list
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.file.costs import PAGE_BYTES, SLICE_BYTES
+from lance_duck.file.costs import HELD_BYTES, PAGE_BYTES
 from lance_duck.file.write.contract import ColumnWriter, Pages, Space, num_bytes
 from lance_duck.file.write.leaf import Layer, LeafWriter
 from lance_duck.wire.schema import Field
@@ -72,7 +72,7 @@ class NestedColumnWriter:
         """
         pages: Pages = []
         size = num_bytes(array)
-        rows = len(array) if size <= SLICE_BYTES else max(1, len(array) * SLICE_BYTES // size)
+        rows = len(array) if size <= HELD_BYTES else max(1, len(array) * HELD_BYTES // size)
         for start in range(0, len(array), max(1, rows)):
             part = array.slice(start, rows)
             self._ravel(self._root, part, Outline(len(part)), len(part), self._where)

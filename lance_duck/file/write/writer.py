@@ -26,7 +26,7 @@ from lance_duck.encoding.arrow.dictionary_union import DictionaryUnion, has_narr
 from lance_duck.encoding.layouts.page import Extent
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
-from lance_duck.file.costs import BYTES_AHEAD, PAGE_BYTES, ROUND_BYTES
+from lance_duck.file.costs import HELD_BYTES, PAGE_BYTES, ROUND_BYTES
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.column import open_v21_column
@@ -232,7 +232,7 @@ class FileWriter:
         lanes = self._lanes = self._lanes or Lanes(self._threads)
         encoded = [lanes.submit(c.lane, work) for c, work in zip(self._columns, works, strict=True)]
         self._rounds.append(_Round(size, encoded))
-        while sum(r.size for r in self._rounds) > BYTES_AHEAD or (self._rounds and all_done(self._rounds[0].encoded)):
+        while sum(r.size for r in self._rounds) > HELD_BYTES or (self._rounds and all_done(self._rounds[0].encoded)):
             self._collect()
 
     def _collect(self) -> None:

@@ -17,19 +17,12 @@ import pyarrow as pa
 
 from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
-from lance_duck.index.bitmap.costs import (
-    BITMAP_BLOCK_BYTES,
-    BITMAP_BYTES,
-    BITMAPS_AT_ONCE,
-    COUNTED_BITMAPS,
-    FIRST_BITMAPS,
-    ROW_SET_BYTES,
-    SMALL_BITMAP,
-)
+from lance_duck.index.bitmap.costs import BITMAP_BYTES, COUNTED_BITMAPS, FIRST_BITMAPS, SMALL_BITMAP
 from lance_duck.index.bitmap.entries import BitmapEntries
 from lance_duck.index.bitmap.keys import BitmapKeys, Places, written_order
 from lance_duck.index.bitmap.row_maps import map_bytes
-from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.index.files import INDEX_BLOCK_BYTES, INDEX_BLOCK_ROWS, SegmentFile, SegmentReader
+from lance_duck.rows.costs import ROW_SET_BYTES
 from lance_duck.rows.row_maps import read_array_maps
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import read_row_address_map
@@ -182,7 +175,7 @@ class BitmapFile:
             part = _BitmapBatch(block, maps, self.path)
             yield part
             start += step
-            step = max(1, min(BITMAPS_AT_ONCE, 4 * step, len(block) * BITMAP_BLOCK_BYTES // max(part.size, 1)))
+            step = max(1, min(INDEX_BLOCK_ROWS, 4 * step, len(block) * INDEX_BLOCK_BYTES // max(part.size, 1)))
 
     def _each(self, part: _BitmapBatch) -> list[RowSet]:
         bitmaps = []

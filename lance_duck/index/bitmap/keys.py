@@ -17,7 +17,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from lance_duck.arrow.decimals import without_negative_scale
-from lance_duck.index.bitmap.costs import BINARY_SEARCH_KEYS
+from lance_duck.index.bitmap.costs import SEARCHED_KEYS
 from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
 
 Places: TypeAlias = NDArray[np.int64]
@@ -125,7 +125,7 @@ class BitmapKeys:
         return slice(start, max(start, stop))
 
     def _among(self, values: NDArray[Any] | pa.Array) -> NDArray[np.intp]:
-        if isinstance(self._values, pa.Array) and len(values) > BINARY_SEARCH_KEYS:
+        if isinstance(self._values, pa.Array) and len(values) * SEARCHED_KEYS > len(self._values):
             return np.flatnonzero(pc.is_in(self._values, value_set=values).to_numpy(zero_copy_only=False))
         low, high = self._bounds(values)
         is_present = low < high

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.index.bitmap.costs import MAP_ROWS_AT_ONCE, MAPS_AT_ONCE
+from lance_duck.index.bitmap.costs import ENTRIES_AT_ONCE
+from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.rows.row_maps import LARGEST, array_maps
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import row_address_map
@@ -71,8 +72,8 @@ def _small_maps(counts: NDArray[np.int64], rows: Names) -> Iterator[pa.Array]:
     end = np.cumsum(counts)
     start = row = 0
     while start < len(counts):
-        last = int(np.searchsorted(end, row + MAP_ROWS_AT_ONCE, "right"))
-        stop = max(start + 1, min(start + MAPS_AT_ONCE, last))
+        last = int(np.searchsorted(end, row + INDEX_BLOCK_ROWS, "right"))
+        stop = max(start + 1, min(start + ENTRIES_AT_ONCE, last))
         yield _binary(*array_maps(counts[start:stop], rows[row : int(end[stop - 1])]))
         start, row = stop, int(end[stop - 1])
 

@@ -14,11 +14,12 @@ from lance_duck.arrow.join import joined
 from lance_duck.arrow.types import number_dtype
 from lance_duck.encoding.layouts.page_rows import expand_ranges
 from lance_duck.index.btree.bounds import End, KeyBounds, ends_of, groups_of
-from lance_duck.index.btree.costs import END_GROWTH, END_SHARE, NAMES_AT_ONCE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
+from lance_duck.index.btree.costs import END_GROWTH, END_SHARE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
 from lance_duck.index.btree.entries import BTreeEntries, Rows
 from lance_duck.index.btree.key_ranges import key_ranges_of
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.lookup import Lookup
+from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.index.kind import Answer, Lives
 from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.rows.row_set import RowSet
@@ -83,8 +84,8 @@ class BTreeIndex:
 
     def names(self) -> Iterator[Rows]:
         """See `Naming`; reads the pages of rows without caching them."""
-        for start in range(0, self.lookup.num_rows, NAMES_AT_ONCE):
-            yield from self.entries.ids([(start, min(start + NAMES_AT_ONCE, self.lookup.num_rows))])
+        for start in range(0, self.lookup.num_rows, INDEX_BLOCK_ROWS):
+            yield from self.entries.ids([(start, min(start + INDEX_BLOCK_ROWS, self.lookup.num_rows))])
 
     def statistics(self) -> dict[str, Any]:
         """See `ScalarIndex`."""

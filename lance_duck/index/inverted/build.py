@@ -12,7 +12,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lance_duck.arrow.memory import release_unused
-from lance_duck.index.inverted.costs import HELD_SHARE, LEAST_HELD, SORTER_BYTES, TEXT_BYTES
+from lance_duck.index.inverted.costs import HELD_SHARE, LEAST_PIECE, SORTER_BYTES, TEXT_BYTES
 from lance_duck.index.inverted.invert import MOST_DOCUMENTS, Inversion, TokenBatch, TokenSorter
 from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
@@ -38,7 +38,7 @@ def build_partitions(
         UnsupportedError: The settings ask for an analyser that is not supported.
     """
     with_positions = settings.parameters.with_position
-    limit = max(memory_limit(settings, options) // HELD_SHARE, LEAST_HELD)
+    limit = max(memory_limit(settings, options) // HELD_SHARE, LEAST_PIECE)
     inversion = Inversion(with_positions=with_positions)
     num_rows = 0
     for batch, num_taken in _analysed(rows, settings, limit):

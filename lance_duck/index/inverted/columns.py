@@ -18,7 +18,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.files import SegmentFile
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs.arrays import BinaryLists, binary_lists_of, bytes_and_offsets
-from lance_duck.index.inverted.costs import JOINED_POSTINGS, MOST_PRUNED_TERMS, READ_MEANWHILE
+from lance_duck.index.inverted.costs import READ_MEANWHILE
 from lance_duck.kernels.jit import readonly
 
 _T = TypeVar("_T")
@@ -241,7 +241,7 @@ class TermColumns:
 
 @dataclass(frozen=True, eq=False)
 class KeptTerms(Generic[_T]):
-    """Cache of values of terms, each alone, and of the few terms of a query, joined. Safe to use from several threads.
+    """Cache of values of terms, each alone. Safe to use from several threads.
 
     Attributes:
         cache: The cache.
@@ -261,30 +261,13 @@ class KeptTerms(Generic[_T]):
     join: Callable[[list[_T]], _T]
     of_others: Callable[[int], _T | None] = lambda _: None
 
-    def of(self, terms: list[int], whole: Callable[[NDArray[np.int64]], _T] | None = None) -> _T:
-        """Return the values of terms, joined in their order.
-
-        Args:
-            terms: Ids of terms, at least one.
-            whole: Makes the joined values of terms in any order without reading a file; None if these must be read.
-        """
-        if len(terms) > MOST_PRUNED_TERMS or (len(terms) == 1 and whole is None):
-            return self._joined(terms) if whole is None else whole(np.array(terms, np.int64))
-        key = *self.key, tuple(terms)
-        value: _T | None = self.cache.find(key)
-        if value is None:
-            value = self._joined(terms) if whole is None else whole(np.array(terms, np.int64))
-            if value.nbytes <= JOINED_POSTINGS:  # type: ignore[attr-defined]
-                self.cache.put(key, value)
-        return value
-
     def of_term(self, term: int) -> _T | None:
         """Return the value of a term, if it is cached alone."""
         value: _T | None = self.cache.find((*self.key, term))
         return self.of_others(term) if value is None else value
 
-    def _joined(self, terms: list[int]) -> _T:
-        """Join the values of terms: those that are cached, and the others, read in one round."""
+    def of(self, terms: list[int]) -> _T:
+        """Return the values of one or more terms, joined in their order; those not cached are read in one round."""
         kept = {term: value for term in terms if (value := self.of_term(term)) is not None}
         rest = [term for term in dict.fromkeys(terms) if term not in kept]
         if self.arranged is not None:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from lance_duck.arrow.join import joined
 from lance_duck.arrow.memory import release_unused, unset
 from lance_duck.errors import InternalError
+from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.index.inverted.contents import Documents, PartitionContents
-from lance_duck.index.inverted.costs import INVERTED_POSTINGS
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings import sort
@@ -200,9 +200,9 @@ class Inversion:
         What was added is given up with the last part.
 
         Args:
-            postings: Most postings of a piece, unless one term has more; None for `INVERTED_POSTINGS`.
+            postings: Most postings of a piece, unless one term has more; None for `INDEX_BLOCK_ROWS`.
         """
-        return self._pieces(INVERTED_POSTINGS if postings is None else postings)
+        return self._pieces(INDEX_BLOCK_ROWS if postings is None else postings)
 
     def _numbers(self, batch: TokenBatch) -> NDArray[np.uint32]:
         """Return the number of the term of each run of a batch; a new term gets the next one."""

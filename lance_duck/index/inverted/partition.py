@@ -201,8 +201,9 @@ class InvertedPartition:
         if not listed or min(listed) < 0 or max(listed) >= self.num_terms:
             raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=listed[:8])
         types = self._posting_types if with_impacts else _BLOCKS
-        kept = self._kept_postings if with_impacts else self._kept_blocks
-        return kept.of(listed, partial(self._read, types) if self._columns.are_whole(types) else None)
+        if self._columns.are_whole(types):
+            return self._read(types, ids)
+        return (self._kept_postings if with_impacts else self._kept_blocks).of(listed)
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
         """Return the blocks of positions of some terms, as `postings` does: one for each block of postings.

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
-from lance_duck.index.files import SegmentFile, SegmentReader
-from lance_duck.index.ngram.costs import LIST_BLOCK_BYTES, LIST_BYTES, LISTS_AT_ONCE, MOST_LISTS, ROW_SET_BYTES
+from lance_duck.index.files import INDEX_BLOCK_BYTES, SegmentFile, SegmentReader
+from lance_duck.index.ngram.costs import LIST_BYTES, LISTS_AT_ONCE, MOST_LISTS
+from lance_duck.rows.costs import ROW_SET_BYTES
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import read_treemap
 
@@ -94,7 +95,7 @@ class NGramFile:
             for place, data in zip(places.tolist(), lists, strict=True):
                 yield int(self.tokens[place]), self._kept(place, data)
             start += len(places)
-            step = max(1, min(LISTS_AT_ONCE, 4 * step, len(places) * LIST_BLOCK_BYTES // max(lists.nbytes, 1)))
+            step = max(1, min(LISTS_AT_ONCE, 4 * step, len(places) * INDEX_BLOCK_BYTES // max(lists.nbytes, 1)))
 
     @property
     def nbytes(self) -> int:

@@ -1,6 +1,6 @@
 """Postings of texts that come batch by batch.
 
-The texts of a run, as many as `RUN_BYTES` or a smaller share of the memory limit, are grouped by their trigrams at
+The texts of a run, `INDEX_BLOCK_BYTES` or a smaller share of the memory limit, are grouped by their trigrams at
 once. Postings, four bytes each, stay in memory up to a quarter of the limit; those of further runs wait in temporary
 files, which are mapped.
 """
@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from lance_duck.errors import StoreError
 from lance_duck.file.write.contract import num_bytes
+from lance_duck.index.files import INDEX_BLOCK_BYTES
 from lance_duck.index.kind import BuildOptions, Rows
-from lance_duck.index.ngram.costs import RUN_BYTES
 from lance_duck.index.ngram.file import NULLS
 from lance_duck.rows.row_set import RowSet
 from lance_duck.store import delete_temporary
@@ -36,7 +36,7 @@ class PostingRuns:
     """
 
     def __init__(self, options: BuildOptions) -> None:
-        self._run = max(1, min(options.memory_limit // _SHARES, RUN_BYTES))
+        self._run = max(1, min(options.memory_limit // _SHARES, INDEX_BLOCK_BYTES))
         self._limit = options.memory_limit // 4
         self._progress = options.progress
         self._texts: list[pa.Array] = []

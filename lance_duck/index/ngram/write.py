@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.index.files import SegmentWriter
+from lance_duck.index.files import INDEX_BLOCK_BYTES, INDEX_BLOCK_ROWS, SegmentWriter
 from lance_duck.index.kind import Rows
-from lance_duck.index.ngram.costs import FOLLOWED_ROWS, LIST_BLOCK_BYTES, LISTS_AT_ONCE
+from lance_duck.index.ngram.costs import LISTS_AT_ONCE
 from lance_duck.index.ngram.file import FILE, SCHEMA
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import treemap
@@ -52,7 +52,7 @@ def remapped_tokens(entries: Entries, follow: Follow) -> Entries:
         tokens.append(token)
         pieces.append(rows.rows())
         waiting += len(pieces[-1])
-        if waiting >= FOLLOWED_ROWS:
+        if waiting >= INDEX_BLOCK_ROWS:
             yield from _moved(tokens, pieces, follow)
             tokens, pieces, waiting = [], [], 0
     yield from _moved(tokens, pieces, follow)
@@ -86,7 +86,7 @@ def _blocks(entries: Entries) -> Iterator[tuple[list[int], list[bytes]]]:
         tokens.append(token)
         lists.append(treemap(rows))
         size += len(lists[-1])
-        if size >= LIST_BLOCK_BYTES or len(lists) >= LISTS_AT_ONCE:
+        if size >= INDEX_BLOCK_BYTES or len(lists) >= LISTS_AT_ONCE:
             yield tokens, lists
             tokens, lists, size = [], [], 0
     if tokens:

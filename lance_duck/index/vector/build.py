@@ -16,9 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.types import number_dtype
-from lance_duck.index.files import SegmentWriter
+from lance_duck.index.files import INDEX_BLOCK_BYTES, SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
-from lance_duck.index.vector.costs import BLOCK_BYTES, JOINED, PARTITIONS_TOGETHER, SMALL_GRAPH
+from lance_duck.index.vector.costs import JOINED, PARTITIONS_TOGETHER, SMALL_GRAPH
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, build_graph, points
 from lance_duck.index.vector.graph.join import LEAST_M, MOST_M, join_graph
 from lance_duck.index.vector.graph.rows import GraphRows, graph_rows
@@ -140,7 +140,7 @@ def encode(
     """Assign vectors to partitions, encode them (unless graphs need the vectors first), and add them to `runs`."""
     done = 0
     for names, vectors in batches:
-        step = max(1, BLOCK_BYTES // max(vectors.itemsize * model.dim, 1))
+        step = max(1, INDEX_BLOCK_BYTES // max(vectors.itemsize * model.dim, 1))
         for first in range(0, len(names), step):
             block = of_metric(vectors[first : first + step], model.metric)
             partitions, _ = model.assign(block)

@@ -1,8 +1,8 @@
 """The thresholds by which vector indexes are built, searched and kept: each with its unit and its reason.
 
 A threshold changes speed, memory and the recall of an approximate search, never what an exact one finds.
-`benchmarks/vectors.py` measures speed and recall of what they give together; none was measured by itself. Parameters of
-the algorithms that build graphs stand beside these.
+`benchmarks/vectors.py` measures speed and recall of what they give together. Parameters of the algorithms that build
+graphs stand beside these.
 """
 
 from __future__ import annotations
@@ -12,23 +12,14 @@ from typing import Final
 # Memory
 
 KEPT_BYTES: Final = 2 << 30
-"""Bytes of partitions that an open index keeps: those of 20 million vectors of 96 codes, with their rows."""
+"""Bytes of partitions that an open index keeps: a bound of memory, 20 million vectors of 96 codes with their rows."""
 
 LOAD_BYTES: Final = 64 << 20
-"""Bytes of partitions that are read at once, so that one of them is decoded while the next ones are fetched."""
-
-DECODE_BYTES: Final = 64 << 20
-"""Bytes of vectors that are decoded at once where all vectors of a partition are compared."""
+"""Bytes of partitions that are read, or of vectors that are decoded, at once: a bound of memory."""
 
 DECODED_ALONE: Final = 1 << 22
-"""Numbers up to which one thread decodes vectors: a millisecond of work. On a machine whose cores are busy, faiss waits
-longer than that for a second thread."""
-
-BLOCK_BYTES: Final = 16 << 20
-"""Bytes of vectors that are assigned to partitions at once."""
-
-CENTROIDS_AT_ONCE: Final = 1 << 22
-"""Pairs of a query and a centroid that are compared at once: 48 MiB of distances and numbers of centroids."""
+"""Numbers up to which one thread decodes vectors, in a millisecond: faiss may wait longer than that for a second
+one."""
 
 # Searching
 
@@ -37,17 +28,11 @@ BATCH_QUERIES: Final = 32
 read."""
 
 SLICE_QUERIES: Final = 64
-"""Queries that one thread searches partitions for at a time. faiss divides queries among threads in its own search, not
-in that of given partitions, where its threads wait for one another by spinning. 1,000 queries of 100,000 vectors with
-codes of product quantization take the same time in slices of 16 and of 256, and a tenth more in one slice
-(`benchmarks/vectors.py` asks as many at once)."""
+"""Queries that one thread searches partitions for at a time: 1,000 queries in one slice take a tenth more time
+(`benchmarks/vectors.py`)."""
 
 LEAST_EF: Final = 64
-"""Candidates of a walk over a graph, at least: with fewer the recall falls steeply."""
-
-FILTERED_EF: Final = 64
-"""Candidates of a walk with a filter, at least: allowed vectors may lie far from the query, where a narrow walk does
-not get."""
+"""Candidates of a walk over a graph, with a filter or without, at least: with fewer the recall falls steeply."""
 
 ALLOWED_OF_EXPECTED: Final = 0.5
 DEVIATIONS: Final = 3
@@ -68,12 +53,8 @@ SPREAD_VECTORS: Final = 256
 """Partitions and vectors of the sample on which the spread about centroids is measured: 65,000 pairs tell its deviation
 within some hundredths, in milliseconds."""
 
-FRONTIER_PAIRS: Final = 1 << 20
-"""Pairs of a query and a partition for which expected neighbours are computed at once: 40 MiB of numbers."""
-
 MANY_QUERIES: Final = 20
-"""Queries from which on they are taken to share the work of a comparison of all vectors: decoding, and the way from
-memory."""
+"""Queries from which on they share the work of a comparison of all vectors: decoding, and the way from memory."""
 
 WALK: Final = 10
 WALK_TOGETHER: Final = 40
@@ -88,7 +69,7 @@ SMALL_GRAPH: Final = 1 << 14
 """Vectors of a graph below which one thread builds it, while others build others; a larger one takes all threads."""
 
 PARTITIONS_TOGETHER: Final = 8
-"""Partitions whose vectors are in memory while their graphs are built."""
+"""Partitions whose vectors are in memory while their graphs are built: a bound of memory."""
 
 THREADED_PRODUCTS: Final = 1 << 30
 """Multiplications in a round of training from which on several threads take part; below, waiting costs more."""
@@ -97,15 +78,12 @@ TRAINING_ROUNDS: Final = 20
 """Rounds of training at most; further rounds change hardly anything."""
 
 SETTLED_SAMPLE: Final = 64
-"""Vectors for each centroid with which most rounds of training are done; the last ones are done with all of the sample.
-`benchmarks/partition_costs.py --rows 40000 --dimension 32`: half of the time of all 200 for each, and partitions that
-hold as much."""
+"""Vectors for each centroid with which most rounds of training are done: they take half of the time of 200, for
+partitions that hold as much (`benchmarks/partition_costs.py --rows 40000 --dimension 32`)."""
 
 EVENNESS: Final = 0.3
-"""The price of uneven partitions: of a pair of vectors in one partition, in mean squared distances over the mean size.
-`benchmarks/partition_costs.py --rows 40000 --dimension 32`: 20 of 200 partitions that a search looks into hold 5,272
-rows without exchanges and 3,850 to 4,003 at prices from 0 to 1; 5 hold 1,362 rows and 0.9986 of the neighbours without,
-1,145 rows at 0, 1,084 at 0.3, 1,063 at 1, and all neighbours. Where vectors have no clusters, nothing changes."""
+"""The price of a pair of vectors in one partition, in mean squared distances over the mean size: 5 of 200 partitions
+hold 1,084 rows at 0.3 and 1,362 without (`benchmarks/partition_costs.py --rows 40000 --dimension 32`)."""
 
 # Rebuilding
 
@@ -113,7 +91,7 @@ LOST_SHARE: Final = 0.2
 """Deleted share of the vectors of a partition above which its graph is rebuilt."""
 
 GROWN: Final = 2
-"""Growth of an index since its training, as a factor, from which on it may be retrained."""
+"""Growth of an index since its training, as a factor, from which on it may be retrained: before, too little changed."""
 
 UNEVEN: Final = 8
 """Multiple of the mean size from which on a partition is too large: a search of it takes that much longer."""

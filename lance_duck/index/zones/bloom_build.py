@@ -10,9 +10,9 @@ import pyarrow as pa
 from lance_duck.encoding.bloom import BLOCK_BYTES, Hashes, Words, insert, new_filter
 from lance_duck.errors import CorruptError
 from lance_duck.file.write.writer import FileWriter
+from lance_duck.index.files import INDEX_BLOCK_BYTES
 from lance_duck.index.kind import Rows
 from lance_duck.index.zones.bloom_values import hashes_of
-from lance_duck.index.zones.costs import FILTER_WRITE_BYTES
 from lance_duck.index.zones.zones import COLUMNS, Ints, Mask, Zones, cut_batches
 from lance_duck.rows.row_set import RowSet
 
@@ -53,7 +53,7 @@ class FilterWriter:
         data = words.tobytes()
         self._waiting.append((first, length, has_null, data))
         self._bytes += len(data)
-        if self._bytes >= FILTER_WRITE_BYTES:
+        if self._bytes >= INDEX_BLOCK_BYTES:
             self.flush()
 
     def flush(self) -> None:

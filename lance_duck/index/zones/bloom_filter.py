@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from lance_duck.encoding.bloom import BLOCK_BYTES, Words, blocks_for, may_hold_any
 from lance_duck.errors import CorruptError, InternalError, InvalidInputError
-from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
+from lance_duck.index.files import INDEX_BLOCK_BYTES, SegmentFile, SegmentReader, SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, IndexKind, MergeInput
 from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.index.zones.bloom_build import (
@@ -37,7 +37,7 @@ from lance_duck.index.zones.bloom_build import (
     write_filters,
 )
 from lance_duck.index.zones.bloom_values import has_hash, hashes_to_find
-from lance_duck.index.zones.costs import FILTER_CACHE_BYTES, FILTER_READ_BYTES
+from lance_duck.index.zones.costs import FILTER_CACHE_BYTES
 from lance_duck.index.zones.index import ZonedIndex, check_parameters, null_counts, row_number, whole_number
 from lance_duck.index.zones.moved import follow_rows, follow_zones
 from lance_duck.index.zones.zones import NULL_BITMAP, Ints, Mask, read_nulls, read_zones
@@ -66,7 +66,7 @@ class BloomFilterIndex(ZonedIndex):
         self.blocks = blocks_for(self.number_of_items, self.probability)
         self._file = file
         self._order = order
-        at_once = max(1, FILTER_READ_BYTES // (self.blocks * BLOCK_BYTES))
+        at_once = max(1, INDEX_BLOCK_BYTES // (self.blocks * BLOCK_BYTES))
         self._parts = [slice(i, min(i + at_once, file.num_rows)) for i in range(0, file.num_rows, at_once)]
         self._keeps = file.num_rows * self.blocks * BLOCK_BYTES <= FILTER_CACHE_BYTES
         self._filters: dict[int, list[tuple[Ints, Words]]] = {}
@@ -201,7 +201,7 @@ def _follow(part: MergeInput, writer: FilterWriter, rows_per_zone: int) -> RowSe
     moved = follow_zones(index.zones, part.follow)
     nulls = follow_rows(index.nulls, part.follow)
     groups = moved.zones.groups(moved.is_new, rows_per_zone)
-    at_once = max(1, FILTER_READ_BYTES // (index.blocks * BLOCK_BYTES))
+    at_once = max(1, INDEX_BLOCK_BYTES // (index.blocks * BLOCK_BYTES))
     for begin in range(0, len(moved.zones), at_once):
         block = slice(begin, begin + at_once)
         for places, words in index.filters(moved.source[block]):

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.index.kind import Rows
-from lance_duck.index.zones.costs import FOLLOWED_ROWS, PROBED_ROWS
+from lance_duck.index.zones.costs import PROBED_ROWS
 from lance_duck.index.zones.zones import Ints, Mask, Zones
 from lance_duck.rows.row_set import RowSet
 
@@ -40,7 +41,7 @@ def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> M
     goes = np.flatnonzero(~still)
     pieces = [(zones.first[stays], zones.length[stays], stays)]
     total = int(zones.length[goes].sum())
-    parts = (range(begin, min(begin + FOLLOWED_ROWS, total)) for begin in range(0, total, FOLLOWED_ROWS))
+    parts = (range(begin, min(begin + INDEX_BLOCK_ROWS, total)) for begin in range(0, total, INDEX_BLOCK_ROWS))
     pieces.extend(_followed(zones, goes, part, follow) for part in parts)
     first, length, source = (np.concatenate(column) for column in zip(*pieces, strict=True))
     order = np.argsort(first, kind="stable")

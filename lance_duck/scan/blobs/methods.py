@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.file.blobs.file import BlobFile
-from lance_duck.file.costs import BLOB_BUFFER_BYTES
+from lance_duck.file.costs import READ_AHEAD
 from lance_duck.scan.table_scan import HasTable
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class BlobReads:
         addresses: Any = None,
         indices: Any = None,
         *,
-        buffer_size: int = BLOB_BUFFER_BYTES,
+        buffer_size: int = READ_AHEAD,
     ) -> list[BlobFile | None]:
         """Return the blobs of rows as files that are read lazily, in the order of the arguments; None for nulls.
 

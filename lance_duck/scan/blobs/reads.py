@@ -16,7 +16,7 @@ from lance_duck.arrow.distinct import difference_of
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.blobs.file import BlobFile, check_buffer_size, check_part
 from lance_duck.file.blobs.places import BlobPlace, blob_places, read_places
-from lance_duck.file.costs import BLOB_BUFFER_BYTES
+from lance_duck.file.costs import READ_AHEAD
 from lance_duck.file.reader import LanceFile
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, project
@@ -48,7 +48,7 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> RowSe
 
 
 def take_blobs(
-    table: TableScan, column: str, selection: RowSelection, buffer_size: int = BLOB_BUFFER_BYTES
+    table: TableScan, column: str, selection: RowSelection, buffer_size: int = READ_AHEAD
 ) -> list[BlobFile | None]:
     """Return the blobs of rows as files, in the order of the selection; None for nulls.
 

@@ -20,12 +20,9 @@ from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import (
     BLOCK_BYTES,
-    LEAST_BLOCK_BYTES,
-    RANKED_PAIRS,
-    REMOTE_BLOCKS,
-    SPARSE_ROWS,
+    SMALL_BATCH_BYTES,
+    SMALL_BATCH_ROWS,
     SPARSE_SHARE,
-    SPARSE_SHARE_REMOTE,
 )
 from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours, ranked_neighbours
 from lance_duck.scan.nearest.blocks import Block, block_of
@@ -38,6 +35,7 @@ from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader, op
 from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
+from lance_duck.store.costs import REQUESTS_AT_ONCE
 from lance_duck.store.request import gather, run
 from lance_duck.wire.fragment import Fragment
 
@@ -129,9 +127,9 @@ class Exact:
         return local_path(self.snapshot.uri) is None
 
     def _mapped(self, look: Callable[[_Piece], Neighbours], pieces: Iterator[_Piece]) -> Iterator[Neighbours]:
-        """Yield the neighbours in each piece; pieces are compared in parallel, one for each core or `REMOTE_BLOCKS`."""
+        """Yield the neighbours in each piece; pieces are compared in parallel."""
         if self.is_remote and self.workers is None:
-            return map_ordered(look, pieces, workers=REMOTE_BLOCKS, at_once=True)
+            return map_ordered(look, pieces, workers=REQUESTS_AT_ONCE, at_once=True)
         return map_ordered(look, pieces, workers=self.workers)
 
     def _in_place(self, question: Question, queries: Offsets, addresses: NDArray[np.uint64]) -> Neighbours | None:
@@ -144,8 +142,8 @@ class Exact:
             fixed = self._fixed(int(keys[start])) if stop > start else None
             if fixed is None:
                 return None
-            steps = range(start, stop, RANKED_PAIRS)
-            work += [(fixed, slice(at, min(at + RANKED_PAIRS, stop))) for at in steps]
+            steps = range(start, stop, SMALL_BATCH_ROWS)
+            work += [(fixed, slice(at, min(at + SMALL_BATCH_ROWS, stop))) for at in steps]
 
         def look(piece: tuple[FixedRows, slice]) -> Neighbours:
             fixed, span = piece
@@ -204,7 +202,6 @@ class Exact:
         return block, places, row_addresses(reader.fragment.id, row_offsets)
 
     def _pieces(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Iterator[_Piece]:
-        sparse = SPARSE_SHARE_REMOTE if self.is_remote else SPARSE_SHARE
         for fragment in fragments:
             if rows is not None and fragment.id not in rows.parts:
                 continue
@@ -213,22 +210,24 @@ class Exact:
                 yield from (_Piece(reader, start, stop) for start, stop in self._ranges(fragment, reader.num_rows))
                 continue
             offsets = rows.offsets(fragment.id)
-            if len(offsets) * sparse < reader.num_rows:
+            if len(offsets) * SPARSE_SHARE < reader.num_rows:
                 yield from self._few(reader, offsets)
                 continue
             for start, stop in self._ranges(fragment, reader.num_rows):
                 in_piece = offsets[np.searchsorted(offsets, start) : np.searchsorted(offsets, stop)]
                 if len(in_piece):
-                    yield _Piece(reader, start, stop, in_piece, len(in_piece) * sparse >= stop - start)
+                    # The store itself joins the requests of near rows, and asks for no more.
+                    whole = not self.is_remote and len(in_piece) * SPARSE_SHARE >= stop - start
+                    yield _Piece(reader, start, stop, in_piece, whole)
 
     def _few(self, reader: FragmentReader, offsets: Offsets) -> Iterator[_Piece]:
-        for first in range(0, len(offsets), SPARSE_ROWS):
-            yield _Piece(reader, 0, reader.num_rows, offsets[first : first + SPARSE_ROWS], False)
+        for first in range(0, len(offsets), SMALL_BATCH_ROWS):
+            yield _Piece(reader, 0, reader.num_rows, offsets[first : first + SMALL_BATCH_ROWS], False)
 
     def _ranges(self, fragment: Fragment, count: int) -> Iterator[tuple[int, int]]:
         """Yield ranges of rows that lie in one page each, unless pages are small."""
         width = self.column.dim * self.column.dtype.itemsize
-        most, least = max(1, BLOCK_BYTES // width), max(1, LEAST_BLOCK_BYTES // width)
+        most, least = max(1, BLOCK_BYTES // width), max(1, SMALL_BATCH_BYTES // width)
         start = 0
         for end in self._page_ends(fragment, count):
             if end - start < least and end < count:

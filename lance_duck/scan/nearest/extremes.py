@@ -7,7 +7,7 @@ from functools import partial, reduce
 
 import numpy as np
 
-from lance_duck.scan.costs import EXTREMES_ROWS
+from lance_duck.scan.costs import SMALL_BATCH_ROWS
 from lance_duck.scan.nearest.blocks import block_of
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.options import ScanOptions
@@ -71,7 +71,7 @@ def _key(fragment: Fragment, column: VectorColumn) -> tuple[object, ...]:
 
 def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
     whole = TableScan(table.snapshot)  # also where the caller sees only some of its rows
-    plan = whole.plan(ScanOptions(columns=[column.names[0]], batch_size=EXTREMES_ROWS), fragment)
+    plan = whole.plan(ScanOptions(columns=[column.names[0]], batch_size=SMALL_BATCH_ROWS), fragment)
     result = Extremes()
     for batch in whole.reader(plan):
         block = block_of(descend(batch.column(0), column.names[1:]), column)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from lance_duck.arrow.types import number_dtype
 from lance_duck.errors import InvalidInputError
 from lance_duck.kernels.jit import readonly
-from lance_duck.scan.costs import ASKED_ENTRIES
 from lance_duck.scan.predicate import kernels
 from lance_duck.scan.predicate.arrays import pick
 from lance_duck.scan.predicate.kernels import Mask
@@ -191,7 +190,7 @@ def _drop_nulls(array: pa.Array, mask: Mask) -> None:
 def _ask_dictionary(predicate: Predicate, name: str, array: pa.DictionaryArray, mask: Mask, rest: Rest) -> bool:
     """Narrow the mask by each entry's answer; False where that does not pay, or where a null passes the predicate."""
     entries = array.dictionary
-    if len(entries) > max(ASKED_ENTRIES, len(array) // 4) or entries.null_count:
+    if len(entries) > len(array) or entries.null_count:
         return False
     null = rest(predicate, {name: pa.nulls(1, entries.type)}, 1)
     if null.is_valid()[0].as_py() and null[0].as_py():

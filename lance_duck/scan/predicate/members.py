@@ -14,8 +14,7 @@ from lance_duck.scan.predicate.kernels import Mask, and_hashed
 
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _SPARE: Final = 16
-"""Slots of the hash table for each member, at least: one in 16 other rows passes the hash filter.
-`benchmarks/costs.py`: within noise, for 2,000 members."""
+"""Slots of the hash table for each member, at least: one in 16 other rows passes the hash filter."""
 _LEAST_BITS: Final = 10
 _MOST_BITS: Final = 24
 

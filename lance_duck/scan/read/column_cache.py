@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import LanceDuckError
 from lance_duck.forks import Lock
-from lance_duck.scan.costs import CACHED_TAKE_ROWS, ROWS_DECODED_IN_A_TAKE, TAKES_BEFORE_CACHE
+from lance_duck.scan.costs import ROWS_DECODED_IN_A_TAKE, TAKES_BEFORE_CACHE
 from lance_duck.scan.projection import Read
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
@@ -67,7 +67,7 @@ class DecodedColumns:
 
     def of_take(self, reads: Sequence[Read], count: int) -> dict[str, DecodedColumn]:
         """Return the cached columns among those of a take of `count` rows, by name; each call counts as one take."""
-        if not (0 < count <= CACHED_TAKE_ROWS and self._limit) or is_watched():
+        if not (count and self._limit) or is_watched():
             return {}
         columns = ((read.name, self._find(read)) for read in reads)
         return {name: column for name, column in columns if column is not None}

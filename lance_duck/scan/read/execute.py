@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_duck import lazy
 from lance_duck.errors import UnsupportedError
-from lance_duck.scan.costs import LARGEST_BATCH, SELECTION_TASK_FRAGMENTS, SELECTION_TASK_ROWS
+from lance_duck.scan.costs import FRAGMENTS_AT_ONCE, MORSEL_ROWS, TASK_ROWS
 from lance_duck.scan.plan import ScanPlan, Sizer
 from lance_duck.scan.projection import ROW_OFFSET
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
@@ -71,7 +71,7 @@ def read_chosen(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> lis
     if not choices.closes(len(plan.fragment_ids)) or ROW_OFFSET in plan.hidden or plan.place_of is None:
         return None
     parts = choices.rows.parts
-    if len(parts) > SELECTION_TASK_FRAGMENTS or len(choices.rows) >= SELECTION_TASK_ROWS:
+    if len(parts) > FRAGMENTS_AT_ONCE or len(choices.rows) >= TASK_ROWS:
         return None
     if not parts:
         return []
@@ -147,7 +147,7 @@ def _trim(plan: ScanPlan, pieces: Pieces) -> Pieces:
 def _as_read(pieces: Pieces, rows: int | None) -> Batches:
     for batches in pieces:
         for batch in batches:
-            yield from slices(batch, rows or LARGEST_BATCH)
+            yield from slices(batch, rows or MORSEL_ROWS)
 
 
 def _regroup(pieces: Pieces, rows: int) -> Batches:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from lance_duck.scan.costs import ALONE_BYTES, ALONE_FRAGMENTS, REMOTE_MORSEL_BYTES, REMOTE_MORSEL_ROWS
+from lance_duck.scan.costs import ALONE_BYTES, FRAGMENTS_AT_ONCE, REMOTE_MORSEL_BYTES, REMOTE_MORSEL_ROWS
 from lance_duck.scan.plan import Sizer
 from lance_duck.scan.projection import Read
 from lance_duck.scan.read.fragment_reader import open_at_once
@@ -80,7 +80,7 @@ def pace_of(readers: Readers, reads: Sequence[Read], workers: int | None) -> Pac
 def _is_small(readers: Readers, width: int) -> bool:
     """Return whether one thread reads all rows of this width before other threads could begin."""
     fragments = readers.plan.fragments
-    if len(fragments) > ALONE_FRAGMENTS:
+    if len(fragments) > FRAGMENTS_AT_ONCE:
         return False
     return sum(fragment.physical_rows for fragment in fragments) * max(1, width) <= ALONE_BYTES
 

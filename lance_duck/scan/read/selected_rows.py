@@ -61,7 +61,8 @@ def _read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch
     early: Columns = {}
     ahead: Sequence[Read] = ()
     if plan.filter is not None and shares:
-        if sum(len(share.offsets) for share in shares) <= FILTER_READ_AHEAD_ROWS:
+        is_remote = shares[0].reader.is_remote
+        if is_remote and sum(len(share.offsets) for share in shares) <= FILTER_READ_AHEAD_ROWS:
             first = {read.name for read in plan.first_reads}
             ahead = [read for read in plan.later_reads if read.name not in first]
         early = _read(shares, (*plan.first_reads, *ahead)) | _hidden(shares, plan.hidden_in_filter)

@@ -8,7 +8,7 @@ pass, or where rows are wide or in an object store.
 from __future__ import annotations
 
 from lance_duck.errors import LanceDuckError
-from lance_duck.scan.costs import PAYS_BELOW, PAYS_BELOW_WHEN_WIDE, SAMPLE_SLICE_ROWS, SAMPLE_SLICES, WIDE_ROW
+from lance_duck.scan.costs import PAYS_BELOW, PAYS_BELOW_WHEN_WIDE, SAMPLE_SLICES, TASK_ROWS, WIDE_ROW
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.projection import HIDDEN, reads
@@ -63,5 +63,5 @@ def _spot(snapshot: Snapshot, place: float) -> tuple[int, int, int]:
     """Return the fragment, start and stop of the slice around a place, in fragments from the start of the table."""
     index = int(place)
     count = snapshot.physical_rows(snapshot.fragments[index])
-    start = max(0, min(int((place % 1) * count) - SAMPLE_SLICE_ROWS // 2, count - SAMPLE_SLICE_ROWS))
-    return index, start, min(start + SAMPLE_SLICE_ROWS, count)
+    start = max(0, min(int((place % 1) * count) - TASK_ROWS // 2, count - TASK_ROWS))
+    return index, start, min(start + TASK_ROWS, count)

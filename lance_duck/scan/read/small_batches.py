@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.errors import ArrayLimitError
-from lance_duck.scan.costs import BATCH_GROWTH, ENOUGH_BYTES, ENOUGH_ROWS, WAITING_PIECES
+from lance_duck.scan.costs import GROWTH, SMALL_BATCH_BYTES, SMALL_BATCH_ROWS
 
 Batches = Generator[pa.RecordBatch, None, None]
 
@@ -27,12 +27,11 @@ def join_batches(
         most_rows: Rows of a batch at most.
         bytes_: Bytes of a batch, about.
     """
-    waiting = _WaitingRows(most_rows, min(bytes_ or ENOUGH_BYTES, ENOUGH_BYTES))
+    waiting = _WaitingRows(most_rows, min(bytes_ or SMALL_BATCH_BYTES, SMALL_BATCH_BYTES))
     try:
         for batches in pieces:
             for batch in batches:
                 yield from waiting.add(batch)
-            yield from waiting.piece_done()
         yield from waiting.all()
     finally:
         pieces.close()
@@ -57,35 +56,29 @@ class _WaitingRows:
     def __init__(self, most_rows: int | None, enough_bytes: int) -> None:
         self._most = most_rows
         self._enough_bytes = enough_bytes
-        self._enough = ENOUGH_ROWS if most_rows is None else min(most_rows, ENOUGH_ROWS)
+        self._enough = SMALL_BATCH_ROWS if most_rows is None else min(most_rows, SMALL_BATCH_ROWS)
         self._target = 1
         self._batches: list[pa.RecordBatch] = []
-        self._rows = self._bytes = self._pieces = 0
+        self._rows = self._bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Add a batch, and yield batches that are large enough now."""
         rows = batch.num_rows
         if not self._batches and self._target <= rows and (self._most is None or rows <= self._most):
-            self._target = min(BATCH_GROWTH * self._target, self._enough)
+            self._target = min(GROWTH * self._target, self._enough)
             yield batch
             return
-        if batch.num_rows >= ENOUGH_ROWS or batch.nbytes >= self._enough_bytes:
+        if batch.num_rows >= SMALL_BATCH_ROWS or batch.nbytes >= self._enough_bytes:
             yield from self.all()  # a large batch is not copied for the sake of a few rows before it
         self._hold(batch)
         if self._rows >= self._target or self._bytes >= self._enough_bytes:
-            self._target = min(BATCH_GROWTH * self._target, self._enough)
+            self._target = min(GROWTH * self._target, self._enough)
             yield from self.all(down_to=self._target)
-
-    def piece_done(self) -> Iterator[pa.RecordBatch]:
-        """Note the end of a task, and yield rows that have waited for many tasks."""
-        self._pieces += bool(self._batches)
-        if self._pieces >= WAITING_PIECES:
-            yield from self.all()
 
     def all(self, down_to: int = 1) -> Iterator[pa.RecordBatch]:
         """Yield all waiting rows, except, beside full batches, a last one of fewer rows than `down_to`."""
         batches, self._batches = self._batches, []
-        self._rows = self._bytes = self._pieces = 0
+        self._rows = self._bytes = 0
         for batch in concatenated(batches) if batches else ():
             yield from self._before()
             *full, last = slices(batch, self._most)

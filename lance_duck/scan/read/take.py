@@ -16,7 +16,7 @@ from lance_duck.arrow.limits import in_halves
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.errors import ArrayLimitError, InvalidInputError, WrongTypeError
 from lance_duck.rows import row_addresses, split_addresses
-from lance_duck.scan.costs import FRAGMENTS_OF_A_TAKE
+from lance_duck.scan.costs import FRAGMENTS_AT_ONCE
 from lance_duck.scan.predicate.arrays import pick
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
 from lance_duck.scan.read.assemble import assemble
@@ -194,10 +194,10 @@ class Taker:
         ascending, back = _ascending(keys)
         shares = self._shares(*split_addresses(ascending), projection)
         columns: Columns = {}
-        for first in range(0, len(shares), FRAGMENTS_OF_A_TAKE):
-            open_at_once([share.reader for share in shares[first : first + FRAGMENTS_OF_A_TAKE]], reads)
+        for first in range(0, len(shares), FRAGMENTS_AT_ONCE):
+            open_at_once([share.reader for share in shares[first : first + FRAGMENTS_AT_ONCE]], reads)
             pieces = run(
-                gather([_read(share, reads, projection) for share in shares[first : first + FRAGMENTS_OF_A_TAKE]])
+                gather([_read(share, reads, projection) for share in shares[first : first + FRAGMENTS_AT_ONCE]])
             )
             columns = _joined([columns, *pieces] if columns else pieces)
         if not shares:

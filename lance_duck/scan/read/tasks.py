@@ -16,13 +16,13 @@ from lance_duck import lazy
 from lance_duck.arrow.limits import in_halves
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.costs import (
-    COUNTED_TASK_ROWS,
+    FRAGMENTS_AT_ONCE,
+    GROWTH,
     JOINED_FRAGMENTS,
     JOINED_ROWS,
-    MORSEL_GROWTH,
+    MORSEL_ROWS,
     RUN_ROWS,
-    SELECTION_TASK_FRAGMENTS,
-    SELECTION_TASK_ROWS,
+    TASK_ROWS,
 )
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, morsels_of
@@ -231,7 +231,7 @@ def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
         shape = find(readers.plan.fragments[extent.index]) if is_small and joins else None
         is_full = len(held) == most or rows + extent.stop > JOINED_ROWS
         if held and (shape is None or shape != held_shape or is_full):
-            most = min(MORSEL_GROWTH * most, JOINED_FRAGMENTS)
+            most = min(GROWTH * most, JOINED_FRAGMENTS)
             yield held
             held, rows = [], 0
         held.append(extent)
@@ -282,7 +282,7 @@ class _SelectionCutter:
         offsets = self._choices.offsets(fragment_id)
         reader = self._readers.at(index)
         plan = self._plan.with_filter(filter_)
-        if len(offsets) >= SELECTION_TASK_ROWS and not (self._counting and filter_ is None):
+        if len(offsets) >= self._task_rows(filter_):
             breaks = np.flatnonzero(np.diff(offsets) != 1)
             if (len(breaks) + 1) * RUN_ROWS <= len(offsets):
                 yield from self._flush()
@@ -306,14 +306,11 @@ class _SelectionCutter:
         """Yield tasks of many rows; hold few rows back, to be read with those of other fragments."""
         if filter_ is not self._held_filter:
             yield from self._flush()
-        is_exact = self._counting and filter_ is None
-        if is_exact or len(share.offsets) < SELECTION_TASK_ROWS:
+        most = self._task_rows(filter_)
+        if len(share.offsets) < most:
             self._held.append(share)
             self._held_filter = filter_
-            rows = sum(len(s.offsets) for s in self._held)
-            if rows >= (COUNTED_TASK_ROWS if is_exact else SELECTION_TASK_ROWS) or (
-                len(self._held) >= SELECTION_TASK_FRAGMENTS and not is_exact
-            ):
+            if sum(len(s.offsets) for s in self._held) >= most or len(self._held) >= FRAGMENTS_AT_ONCE:
                 yield from self._flush()
             return
         yield from self._flush()
@@ -323,6 +320,10 @@ class _SelectionCutter:
             stop = rows if rows - start <= step + step // 4 else start + step
             yield self._task(plan, [_cut(share, share.offsets[start:stop])])
             start = stop
+
+    def _task_rows(self, filter_: Filter | None) -> int:
+        """Return the number of rows of a task: more where they are only counted, and none is read."""
+        return MORSEL_ROWS if self._counting and filter_ is None else TASK_ROWS
 
     def _flush(self) -> Iterator[Task]:
         if self._held:

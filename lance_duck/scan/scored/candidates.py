@@ -11,7 +11,7 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.scan.costs import CHECKED_FOR_EACH, CHECKED_ROWS, CHECKED_SHARE
+from lance_duck.scan.costs import CHECKED_FOR_EACH, CHECKED_SHARE, SMALL_BATCH_ROWS
 from lance_duck.scan.filters import AllFilters, ExpressionFilter, Filter, SqlFilter, TreeFilter
 from lance_duck.scan.nearest.passing_rows import comes_again
 from lance_duck.scan.plan import ScanPlan
@@ -103,4 +103,4 @@ def _reads_columns(condition: Filter) -> bool:
 
 
 def _most_checked(table: TableScan) -> int:
-    return max(CHECKED_ROWS, table.snapshot.count_rows() // CHECKED_SHARE)
+    return max(SMALL_BATCH_ROWS, table.snapshot.count_rows() // CHECKED_SHARE)

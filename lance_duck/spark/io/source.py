@@ -22,11 +22,11 @@ from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.spark.brief_errors import brief_errors
 from lance_duck.spark.costs import (
+    BATCH_BYTES,
     CUT_ROWS,
-    DECODED_BYTES,
+    FEWEST_ROWS,
     LARGEST_PARTITION,
     LOOKED_INTO,
-    LOOKED_UP_ROWS,
     MOST_PARTITIONS,
     OPENING_BYTES,
     PARTITIONS,
@@ -108,7 +108,7 @@ class LanceReader(DataSourceReader):
             limit=None if partition is None else partition.limit,
             offset=None if partition is None else partition.offset,
             batch_size=options.batch_size,
-            batch_size_bytes=DECODED_BYTES if is_local else None,
+            batch_size_bytes=BATCH_BYTES if is_local else None,
             use_threads=not is_local,
             blob_handling=options.blob_handling,
             use_scalar_index=options.use_scalar_index,
@@ -188,7 +188,7 @@ def _packed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> 
     expected = (
         table.handle.table.index_estimate(options.filter) if options.filter and options.use_scalar_index else None
     )
-    if expected is not None and expected <= LOOKED_UP_ROWS:
+    if expected is not None and expected <= FEWEST_ROWS:
         return [LancePartition(tuple(ReadPartition(one.id) for one, _, _ in fragments))] if fragments else []
     tasks: list[LancePartition] = []
     pack: list[ReadPartition] = []

@@ -18,7 +18,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.scan.projection import HIDDEN
 from lance_duck.spark.brief_errors import brief_errors
-from lance_duck.spark.costs import STREAM_PARTITION_BYTES, STREAM_PARTITION_ROWS
+from lance_duck.spark.costs import LARGEST_PARTITION, STREAM_PARTITION_ROWS
 from lance_duck.spark.io.options import ReadOptions
 from lance_duck.spark.io.read_limits import (
     LIMITS_READS,
@@ -227,7 +227,7 @@ def _packed(fragments: Sequence[tuple[int, NewFragment]]) -> list[InputPartition
     packs: list[list[tuple[int, list[int]]]] = []
     rows = size = 0
     for version, piece in fragments:
-        if not packs or rows + piece.rows > STREAM_PARTITION_ROWS or size + piece.size > STREAM_PARTITION_BYTES:
+        if not packs or rows + piece.rows > STREAM_PARTITION_ROWS or size + piece.size > LARGEST_PARTITION:
             packs.append([])
             rows = size = 0
         rows, size = rows + piece.rows, size + piece.size

@@ -13,6 +13,7 @@ from lance_duck.arrow.listed import values_below
 from lance_duck.errors import InvalidInputError, UnknownColumnError
 from lance_duck.index.build import builds_by_row_id
 from lance_duck.index.catalog import field_path
+from lance_duck.index.files import INDEX_BLOCK_BYTES
 from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.kind import ROW, VALUE, IndexKind
 from lance_duck.scan.options import ScanOptions
@@ -20,7 +21,7 @@ from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
-from lance_duck.verbs.costs import INDEX_BATCH_BYTES, TEXT_BATCH_BYTES
+from lance_duck.verbs.costs import TEXT_BATCH_BYTES
 from lance_duck.wire.below_lists import found_field, listed_field
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.fragment import Fragment
@@ -66,7 +67,7 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
     column = listed_field(snapshot.schema, snapshot.schema.by_path(path))
     type_ = column.type if column.below else value_type(snapshot.schema.by_path(path))
     schema = pa.schema([pa.field(VALUE, type_), pa.field(ROW, pa.uint64(), nullable=False)])
-    options = ScanOptions(columns=[column.path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BATCH_BYTES)
+    options = ScanOptions(columns=[column.path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BLOCK_BYTES)
     if kind is INVERTED:
         # Analysis, which has threads of its own, takes far longer than reading. What one thread reads is memory that
         # this thread reuses; several would each keep what the threads of the analysis release for them.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import union_of
 from lance_duck.errors import InternalError, UnsupportedError
+from lance_duck.index.files import INDEX_BLOCK_BYTES
 from lance_duck.index.kind import VALUE
 from lance_duck.index.vector.build import number_type
 from lance_duck.index.vector.costs import TRAINING_ROUNDS
@@ -29,7 +30,7 @@ from lance_duck.index.vector.training.train import SEED, apart, numbers_between,
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.costs import SAMPLE_BLOCK_BYTES, SAMPLE_GROWTH, WHOLE_SAMPLE_BYTES
+from lance_duck.verbs.costs import SAMPLE_GROWTH, WHOLE_SAMPLE_BYTES
 from lance_duck.verbs.indexes.kinds import IndexSpec
 from lance_duck.verbs.indexes.rows import index_rows, rows_of, runs_of
 
@@ -89,7 +90,7 @@ class SampleOrder:
             return
         table = TableScan(snapshot)
         projection = table.projection([self.path])
-        step = max(1, SAMPLE_BLOCK_BYTES // (4 * type_.list_size))
+        step = max(1, INDEX_BLOCK_BYTES // (4 * type_.list_size))
         for first in range(0, len(self.positions), step):
             batch = table.taker.by_position(self.positions[first : first + step], projection)
             vectors = vectors_of(batch.column(0), metric=self.metric)

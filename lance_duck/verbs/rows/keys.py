@@ -18,7 +18,7 @@ from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.predicate.kernels import and_hashed, and_lookup, hash_texts
 from lance_duck.scan.predicate.ordering import one_zero_one_nan
 from lance_duck.scan.predicate.tree import In, Path, Predicate
-from lance_duck.verbs.costs import SET_KEYS, SPREAD_BYTES, SPREAD_KEYS
+from lance_duck.verbs.costs import SET_KEYS, SPREAD_KEYS
 
 Codes = NDArray[np.int64]
 
@@ -177,7 +177,7 @@ class _Numbers:
         signed = numbers.view(np.int64)
         low = signed.min()
         span = int(signed.max()) - int(low) + 1
-        if span <= max(SPREAD_BYTES, SPREAD_KEYS * len(numbers)):
+        if span <= SPREAD_KEYS * len(numbers):
             answers = np.zeros(span, np.uint8)
             answers[(signed - low)] = 1
             return cls(low.view(np.uint64), answers, None)

@@ -13,7 +13,7 @@ from lance_duck.rows.roaring import roaring_bytes, roaring_values
 from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
-from lance_duck.verbs.costs import DELETION_WRITERS
+from lance_duck.store.costs import REQUESTS_AT_ONCE
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.deletions import write_deletions
@@ -159,7 +159,7 @@ def delete_offsets(
         snapshot.keep_deletions(file, path, vector)
         return replace(fragment, deletion_file=file)
 
-    workers = 1 if local_path(snapshot.uri) is not None else DELETION_WRITERS
+    workers = 1 if local_path(snapshot.uri) is not None else REQUESTS_AT_ONCE
     fragments = list(map_ordered(write, affected.items(), workers=workers))
     empty_ids = [fragment_id for fragment_id, fragment in zip(affected, fragments, strict=True) if fragment is None]
     return RowDeletion(tuple(fragment for fragment in fragments if fragment is not None), tuple(empty_ids), affected)

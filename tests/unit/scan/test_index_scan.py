@@ -197,9 +197,9 @@ def test_options_hold_as_ever() -> None:
 
 
 def test_few_rows_of_many_fragments_are_read_together() -> None:
-    snapshot = table(fragments=40)
-    Indexes(snapshot).add("i", [range(40)])
-    wanted = list(range(4, 2000, 50))
+    snapshot = table(fragments=20)
+    Indexes(snapshot).add("i", [range(20)])
+    wanted = list(range(4, 1000, 50))
     scan = TableScan(snapshot)
     options = ScanOptions(columns=["i", "s"], filter=In(("i",), pa.array(wanted)))
     batches = list(scan.reader(scan.plan(options), options))

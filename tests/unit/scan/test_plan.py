@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lance_duck.scan.costs import BURST, FIRST_ROWS, MORSEL_BYTES, MORSEL_ROWS
+from lance_duck.scan.costs import BURST, MORSEL_BYTES, MORSEL_ROWS, SMALL_BATCH_BYTES, SMALL_BATCH_ROWS
 from lance_duck.scan.plan import Extent, Sizer, morsels_of
 from lance_duck.scan.predicate.arrays import descend, keep, pick, row_width
 
@@ -22,7 +22,7 @@ def test_morsels_cover_the_extents_and_stay_inside_them() -> None:
 def test_the_first_morsel_is_small_and_sizes_grow_to_a_limit() -> None:
     sizer = Sizer(8)
     sizes = [sizer.take() for _ in range(5)]
-    assert sizes[0] == FIRST_ROWS
+    assert sizes[0] == SMALL_BATCH_ROWS
     assert sizes == sorted(sizes)
     assert sizes[-1] == MORSEL_ROWS
 
@@ -42,7 +42,7 @@ def test_a_width_that_was_learnt_counts() -> None:
 def test_morsels_of_a_filter_are_large_while_few_rows_stay() -> None:
     sizer = Sizer(4096, filtered=8)
     sizes = [sizer.take() for _ in range(6)]
-    assert sizes[0] == 128
+    assert sizes[0] == SMALL_BATCH_BYTES // 4096
     assert sizes[-1] == BURST * MORSEL_BYTES // 4096
     sizer.observe(1000, [_rows(1, 40)])
     assert sizer.take() == MORSEL_ROWS

@@ -29,9 +29,8 @@ from lance_duck.encoding.write.costs import (
     CHUNK_VALUES,
     COMPRESSED_BYTES,
     DICTIONARY_TEXTS,
-    LEVEL_RUNS_WORTH,
+    SAMPLE,
     SPLIT_BITS,
-    SPLIT_PIECE,
     SPLIT_PIECES,
     WORTH,
 )
@@ -211,7 +210,7 @@ def compress_levels(
     words = levels.astype("<u2")
     block = FixedWidth(LEVEL_BITS, words.view(np.uint8), len(words))
     packed = OutOfLineBitpacking(LEVEL_BITS, max(1, max_level.bit_length()))
-    if "rle" in allowed and _run_bytes(words, counts) < LEVEL_RUNS_WORTH * int(packed.sizes(counts).sum()):
+    if "rle" in allowed and _run_bytes(words, counts) < WORTH * int(packed.sizes(counts).sum()):
         rle = Rle(LEVEL_BITS)
         return rle.to_proto(), *rle.encode_blocks(block, counts)
     ((data, byte_ends),) = packed.encode_chunks(block, counts)
@@ -264,8 +263,8 @@ def _compressed(
 
 def _pieces(block: FixedWidth) -> list[FixedWidth]:
     """Return pieces of the values, from all over the block."""
-    if block.count <= SPLIT_PIECES * SPLIT_PIECE:
+    if block.count <= SPLIT_PIECES * SAMPLE:
         return [block]
-    starts = np.linspace(0, block.count - SPLIT_PIECE, SPLIT_PIECES).astype(np.int64).tolist()
-    parts = [slice_block(block, start, start + SPLIT_PIECE) for start in starts]
+    starts = np.linspace(0, block.count - SAMPLE, SPLIT_PIECES).astype(np.int64).tolist()
+    parts = [slice_block(block, start, start + SAMPLE) for start in starts]
     return [part for part in parts if isinstance(part, FixedWidth)]

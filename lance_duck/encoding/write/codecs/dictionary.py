@@ -15,11 +15,9 @@ from lance_duck.encoding.write.costs import (
     DICTIONARY_DIVISOR,
     DICTIONARY_ITEMS,
     DICTIONARY_NEW,
-    DICTIONARY_PIECES,
-    DICTIONARY_SAMPLE,
-    DICTIONARY_SHRUNK,
-    DICTIONARY_SURE,
     DICTIONARY_VALUES,
+    SAMPLE,
+    SAMPLE_PIECES,
 )
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.kernels.jit import readonly
@@ -52,10 +50,9 @@ def find_dictionary(
         return None
     budget = otherwise * choice.dict_size_ratio
     distinct = _estimate(block)
-    if distinct is None or distinct * DICTIONARY_SURE > most:
+    if distinct is None or distinct > most:
         return None
-    hoped = DICTIONARY_SHRUNK if compress is not None else 1.0
-    if _places_bytes(block.count, distinct, runs) + distinct * _item_bytes(block) * hoped > budget:
+    if compress is None and _places_bytes(block.count, distinct, runs) + distinct * _item_bytes(block) > budget:
         return None
     dictionary = _number(block, most)
     if dictionary is None:
@@ -76,11 +73,12 @@ def expected_distinct(sample: VariableWidth) -> float | None:
 
 def sample_places(count: int) -> NDArray[np.int64] | None:
     """Return the places of a sample of `count` values, in pieces from all over; None if the sample is all values."""
-    if count <= DICTIONARY_SAMPLE:
+    if count <= SAMPLE:
         return None
-    bounds = np.linspace(0, count, DICTIONARY_PIECES + 1).astype(np.int64)
-    starts = np.random.default_rng(0).integers(bounds[:-1], bounds[1:] - DICTIONARY_PIECES + 1)
-    return (starts[:, None] + np.arange(DICTIONARY_PIECES)).reshape(-1)
+    bounds = np.linspace(0, count, SAMPLE_PIECES + 1).astype(np.int64)
+    neighbours = SAMPLE // SAMPLE_PIECES
+    starts = np.random.default_rng(0).integers(bounds[:-1], bounds[1:] - neighbours + 1)
+    return (starts[:, None] + np.arange(neighbours)).reshape(-1)
 
 
 def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Block:
@@ -116,9 +114,9 @@ def _estimate(block: FixedWidth | VariableWidth) -> float | None:
     places = sample_places(block.count)
     if places is None:
         return 1.0
-    dictionary = _number(take(block, places), DICTIONARY_SAMPLE)
+    dictionary = _number(take(block, places), SAMPLE)
     assert dictionary is not None
-    return _distinct(len(dictionary[1]), DICTIONARY_SAMPLE)
+    return _distinct(len(dictionary[1]), SAMPLE)
 
 
 def _distinct(sample_distinct: int, sample: int) -> float | None:

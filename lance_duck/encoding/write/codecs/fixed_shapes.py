@@ -13,7 +13,7 @@ from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.general import General
 from lance_duck.encoding.codecs.variable import Variable
 from lance_duck.encoding.write.codecs.texts import text_bytes, text_codec
-from lance_duck.encoding.write.costs import ALONE_BYTES, ALONE_TRIED, ALONE_TRIED_BYTES, WORTH
+from lance_duck.encoding.write.costs import ALONE_BYTES, SAMPLE, SAMPLE_PIECES, WORTH
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.errors import UnsupportedError
 
@@ -103,8 +103,8 @@ def _single_texts(values: VariableWidth, choice: EncodingOptions) -> Codec:
 
 def _beginnings(values: VariableWidth) -> VariableWidth:
     """Return the first bytes of some values, from all over the block."""
-    positions = np.unique(np.linspace(0, values.count - 1, ALONE_TRIED).astype(np.int64))
+    positions = np.unique(np.linspace(0, values.count - 1, SAMPLE_PIECES).astype(np.int64))
     starts, ends = values.offsets[positions].tolist(), values.offsets[positions + 1].tolist()
-    parts = [values.data[a : min(b, a + ALONE_TRIED_BYTES)] for a, b in zip(starts, ends, strict=True)]
+    parts = [values.data[a : min(b, a + SAMPLE)] for a, b in zip(starts, ends, strict=True)]
     offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return VariableWidth(offsets, np.concatenate(parts))

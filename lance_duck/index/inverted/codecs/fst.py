@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets, large_binary
-from lance_duck.index.inverted.codecs.costs import FST_SLOTS, LONGEST_WALKED
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings import fst_build
@@ -37,6 +36,11 @@ from lance_duck.kernels.postings.crc32c import TABLES, crc32c
 from lance_duck.kernels.postings.fst import NODE_FIELDS, find_terms, list_terms
 from lance_duck.kernels.postings.fst_near import STACK_FIELDS, near_terms
 
+FST_SLOTS: Final = 1 << 12
+"""Nodes of the automaton that are remembered while it is made, to share equal ones: of 30,000 words, 2^8 make it 8 %
+larger, 2^18 make it 2 % larger (`benchmarks/postings.py`)."""
+LONGEST_WALKED: Final = 256
+"""Characters of a word up to which an automaton is walked for terms near to it: a bound of memory."""
 COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
 """The inputs for which a code in the state byte stands, most frequent first."""
 

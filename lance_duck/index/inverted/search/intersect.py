@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.problems import check_code
-from lance_duck.index.inverted.costs import FEW_MATCHES, INTERSECTED_WINDOW
+from lance_duck.index.inverted.costs import FEW_MATCHES, LARGEST_WINDOW
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.bounds import block_bounds, windows_of
@@ -91,5 +91,5 @@ def last_documents(postings: PostingBlocks) -> NDArray[np.int64]:
 
 def _every_window(num_documents: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
     """Return windows without bounds, in ascending order: see `windows_of`."""
-    count = -(-num_documents // INTERSECTED_WINDOW)
-    return np.empty((0, 0)), np.full(count, np.inf), np.arange(count), INTERSECTED_WINDOW
+    count = -(-num_documents // LARGEST_WINDOW)
+    return np.empty((0, 0)), np.full(count, np.inf), np.arange(count), LARGEST_WINDOW

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from lance_duck.forks import Lock
 from lance_duck.index.vector.costs import (
     ALLOWED_OF_EXPECTED,
-    DECODE_BYTES,
     DECODED_ALONE,
     DEVIATIONS,
-    FILTERED_EF,
+    LEAST_EF,
+    LOAD_BYTES,
     MANY_QUERIES,
     WALK,
     WALK_TOGETHER,
@@ -117,7 +117,7 @@ class GraphPartition:
         if allowed is None or count == self.num_vectors:
             distances, places = self._nearest_of_all(queries, k, ef, is_alone)
         else:
-            candidates = max(ef, FILTERED_EF, k + DEVIATIONS * math.isqrt(k))
+            candidates = max(ef, LEAST_EF, k + DEVIATIONS * math.isqrt(k))
             width = candidates * self.num_vectors // count
             distances, places = self._nearest_allowed(queries, k, allowed, count, width, is_alone)
         return self._measured(queries, distances, places)
@@ -188,7 +188,7 @@ class GraphPartition:
     ) -> tuple[Distances, Places]:
         """Return the nearest of all allowed vectors; the result is exact as to the codes."""
         ids = np.arange(self.num_vectors) if allowed is None else np.flatnonzero(allowed)
-        step = max(DECODE_BYTES // (4 * self.storage.d), 1)
+        step = max(LOAD_BYTES // (4 * self.storage.d), 1)
         best: list[tuple[Distances, Places]] = []
         for first in range(0, len(ids), step):
             block = ids[first : first + step]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from lance_duck.arrow.distinct import distinct
 from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.index.vector.costs import FRONTIER_PAIRS, KEPT_BYTES, LEAST_EF
+from lance_duck.index.files import INDEX_BLOCK_ROWS
+from lance_duck.index.vector.costs import KEPT_BYTES, LEAST_EF
 from lance_duck.index.vector.graph.hnsw import Graph
 from lance_duck.index.vector.graph.rows import graphs_of, read_graph
 from lance_duck.index.vector.library import faiss
@@ -167,7 +168,7 @@ class GraphIndex:
     ) -> Iterator[tuple[int, Places]]:
         """Yield the partitions in which a filter that is tied to the vectors leaves neighbours of some queries."""
         counts, count = self._allowed_counts.of(allowed), self.files.num_partitions
-        step = max(FRONTIER_PAIRS // count, 1)
+        step = max(INDEX_BLOCK_ROWS // count, 1)
         for numbers in (ids[i : i + step] for i in range(0, len(ids), step)):
             batch = np.ascontiguousarray(vectors[numbers])
             near, order = near_partitions(self._centroids, batch, count)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.index.vector.costs import BATCH_QUERIES, CENTROIDS_AT_ONCE, FRONTIER_PAIRS, KEPT_BYTES, SLICE_QUERIES
+from lance_duck.index.files import INDEX_BLOCK_ROWS
+from lance_duck.index.vector.costs import BATCH_QUERIES, KEPT_BYTES, SLICE_QUERIES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.search.best_hits import BestHits
@@ -173,7 +174,7 @@ class IvfIndex:
         """Search the partitions in which a filter that is tied to the vectors leaves neighbours."""
         counts, count = self._allowed_counts.of(allowed), self.files.num_partitions
         best, selector = BestHits(len(vectors), k, k), self._selector(allowed)
-        step = max(FRONTIER_PAIRS // count, 1)
+        step = max(INDEX_BLOCK_ROWS // count, 1)
         for numbers in (np.arange(i, min(i + step, len(vectors))) for i in range(0, len(vectors), step)):
             batch = np.ascontiguousarray(vectors[numbers])
             order = self._nearest_partitions(batch, count)
@@ -222,7 +223,7 @@ class IvfIndex:
         """
         allowed, width, most = scope.allowed, scope.width, scope.max_partitions
         counts = self.files.partitions.lengths if allowed is None else self._allowed_counts.of(allowed)
-        step = max(CENTROIDS_AT_ONCE // most, 1)
+        step = max(INDEX_BLOCK_ROWS // most, 1)
         for numbers in (again[i : i + step] for i in range(0, len(again), step)):
             batch = np.ascontiguousarray(vectors[numbers])
             coarse, partitions = self._nearest_partitions(batch, most)

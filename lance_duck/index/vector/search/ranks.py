@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.vector.costs import CENTROIDS_AT_ONCE
+from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.index.vector.storage.files import VectorFiles
 
 Places = NDArray[np.int64]
@@ -31,7 +31,7 @@ def partition_ranks(
     if not partitions.lengths.any():
         return ranks
     owners = partitions.owners(np.maximum(positions, 0))
-    step = max(CENTROIDS_AT_ONCE // len(partitions), 1)
+    step = max(INDEX_BLOCK_ROWS // len(partitions), 1)
     for start in range(0, len(queries), step):
         order = nearest_first(np.ascontiguousarray(queries[start : start + step]))
         places = np.empty_like(order)

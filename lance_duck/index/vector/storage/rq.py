@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from lance_duck import lazy
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.index.files import SegmentFile
-from lance_duck.index.vector.costs import DECODE_BYTES
+from lance_duck.index.vector.costs import LOAD_BYTES
 from lance_duck.index.vector.storage.metadata import array_of, json_integer, tensor_of
 from lance_duck.index.vector.storage.rotation import ROUNDS, Rotation
 from lance_duck.index.vector.storage.rq_codes import blocked_extra, blocked_width, extra_of, packed_signs, signs_of
@@ -122,7 +122,7 @@ class Rounding:
         """
         parts = [signs_of(columns[SIGNS])]
         if self.extra:
-            step = max(1, DECODE_BYTES // (8 * self.codes[EXTRA]))
+            step = max(1, LOAD_BYTES // (8 * self.codes[EXTRA]))
             column = columns[EXTRA]
             pieces = [column[first : first + step] for first in range(0, count, step)]
             parts += [np.concatenate([extra_of(piece, self.dim, self.extra) for piece in pieces])]

@@ -15,7 +15,7 @@ from lance_duck.index.catalog import Segment
 from lance_duck.index.search import ask
 from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan.costs import RANKED_AT_ONCE, RANKED_FOR_EACH, VECTORS_FOR_EACH
+from lance_duck.scan.costs import RANKED_FOR_EACH, TASK_ROWS, VECTORS_FOR_EACH
 from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours
 from lance_duck.scan.nearest.covered import covered_vectors
 from lance_duck.scan.nearest.multivector.compare import row_distances
@@ -131,8 +131,8 @@ class MultivectorSearch(PreparedSearch):
         ordered = np.sort(addresses)
         projection = project(self.plan.schema, [self.nearest.column.path, ROW_ADDRESS])
         parts: list[Neighbours] = []
-        for first in range(0, len(ordered), RANKED_AT_ONCE):
-            batch = self.table.taker.by_address(ordered[first : first + RANKED_AT_ONCE], projection)
+        for first in range(0, len(ordered), TASK_ROWS):
+            batch = self.table.taker.by_address(ordered[first : first + TASK_ROWS], projection)
             parts.append(self._near(vectors, batch))
         return joined_neighbours(parts)
 
@@ -147,7 +147,7 @@ class MultivectorSearch(PreparedSearch):
             return
         fragments = [fragment for fragment in self.plan.fragments if fragment.id in fragment_ids]
         projection = project(self.plan.schema, [self.nearest.column.path, ROW_ADDRESS])
-        plan = replace(self.plan, fragments=fragments, projection=projection, batch_rows=RANKED_AT_ONCE)
+        plan = replace(self.plan, fragments=fragments, projection=projection, batch_rows=TASK_ROWS)
         for batch in scan_batches(self.table.snapshot, plan, self.table.columns, self.workers):
             yield self._near(vectors, batch)
 

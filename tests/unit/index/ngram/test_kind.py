@@ -135,7 +135,7 @@ def test_segments_and_rows_are_merged(tmp_path: Path) -> None:
 
 
 def test_many_rows_move_in_several_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write, "FOLLOWED_ROWS", 3)
+    monkeypatch.setattr(write, "INDEX_BLOCK_ROWS", 3)
     monkeypatch.setattr(write, "LISTS_AT_ONCE", 2)
     made = segments(tmp_path)
     index = made.build(pa.array(["hello", "hello", "help", "yell"]))

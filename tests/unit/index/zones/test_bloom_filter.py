@@ -139,7 +139,7 @@ def test_odd_parameters_are_refused(segments: Segments) -> None:
 def test_filters_are_read_a_few_at_once(
     segments: Segments, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(bloom_filter, "FILTER_READ_BYTES", limits[0])
+    monkeypatch.setattr(bloom_filter, "INDEX_BLOCK_BYTES", limits[0])
     monkeypatch.setattr(bloom_filter, "FILTER_CACHE_BYTES", limits[1])
     index = segments.build(pa.array(range(100)), parameters={"number_of_items": 5, "probability": 0.001})
     before = index.nbytes

@@ -1,48 +1,39 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from unit.scan.fake_table import FakeSnapshot
 
+import lance_duck as ld
+from lance_duck.scan.costs import LARGEST_REPEATED_TEXT
 from lance_duck.scan.projection import reads
-from lance_duck.scan.read import fragment_reader
 from lance_duck.scan.read.dictionary_hint import repeats
 from lance_duck.scan.read.fragment_reader import ColumnCache
 
-CURRENT: list[FakeSnapshot] = []
+FEW = [f"text {i}" for i in range(4)]
+MANY = [f"{i:06d}" for i in range(4_000)]
 
 
-@pytest.fixture(autouse=True)
-def fake_columns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(fragment_reader, "open_column", lambda *args: CURRENT[0].open_column(*args))
-    yield
-    CURRENT.clear()
+def asked(path: Path, *fragments: list[str]) -> bool:
+    for texts in fragments:
+        ld.write_dataset(pa.table({"s": pa.array(texts, pa.string())}), path, mode="append")
+    snapshot = ld.dataset(path).handle.snapshot
+    (read,) = reads(snapshot.schema, [("s",)])
+    return repeats(snapshot, ColumnCache(), read)
 
 
-def asked(*fragments: list[str | None], uri: str = "/local") -> Any:
-    CURRENT[:] = [
-        FakeSnapshot({i: pa.table({"s": pa.array(f, pa.string())}) for i, f in enumerate(fragments)}, uri=uri)
-    ]
-    (read,) = reads(CURRENT[0].schema, [("s",)])
-    return repeats(CURRENT[0], ColumnCache(), read)
+@pytest.mark.parametrize(
+    ("fragments", "expected"),
+    [([FEW * 1000], True), ([FEW * 1000, FEW * 1000], True), ([MANY], False), ([FEW * 1000, MANY], False)],
+)
+def test_texts_travel_as_a_dictionary_where_all_pages_have_one(
+    tmp_path: Path, fragments: list[list[str]], expected: bool
+) -> None:
+    assert asked(tmp_path / "t.lance", *fragments) == expected
 
 
-def test_few_short_texts_travel_as_a_dictionary() -> None:
-    assert asked(["a", "b", None] * 500, ["a"])
-
-
-def test_many_or_long_texts_stay_as_they_are() -> None:
-    assert not asked([str(i) for i in range(1000)])
-    assert not asked(["a long text, again and again"] * 1000)
-
-
-def test_all_fragments_at_the_ends_must_repeat() -> None:
-    assert not asked(["a"] * 100, [str(i) for i in range(1000)])
-
-
-def test_nothing_is_read_ahead_from_far_away_or_from_an_empty_table() -> None:
-    assert not asked(["a"] * 100, uri="s3://bucket/t.lance")
-    assert not asked([])
+def test_long_texts_and_no_texts_stay_as_they_are(tmp_path: Path) -> None:
+    long = [f"{i}" * 4 * LARGEST_REPEATED_TEXT for i in range(4)]
+    assert not asked(tmp_path / "long.lance", [each for each in long for _ in range(5)])
+    assert not asked(tmp_path / "empty.lance", [])

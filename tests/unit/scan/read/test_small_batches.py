@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.scan.costs import ENOUGH_BYTES, ENOUGH_ROWS, WAITING_PIECES
+from lance_duck.scan.costs import SMALL_BATCH_BYTES, SMALL_BATCH_ROWS
 from lance_duck.scan.read.small_batches import join_batches
 
 
@@ -47,20 +47,15 @@ def test_no_more_work_is_done_than_the_first_row_needs() -> None:
     batches.close()
 
 
-def test_rows_wait_for_so_many_pieces_of_work_at_most() -> None:
-    empty: list[list[int]] = [[]] * WAITING_PIECES
-    assert sizes(join_batches(pieces([1], [1], *empty, [1], *empty))) == [1, 1, 1]
-
-
 def test_large_batches_are_not_copied_to_be_joined_with_small_ones() -> None:
-    large = pa.record_batch({"i": pa.array(range(ENOUGH_ROWS), pa.int64())})
+    large = pa.record_batch({"i": pa.array(range(SMALL_BATCH_ROWS), pa.int64())})
     found = list(join_batches(piece for piece in [[numbers(0, 1)], [numbers(1, 1)], [large], [numbers(2, 2)]]))
-    assert [batch.num_rows for batch in found] == [1, 1, ENOUGH_ROWS, 2]
+    assert [batch.num_rows for batch in found] == [1, 1, SMALL_BATCH_ROWS, 2]
     assert found[2] is large
 
 
 def test_wide_rows_go_out_when_they_are_enough_bytes() -> None:
-    wide = pa.record_batch({"v": pa.array([b"x" * (ENOUGH_BYTES // 2)], pa.binary())})
+    wide = pa.record_batch({"v": pa.array([b"x" * (SMALL_BATCH_BYTES // 2)], pa.binary())})
     assert sizes(join_batches(piece for piece in [[wide]] * 7)) == [1, 2, 2, 2]
     assert sizes(join_batches((piece for piece in [[wide]] * 4), bytes_=1000)) == [1, 1, 1, 1]
 
@@ -113,4 +108,4 @@ def test_closing_ends_the_work() -> None:
 def test_all_rows_come_in_order(plan: list[list[int]], most_rows: int | None, bytes_: int | None) -> None:
     found = list(join_batches(pieces(*plan), most_rows, bytes_))
     assert [i for batch in found for i in batch["i"].to_pylist()] == list(range(sum(map(sum, plan))))
-    assert all(0 < batch.num_rows <= (most_rows or ENOUGH_ROWS) for batch in found)
+    assert all(0 < batch.num_rows <= (most_rows or SMALL_BATCH_ROWS) for batch in found)
