@@ -20,11 +20,10 @@ from lance_duck.scan.costs import LONG_TEXT
 from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.predicate import leaves
 from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
-from lance_duck.scan.sql.arrow_casts import with_casts
 from lance_duck.scan.sql.constants import computed, constant_tokens, ends_constant
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
-from lance_duck.scan.sql.names import quote_names
 from lance_duck.scan.sql.parser import Parser, plain_comparison
+from lance_duck.scan.sql.spelling import spelled
 from lance_duck.scan.sql.texts import implied_by_tokens
 from lance_duck.scan.sql.tokens import SqlToken, tokens
 from lance_duck.scan.sql.vet import all_parameters, bind_conditions, operand_paths
@@ -90,7 +89,7 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
     try:
         parser = _MixedParser(text, schema, parameters)
         tree = parser.whole()
-        quoted = with_casts(quote_names(text, schema.names)) if parser.pieces else text
+        quoted = spelled(text, schema.names) if parser.pieces else text
         if quoted != text:
             text, parser = quoted, _MixedParser(quoted, schema, parameters)
             tree = parser.whole()

@@ -43,7 +43,7 @@ from lance_duck.scan.sql.compare import (
 )
 from lance_duck.scan.sql.lists import bound_values, listed_values, written_values
 from lance_duck.scan.sql.literals import Literal, NotSimpleError, cast_literal, numeric
-from lance_duck.scan.sql.names import find_name
+from lance_duck.scan.sql.spelling import find_name
 from lance_duck.scan.sql.tokens import END, SqlToken, is_reserved, tokens
 
 _OPS: Final[Mapping[str, Op]] = {**{op: op for op in OPS}, "<>": "!=", "==": "="}

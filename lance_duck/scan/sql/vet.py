@@ -22,8 +22,7 @@ from lance_duck.scan.evaluator.errors import BATCH, unbalanced, words_about
 from lance_duck.scan.evaluator.expressions import query, select_columns
 from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.predicate.tree import Opaque, Path
-from lance_duck.scan.sql.arrow_casts import with_casts
-from lance_duck.scan.sql.names import QUOTED, find_name, quote_names
+from lance_duck.scan.sql.spelling import QUOTED, find_name, spelled
 
 _REFUSED: Final = {
     "SUBQUERY": "a subquery",
@@ -84,7 +83,7 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
     """
     if not isinstance(text, str):
         raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
-    text = with_casts(quote_names(text, schema.names))
+    text = spelled(text, schema.names)
     (tree,) = _parse(text, what)
     paths = _resolve(tree, schema, what, text)
     columns = _empty_columns(paths, schema, what)
