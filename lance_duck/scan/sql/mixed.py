@@ -18,7 +18,6 @@ from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.costs import LONG_TEXT
 from lance_duck.scan.evaluator.types import Parameters
-from lance_duck.scan.predicate import leaves
 from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
 from lance_duck.scan.sql.constants import computed, constant_tokens, ends_constant
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
@@ -36,7 +35,6 @@ _OR: Final = SqlToken("keyword", "or")
 _ENDS: Final = frozenset({("keyword", "and"), ("keyword", "or"), ("mark", ")"), ("end", "")})
 _OPENING: Final = ("(", "[", "{")
 _CLOSING: Final = (")", "]", "}")
-_LIKE: Final = SqlToken("keyword", "like")
 
 
 @dataclass(frozen=True)
@@ -207,12 +205,11 @@ class _MixedParser(Parser):
         part = self._tokens[first : self._at]
         text = self._text[part[0].start : part[-1].stop]
         parameters = self._parameters_of(part)
-        trigrams = implied_by_tokens(part, self._schema, parameters)
+        prefix, trigrams = implied_by_tokens(part, self._schema, parameters)
         piece = Opaque(f"({text}\n)", (), parameters, trigrams)
         self.pieces.append(piece)
         self._spans.append((part[0].start, part[-1].stop))
-        implied = self._implied_by_like(part)
-        return piece if implied is None else And((implied, piece))
+        return piece if prefix is None else And((prefix, piece))
 
     def _skip(self) -> None:
         depth = cases = ranges = 0
@@ -246,16 +243,6 @@ class _MixedParser(Parser):
         first = self._used
         self._used += len(marks)
         return list(self._parameters)[first : self._used]
-
-    def _implied_by_like(self, part: list[SqlToken]) -> Predicate | None:
-        """Return the condition on prefixes that LIKE with a pattern implies; None if it implies none."""
-        if len(part) < 3 or part[-1].kind != "text" or part[-2] != _LIKE:
-            return None
-        try:
-            path, type_ = Parser(part[:-2], self._schema, None).column()
-        except NotSimpleError:
-            return None
-        return leaves.implied_by_like(path, part[-1].text[1:-1].replace("''", "'"), type_)
 
 
 def _negates_piece(operand: Predicate) -> bool:

@@ -112,17 +112,6 @@ class Parser:
             raise NotSimpleError
         return tree
 
-    def column(self) -> tuple[Path, pa.DataType]:
-        """Return the column that all tokens name, and the type of its values.
-
-        Raises:
-            NotSimpleError: The tokens name no column.
-        """
-        column = self._path()
-        if self._at != len(self._tokens):
-            raise NotSimpleError
-        return column
-
     def _any(self) -> Predicate:
         return self._chain("or", self._all, either)
 
