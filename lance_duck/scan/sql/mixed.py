@@ -98,8 +98,8 @@ def _cached(cache: LruCache[_T], text: str, key: Hashable, schema: pa.Schema, ma
 
 def _cut(text: str, schema: pa.Schema, parameters: Parameters) -> _MixedParser | None:
     """Parse a text without DuckDB; None if it is not AND, OR and NOT of conditions."""
+    parser = _MixedParser(text, schema, parameters)
     try:
-        parser = _MixedParser(text, schema, parameters)
         parser.tree = parser.whole()
     except NotSimpleError:
         return None
@@ -162,7 +162,7 @@ class _MixedParser(Parser):
     tree: Predicate
 
     def __init__(self, text: str, schema: pa.Schema, parameters: Parameters) -> None:
-        super().__init__(tokens(text, simple=False), schema, parameters)
+        super().__init__(tokens(text), schema, parameters)
         self.text = text
         self.spans: list[tuple[int, int]] = []
         self.pieces: list[Opaque] = []

@@ -10,7 +10,6 @@ from typing import Final
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.expressions import query
 from lance_duck.scan.identifiers import quoted
-from lance_duck.scan.sql.literals import NotSimpleError
 from lance_duck.scan.sql.tokens import SqlToken, tokens
 
 QUOTED: Final = re.compile(
@@ -125,10 +124,7 @@ def with_casts(text: str) -> str:
     lower = text.lower()
     if _CAST not in lower and "0x" not in lower:
         return text
-    try:
-        words = tokens(text, simple=False)
-    except NotSimpleError:
-        return text
+    words = tokens(text)
     calls = [i for i, word in enumerate(words[:-1]) if word.text.lower() == _CAST and words[i + 1].text == "("]
     edits = [edit for place in calls for edit in _edits(words, place)]
     literals = [(word, _BYTES.fullmatch(word.text)) for word in words if word.kind == "other"]
