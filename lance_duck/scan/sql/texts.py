@@ -109,10 +109,7 @@ class _TextParser(Parser):
         raise NotSimpleError
 
     def _text(self) -> str:
-        token = self._next()
-        if token.kind == "text":
-            return token.text[1:-1].replace("''", "'")
-        value = self._parameter(token.text) if token.kind == "param" else None
-        if not isinstance(value, str):
+        literal = self._plain_literal()
+        if literal.kind not in ("text", "value") or not isinstance(literal.value, str):
             raise NotSimpleError
-        return value
+        return literal.value
