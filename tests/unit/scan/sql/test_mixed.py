@@ -165,6 +165,13 @@ def test_a_mixed_filter_is_parsed_once_and_its_piece_is_bound(texts: list[str]) 
     assert not texts
 
 
+@pytest.mark.parametrize("text", ["x = 1 AND length(s) = ", "x = 1 AND none + 1 = 2", "x = 1 AND j -> 'a' AND b"])
+def test_a_filter_that_is_refused_is_parsed_once(text: str, texts: list[str]) -> None:
+    with pytest.raises(InvalidInputError):
+        make_filter(text, SCHEMA)
+    assert sum("json_serialize_sql" in each for each in texts) == 1
+
+
 def test_a_mixed_filter_with_other_parameters_is_bound_alone(texts: list[str]) -> None:
     text = "x = ? AND length(s) > ? + 12"
     make_filter(text, SCHEMA, [1, 2])
