@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck import lazy
-from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.types import Columns, Parameters
 from lance_duck.scan.predicate.tree import Path, Predicate
@@ -23,18 +20,14 @@ if TYPE_CHECKING:
     from lance_duck.scan.arrow import literals
     from lance_duck.scan.evaluator import expressions
     from lance_duck.scan.predicate import evaluate
-    from lance_duck.scan.sql import constants, vet
-    from lance_duck.scan.sql import mixed as mixed_sql
+    from lance_duck.scan.sql import mixed, vet
 else:
     arrow_filter, implied_tree, literals = lazy.modules(
         globals(), "lance_duck.scan.arrow", "filter", "implied", "literals"
     )
     expressions = lazy.modules(globals(), "lance_duck.scan.evaluator", "expressions")
     evaluate = lazy.modules(globals(), "lance_duck.scan.predicate", "evaluate")
-    constants, mixed_sql, vet = lazy.modules(globals(), "lance_duck.scan.sql", "constants", "mixed", "vet")
-
-_SCALARS: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, dt.time, type(None)})
-ParametersKey: TypeAlias = tuple[bool, tuple[tuple[str, type, str, Any], ...]]
+    mixed, vet = lazy.modules(globals(), "lance_duck.scan.sql", "mixed", "vet")
 
 
 @runtime_checkable
@@ -153,9 +146,6 @@ class AllFilters:
         return " AND ".join(f"({part})" for part in self.parts)
 
 
-_FILTERS: Final[LruCache[Filter]] = LruCache(256)
-
-
 def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Parameters = None) -> Filter | None:
     """Make a filter of what a caller passed as one.
 
@@ -196,17 +186,6 @@ def all_filters(*filters: Filter | None) -> Filter | None:
     return parts[0] if len(parts) == 1 else AllFilters(parts) if parts else None
 
 
-def parameters_key(parameters: Parameters) -> ParametersKey | None:
-    """Return parameters as the key of a cache: whether they have names, and each; None if one is mutable.
-
-    Equal values are not always the same (-0.0, the time zone of an instant), so their texts are in the key, too.
-    """
-    is_named = isinstance(parameters, Mapping)
-    pairs = parameters.items() if isinstance(parameters, Mapping) else (("", value) for value in parameters or ())
-    key = tuple((name, type(value), repr(value), value) for name, value in pairs)
-    return (is_named, key) if all(type_ in _SCALARS for _, type_, _, _ in key) else None
-
-
 def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
     if parameters is not None and (
         isinstance(parameters, str | bytes) or not isinstance(parameters, Mapping | Sequence)
@@ -214,25 +193,5 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
         raise InvalidInputError("bad parameters", expected="a list, tuple or dict", found=type(parameters).__name__)
     if parameters is not None:  # filters are cached: they must not change with what the caller holds
         parameters = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
-    mixed = mixed_sql.read_sql(text, schema, parameters)
-    if isinstance(mixed, Predicate):
-        return TreeFilter(mixed)
-    is_cacheable = mixed_sql.is_cacheable(text, schema) and not constants.asks_for_the_time(text)
-    key = parameters_key(parameters) if is_cacheable else None
-    if key is None:
-        return _duckdb_filter(mixed, text, schema, parameters)
-    return _FILTERS.get((text, schema, key), lambda: _duckdb_filter(mixed, text, schema, parameters))
-
-
-def _duckdb_filter(mixed: mixed_sql.MixedSql | None, text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
-    """Return a filter that DuckDB evaluates, at least in part."""
-    tree = None if mixed is None else mixed.confirmed(schema)
-    return SqlFilter(_condition(text, schema, parameters), parameters) if tree is None else TreeFilter(tree)
-
-
-def _condition(text: str, schema: pa.Schema, parameters: Parameters) -> vet.SqlExpression:
-    expression = vet.parse_sql(text, schema, "filter", parameters)
-    untyped_null = expression.type in ("NULL", "INTEGER") and not expression.paths and text.strip().upper() == "NULL"
-    if expression.type != "BOOLEAN" and not untyped_null:
-        raise InvalidInputError("bad filter", where=repr(text), expected="a condition", found=expression.type)
-    return expression
+    condition = mixed.read_sql(text, schema, parameters)
+    return TreeFilter(condition) if isinstance(condition, Predicate) else SqlFilter(condition, parameters)

@@ -14,8 +14,8 @@ from lance_duck.arguments import refuse_unknown, unknown_value
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.costs import LONG_TEXT
-from lance_duck.scan.evaluator.types import Parameters
-from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter, parameters_key
+from lance_duck.scan.evaluator.types import Parameters, parameters_key
+from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, ColumnsLike, Projection, project, readable_schema
 from lance_duck.scan.statistics import StatisticsCallback

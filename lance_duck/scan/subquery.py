@@ -24,7 +24,7 @@ from lance_duck.scan.indexes.indexed_columns import indexed_columns
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, readable_schema
-from lance_duck.scan.sql.names import QUOTED, quote_names
+from lance_duck.scan.sql.spelling import QUOTED, quote_names
 from lance_duck.scan.sql.vet import refuse_loose_ends
 from lance_duck.scan.table_scan import TableScan
 

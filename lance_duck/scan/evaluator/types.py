@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
 Columns = Mapping[str, pa.Array]
 Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+ParametersKey: TypeAlias = tuple[bool, tuple[tuple[str, type, str, Any], ...]]
+_SCALARS: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, dt.time, type(None)})
+
+
+def parameters_key(parameters: Parameters) -> ParametersKey | None:
+    """Return parameters as the key of a cache: whether they have names, and each; None if one is mutable.
+
+    Equal values are not always the same (-0.0, the time zone of an instant), so their texts are in the key, too.
+    """
+    is_named = isinstance(parameters, Mapping)
+    pairs = parameters.items() if isinstance(parameters, Mapping) else (("", value) for value in parameters or ())
+    key = tuple((name, type(value), repr(value), value) for name, value in pairs)
+    return (is_named, key) if all(type_ in _SCALARS for _, type_, _, _ in key) else None

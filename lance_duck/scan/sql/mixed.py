@@ -1,80 +1,55 @@
-"""SQL filters of which DuckDB evaluates parts, as predicate trees in which simple conditions are leaves of their own.
+"""SQL filters as predicate trees in which conditions that are not simple are left to DuckDB.
 
 AND, OR and NOT bind looser than almost everything else, so text is cut where they stand outside brackets, CASE and
-BETWEEN. A part between two cuts that is not simple is a *piece*. DuckDB's parser confirms the cuts: the syntax tree of
-each piece is an operand of AND, OR or NOT in the syntax tree of the whole text, too.
+BETWEEN. A part between two cuts that is not simple is a *piece*. DuckDB's syntax tree of the text confirms the cuts:
+the nodes that stand inside a piece are all nodes of one operand of its ANDs, ORs and NOTs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from itertools import count
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.costs import LONG_TEXT
-from lance_duck.scan.evaluator.types import Parameters
-from lance_duck.scan.predicate import leaves
+from lance_duck.scan.evaluator.types import Parameters, parameters_key
 from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
-from lance_duck.scan.sql.arrow_casts import with_casts
-from lance_duck.scan.sql.constants import computed, constant_tokens, ends_constant
+from lance_duck.scan.sql.constants import asks_for_the_time, computed, constant_tokens, ends_constant
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
-from lance_duck.scan.sql.names import quote_names
 from lance_duck.scan.sql.parser import Parser, plain_comparison
+from lance_duck.scan.sql.spelling import spelled
 from lance_duck.scan.sql.texts import implied_by_tokens
 from lance_duck.scan.sql.tokens import SqlToken, tokens
-from lance_duck.scan.sql.vet import all_parameters, bind_conditions, operand_paths
+from lance_duck.scan.sql.vet import (
+    SqlExpression,
+    SyntaxTree,
+    all_parameters,
+    bind_expression,
+    can_bind,
+    operand_paths,
+    syntax_tree,
+)
 
-_PATHS: Final[LruCache[tuple[tuple[Path, ...], ...]]] = LruCache(256)
-_BOUND: Final[LruCache[bool]] = LruCache(256)
+_T = TypeVar("_T")
+
+_CONDITIONS: Final[LruCache[Predicate | SqlExpression]] = LruCache(256)
+_READS: Final[LruCache[tuple[tuple[Path, ...], ...] | None]] = LruCache(256)
 
 _AND: Final = SqlToken("keyword", "and")
 _OR: Final = SqlToken("keyword", "or")
 _ENDS: Final = frozenset({("keyword", "and"), ("keyword", "or"), ("mark", ")"), ("end", "")})
 _OPENING: Final = ("(", "[", "{")
 _CLOSING: Final = (")", "]", "}")
-_LIKE: Final = SqlToken("keyword", "like")
 
 
-@dataclass(frozen=True)
-class MixedSql:
-    """A filter that was parsed without DuckDB.
-
-    Attributes:
-        text: SQL.
-        tree: The filter; its pieces are `Opaque` conditions whose columns are not known yet.
-        pieces: These conditions, in the order of the text.
-        shape: The text, with 0 for each whole number outside of the pieces: DuckDB cuts texts of one shape alike.
-    """
-
-    text: str
-    tree: Predicate
-    pieces: Sequence[Opaque]
-    shape: str
-
-    def confirmed(self, schema: pa.Schema) -> Predicate | None:
-        """Let DuckDB confirm and bind the pieces.
-
-        Returns:
-            The tree; None if DuckDB has to evaluate all of the text, or if it is wrong, which DuckDB explains better.
-        """
-        if all(isinstance(leaf, Opaque) and leaf.implied is None for leaf in self.tree.leaves()):
-            return None
-        sql = tuple(piece.sql for piece in self.pieces)
-        try:
-            reads = _paths_of(self, sql, schema)
-            _bind(self.pieces, reads, schema)
-        except InvalidInputError:
-            return None
-        return _joined(self.tree, dict(zip(sql, reads, strict=True)))
-
-
-def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | MixedSql | None:
-    """Parse a filter.
+def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | SqlExpression:
+    """Read a filter.
 
     Args:
         text: SQL.
@@ -82,21 +57,20 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
         parameters: Values bound to the text.
 
     Returns:
-        A predicate if all of the text is simple, a `MixedSql` if parts are; None if the text is not AND, OR and NOT of
-        conditions.
+        A predicate, if parts of the text are simple or imply one; else all of the text, for DuckDB.
+
+    Raises:
+        InvalidInputError: Bad syntax, unknown columns, or not a condition.
     """
     if not parameters and (comparison := plain_comparison(text, schema)) is not None:
         return comparison
-    try:
-        parser = _MixedParser(text, schema, parameters)
-        tree = parser.whole()
-        quoted = with_casts(quote_names(text, schema.names)) if parser.pieces else text
-        if quoted != text:
-            text, parser = quoted, _MixedParser(quoted, schema, parameters)
-            tree = parser.whole()
-    except NotSimpleError:
-        return None
-    return MixedSql(text, tree, parser.pieces, parser.shape) if parser.pieces else tree
+    cut = _cut(text, schema, parameters)
+    if cut is not None and not cut.pieces:
+        return cut.tree
+    key = None if asks_for_the_time(text) else parameters_key(parameters)
+    if key is None:
+        return _read(text, cut, schema, parameters)
+    return _cached(_CONDITIONS, text, key, schema, lambda: _read(text, cut, schema, parameters))
 
 
 def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
@@ -109,65 +83,100 @@ def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) ->
         schema: Columns that the text may read.
         parameters: Values bound to the text.
     """
-    try:
-        return _implied(_MixedParser(text, schema, parameters).whole())
-    except NotSimpleError:
-        return None
+    cut = _cut(text, schema, parameters)
+    return None if cut is None else _implied(cut.tree)
 
 
-def is_cacheable(text: str, schema: pa.Schema) -> bool:
-    """Return whether the parse of a text is worth caching, and the schema can be a part of its key."""
+def _cached(cache: LruCache[_T], text: str, key: Hashable, schema: pa.Schema, make: Callable[[], _T]) -> _T:
+    """Return the value of a text, a key and a schema; made anew for texts that are not worth caching."""
     try:
         hash(schema)
     except TypeError:  # extension types of other packages may define equality without a hash
-        return False
-    return len(text) <= LONG_TEXT
+        return make()
+    return cache.get((text, key, schema), make) if len(text) <= LONG_TEXT else make()
 
 
-def _paths_of(mixed: MixedSql, pieces: tuple[str, ...], schema: pa.Schema) -> tuple[tuple[Path, ...], ...]:
-    """Return the columns that each piece reads, in one parse of a text of its shape, whatever is bound to it later."""
-    if not is_cacheable(mixed.text, schema):
-        return operand_paths(mixed.text, pieces, schema, "filter")
-    return _PATHS.get((mixed.shape, pieces, schema), lambda: operand_paths(mixed.text, pieces, schema, "filter"))
+def _cut(text: str, schema: pa.Schema, parameters: Parameters) -> _MixedParser | None:
+    """Parse a text without DuckDB; None if it is not AND, OR and NOT of conditions."""
+    parser = _MixedParser(text, schema, parameters)
+    try:
+        parser.tree = parser.whole()
+    except NotSimpleError:
+        return None
+    return parser
 
 
-def _bind(pieces: Sequence[Opaque], reads: tuple[tuple[Path, ...], ...], schema: pa.Schema) -> None:
-    """Let DuckDB bind pieces: see `bind_conditions`; pieces without parameters are bound once, and cached."""
+def _read(
+    written: str, cut: _MixedParser | None, schema: pa.Schema, parameters: Parameters
+) -> Predicate | SqlExpression:
+    """Read a filter that is not simple as it is written."""
+    text = spelled(written, schema.names)
+    if cut is not None and text != written:
+        cut = _cut(text, schema, parameters)
+    if cut is not None and not cut.pieces:
+        return cut.tree
+    syntax = cache(lambda: syntax_tree(text, "filter"))
+    tree = None if cut is None else _confirmed(cut, syntax, schema)
+    if tree is not None:
+        return tree
+    whole = bind_expression(text, syntax(), schema, "filter", parameters)
+    untyped_null = whole.type in ("NULL", "INTEGER") and not whole.paths and text.strip().upper() == "NULL"
+    if whole.type != "BOOLEAN" and not untyped_null:
+        raise InvalidInputError("bad filter", where=repr(written), expected="a condition", found=whole.type)
+    return whole
 
-    def bind() -> bool:
-        bind_conditions(pieces, reads, schema)
-        return True
 
-    sql = tuple(piece.sql for piece in pieces)
-    if any(piece.parameters is not None for piece in pieces) or not is_cacheable("".join(sql), schema):
-        bind()
-    else:
-        _BOUND.get((sql, reads, schema), bind)
+def _confirmed(cut: _MixedParser, syntax: Callable[[], SyntaxTree], schema: pa.Schema) -> Predicate | None:
+    """Return the tree of a text whose pieces DuckDB confirms and binds.
+
+    One syntax tree serves all texts of a shape. Pieces with parameters are bound each time, others once.
+
+    Returns:
+        The tree; None if DuckDB has to evaluate all of the text, or if it is wrong, which DuckDB explains better.
+    """
+    if all(isinstance(leaf, Opaque) and leaf.implied is None for leaf in cut.tree.leaves()):
+        return None
+    sql = tuple(piece.sql for piece in cut.pieces)
+    has_parameters = any(piece.parameters is not None for piece in cut.pieces)
+
+    def confirm() -> tuple[tuple[Path, ...], ...] | None:
+        reads = operand_paths(cut.text, syntax(), cut.spans, schema)
+        return reads if reads is None or has_parameters or can_bind(cut.pieces, reads, schema) else None
+
+    reads = _cached(_READS, cut.shape, sql, schema, confirm)
+    if reads is None or (has_parameters and not can_bind(cut.pieces, reads, schema)):
+        return None
+    return _joined(cut.tree, dict(zip(sql, reads, strict=True)))
 
 
 class _MixedParser(Parser):
     """Parser of SQL text with pieces that are left to DuckDB.
 
     Attributes:
-        pieces: Pieces in the order of the text; the columns that they read are not known yet.
+        text: SQL.
+        tree: The filter.
+        pieces: `Opaque` conditions in the order of the text; the columns that they read are not known yet.
+        spans: Where each piece begins and ends in the text.
     """
 
+    tree: Predicate
+
     def __init__(self, text: str, schema: pa.Schema, parameters: Parameters) -> None:
-        super().__init__(tokens(text, simple=False), schema, parameters)
-        self._text = text
-        self._spans: list[tuple[int, int]] = []
+        super().__init__(tokens(text), schema, parameters)
+        self.text = text
+        self.spans: list[tuple[int, int]] = []
         self.pieces: list[Opaque] = []
 
     @property
     def shape(self) -> str:
-        """See `MixedSql`."""
+        """The text, with 0 for each whole number outside of the pieces: DuckDB cuts texts of one shape alike."""
         shape, at = [], 0
         for token in self._tokens:
-            is_number = token.kind == "number" and self._text[token.start : token.stop].isdecimal()
-            if is_number and not any(start <= token.start < stop for start, stop in self._spans):
-                shape += [self._text[at : token.start], "0"]
+            is_number = token.kind == "number" and self.text[token.start : token.stop].isdecimal()
+            if is_number and not any(start <= token.start < stop for start, stop in self.spans):
+                shape += [self.text[at : token.start], "0"]
                 at = token.stop
-        return "".join([*shape, self._text[at:]])
+        return "".join([*shape, self.text[at:]])
 
     def _operand(self) -> Predicate:
         at, depth, num_parameters, pieces = self._at, self._depth, self._used, len(self.pieces)
@@ -179,7 +188,7 @@ class _MixedParser(Parser):
         except NotSimpleError:
             pass
         self._at, self._depth, self._used = at, depth, num_parameters
-        del self.pieces[pieces:], self._spans[pieces:]
+        del self.pieces[pieces:], self.spans[pieces:]
         return self._piece()
 
     def _literal(self) -> Literal:
@@ -197,7 +206,7 @@ class _MixedParser(Parser):
             raise NotSimpleError
         expression = self._tokens[at : at + length]
         self._at += length
-        return computed(self._text[expression[0].start : expression[-1].stop], self._parameters_of(expression))
+        return computed(self.text[expression[0].start : expression[-1].stop], self._parameters_of(expression))
 
     def _piece(self) -> Predicate:
         """Return the piece up to the next AND or OR, or to the end of the parentheses."""
@@ -206,14 +215,13 @@ class _MixedParser(Parser):
         if self._at == first:
             raise NotSimpleError
         part = self._tokens[first : self._at]
-        text = self._text[part[0].start : part[-1].stop]
+        text = self.text[part[0].start : part[-1].stop]
         parameters = self._parameters_of(part)
-        trigrams = implied_by_tokens(part, self._schema, parameters)
+        prefix, trigrams = implied_by_tokens(part, self._schema, parameters)
         piece = Opaque(f"({text}\n)", (), parameters, trigrams)
         self.pieces.append(piece)
-        self._spans.append((part[0].start, part[-1].stop))
-        implied = self._implied_by_like(part)
-        return piece if implied is None else And((implied, piece))
+        self.spans.append((part[0].start, part[-1].stop))
+        return piece if prefix is None else And((prefix, piece))
 
     def _skip(self) -> None:
         depth = cases = ranges = 0
@@ -247,16 +255,6 @@ class _MixedParser(Parser):
         first = self._used
         self._used += len(marks)
         return list(self._parameters)[first : self._used]
-
-    def _implied_by_like(self, part: list[SqlToken]) -> Predicate | None:
-        """Return the condition on prefixes that LIKE with a pattern implies; None if it implies none."""
-        if len(part) < 3 or part[-1].kind != "text" or part[-2] != _LIKE:
-            return None
-        try:
-            path, type_ = Parser(part[:-2], self._schema, None).column()
-        except NotSimpleError:
-            return None
-        return leaves.implied_by_like(path, part[-1].text[1:-1].replace("''", "'"), type_)
 
 
 def _negates_piece(operand: Predicate) -> bool:

@@ -43,7 +43,7 @@ from lance_duck.scan.sql.compare import (
 )
 from lance_duck.scan.sql.lists import bound_values, listed_values, written_values
 from lance_duck.scan.sql.literals import Literal, NotSimpleError, cast_literal, numeric
-from lance_duck.scan.sql.names import find_name
+from lance_duck.scan.sql.spelling import find_name
 from lance_duck.scan.sql.tokens import END, SqlToken, is_reserved, tokens
 
 _OPS: Final[Mapping[str, Op]] = {**{op: op for op in OPS}, "<>": "!=", "==": "="}
@@ -111,17 +111,6 @@ class Parser:
         if self._at != len(self._tokens) or num_parameters != len(self._parameters or ()):
             raise NotSimpleError
         return tree
-
-    def column(self) -> tuple[Path, pa.DataType]:
-        """Return the column that all tokens name, and the type of its values.
-
-        Raises:
-            NotSimpleError: The tokens name no column.
-        """
-        column = self._path()
-        if self._at != len(self._tokens):
-            raise NotSimpleError
-        return column
 
     def _any(self) -> Predicate:
         return self._chain("or", self._all, either)

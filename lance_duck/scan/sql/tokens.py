@@ -8,7 +8,6 @@ from typing import Final
 
 from lance_duck.scan.costs import LISTS_IN_TEXT
 from lance_duck.scan.sql.lists import constants_end, marks_end
-from lance_duck.scan.sql.literals import NotSimpleError
 
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<number>(?a:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])) | (?P<text>'(?:[^']|'')*')
@@ -53,27 +52,15 @@ END: Final = SqlToken("end", "")
 _IN: Final = SqlToken("keyword", "in")
 
 
-def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
-    """Cut text into tokens.
-
-    Args:
-        text: SQL.
-        simple: Whether to refuse comments and parts that simple conditions do not have; else such parts become tokens
-            of kind "other", and comments are left out.
-
-    Raises:
-        NotSimpleError: The text has a part that is refused.
-    """
+def tokens(text: str) -> list[SqlToken]:
+    """Cut text into tokens, without comments."""
     result: list[SqlToken] = []
     at = 0
     end = len(text.rstrip())
     while at < end:
-        strange = _STRANGE.match(text, at)
-        match = None if strange else _TOKEN.match(text, at)
-        if match is None:
-            match = None if simple else _OTHER.match(text, at)
-        if match is None:
-            raise NotSimpleError
+        match = None if _STRANGE.match(text, at) else _TOKEN.match(text, at)
+        match = match or _OTHER.match(text, at)
+        assert match is not None  # any character is at least a token of kind "other"
         at = match.end()
         if match.lastgroup is not None:
             kind = match.lastgroup if match.re is _TOKEN else "other"

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -22,8 +25,7 @@ from lance_duck.scan.evaluator.errors import BATCH, unbalanced, words_about
 from lance_duck.scan.evaluator.expressions import query, select_columns
 from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.predicate.tree import Opaque, Path
-from lance_duck.scan.sql.arrow_casts import with_casts
-from lance_duck.scan.sql.names import QUOTED, find_name, quote_names
+from lance_duck.scan.sql.spelling import QUOTED, find_name, spelled
 
 _REFUSED: Final = {
     "SUBQUERY": "a subquery",
@@ -44,7 +46,19 @@ _PURE: Final = frozenset(
 """Classes of nodes with the same value for the same row each time; functions only if DuckDB calls them consistent."""
 
 _MOMENTS: Final = re.compile(r"now|today|tomorrow|yesterday|current_|local", re.IGNORECASE)
+_SELECT: Final = "SELECT ("
+_NOWHERE: Final = 2**64 - 1
+_WIDE_SPACES: Final = re.compile(
+    r"""'[^']*' | "[^"]*" | --[^\r\n]* | \$(\w*)\$.*?\$\1\$
+        | (?P<space>[\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff])""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Spaces of several bytes, outside of quotes. DuckDB 1.5 replaces each by one byte, and counts positions after that."""
+
 _SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
+
+SyntaxTree = Mapping[str, Any]
+"""An expression, as DuckDB serializes its syntax tree."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +98,17 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
     """
     if not isinstance(text, str):
         raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
-    text = with_casts(quote_names(text, schema.names))
-    (tree,) = _parse(text, what)
+    text = spelled(text, schema.names)
+    return bind_expression(text, syntax_tree(text, what), schema, what, parameters)
+
+
+def bind_expression(
+    text: str, tree: SyntaxTree, schema: pa.Schema, what: str, parameters: Parameters = None
+) -> SqlExpression:
+    """Let DuckDB bind an expression whose syntax tree is known: see `parse_sql`."""
     paths = _resolve(tree, schema, what, text)
     columns = _empty_columns(paths, schema, what)
-    try:
+    with _reworded(what, text):
         # WHERE is where DuckDB itself refuses aggregates, window functions and UNNEST.
         if tree["class"] in _CONDITIONS or tree["type"] in _TESTS:
             select_columns(f"1 FROM {BATCH} WHERE ({text}\n)", columns, parameters)
@@ -96,49 +116,57 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
         else:
             select_columns(f"1 FROM {BATCH} WHERE (({text}\n) IS NULL)", columns, parameters)
             type_ = select_columns(f"({text}\n) AS value FROM {BATCH}", columns, parameters)[0][1].strip('"')
-    except duckdb.Error as error:
-        raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
     return SqlExpression(text, paths, type_, _is_stable(tree, text))
 
 
-def operand_paths(text: str, parts: Sequence[str], schema: pa.Schema, what: str) -> tuple[tuple[Path, ...], ...]:
+def operand_paths(
+    text: str, tree: SyntaxTree, spans: Sequence[tuple[int, int]], schema: pa.Schema
+) -> tuple[tuple[Path, ...], ...] | None:
     """Return the columns that each part of a condition reads; parts are operands of its ANDs, ORs and NOTs.
 
     Args:
         text: The condition.
-        parts: SQL of the parts.
+        tree: Its syntax tree.
+        spans: Where each part begins and ends in the text.
         schema: Columns that the condition may read.
-        what: What the text is, for messages.
 
-    Raises:
-        InvalidInputError: See `parse_sql`; or a part is no operand in the syntax tree of DuckDB.
+    Returns:
+        The columns; None if a part is no operand in the syntax tree, or reads a column that is missing.
     """
-    whole, *trees = _parse(text, what, parts)
-    operands = [_placeless(operand) for operand in _operands(whole)]
-    for part, tree in zip(parts, trees, strict=True):
-        if tree["class"] == "CONJUNCTION" or any(_placeless(each) not in operands for each in _operands(tree)):
-            raise InvalidInputError(f"bad {what}", where=repr(text), expected="an operand", found=part)
-    return tuple(_resolve(tree, schema, what, text) for tree in trees)
+    operands = list(_operands(tree))
+    positions = sorted((at, number) for number, operand in enumerate(operands) for at in _positions(operand))
+    sizes = Counter(number for _, number in positions)
+    reads = []
+    for span in spans:
+        ends = (len(_SELECT) + (at if text.isascii() else len(text[:at].encode())) for at in span)
+        first, last = (bisect_left(positions, (end,)) for end in ends)
+        inside = Counter(number for _, number in positions[first:last])
+        number = next(iter(inside), -1)
+        if len(inside) != 1 or inside[number] != sizes[number]:
+            return None
+        try:
+            reads.append(_resolve(operands[number], schema, "filter", text))
+        except InvalidInputError:
+            return None
+    return tuple(reads)
 
 
-def bind_conditions(conditions: Sequence[Opaque], reads: Sequence[tuple[Path, ...]], schema: pa.Schema) -> None:
-    """Let DuckDB bind conditions.
+def can_bind(conditions: Sequence[Opaque], reads: Sequence[tuple[Path, ...]], schema: pa.Schema) -> bool:
+    """Return whether DuckDB binds conditions and their parameters.
 
     Args:
         conditions: The conditions.
         reads: Columns that each of them reads.
         schema: Columns of the table.
-
-    Raises:
-        InvalidInputError: DuckDB refuses a condition, or its parameters do not fit.
     """
-    columns = _empty_columns([path for paths in reads for path in paths], schema, "filter")
     text = " AND ".join(condition.sql for condition in conditions)
     parameters = all_parameters([condition.parameters for condition in conditions])
     try:
+        columns = _empty_columns([path for paths in reads for path in paths], schema, "filter")
         select_columns(f"1 FROM {BATCH} WHERE TRUE AND {text}", columns, parameters)
-    except duckdb.Error as error:
-        raise InvalidInputError("bad filter", where=repr(text), found=words_about(str(error), text)) from error
+    except (duckdb.Error, InvalidInputError):
+        return False
+    return True
 
 
 def all_parameters(each: Sequence[Parameters]) -> Parameters:
@@ -158,25 +186,27 @@ def refuse_loose_ends(text: str, what: str) -> None:
         raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression", found=loose_end)
 
 
-def _parse(text: str, what: str, parts: Sequence[str] = ()) -> list[Any]:
-    """Return the syntax trees of the only expression in the text, and of parts of it."""
+def syntax_tree(text: str, what: str) -> SyntaxTree:
+    """Return DuckDB's syntax tree of the only expression in the text.
+
+    Raises:
+        InvalidInputError: See `parse_sql`.
+    """
     refuse_loose_ends(text, what)
-    select = ", ".join([f"({text}\n)", *parts])
-    try:
-        answer = json.loads(query("SELECT json_serialize_sql(?)", [f"SELECT {select}"])[0][0])
-    except duckdb.Error as error:
-        raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
+    plain = _WIDE_SPACES.sub(lambda match: " " * len(match[0].encode()) if match["space"] else match[0], text)
+    with _reworded(what, text):
+        answer = json.loads(query("SELECT json_serialize_sql(?)", [f"{_SELECT}{plain}\n)"])[0][0])
     if answer.get("error"):
-        at_end = int(answer.get("position") or 0) > len(f"SELECT ({text}".encode())
+        at_end = int(answer.get("position") or 0) > len(f"{_SELECT}{text}".encode())
         message = words_about(str(answer.get("error_message")), text, at_end=at_end)
         raise InvalidInputError(f"bad {what}", where=repr(text), found=message)
     nodes = [statement["node"] for statement in answer["statements"]]
     node = nodes[0]
-    single = len(nodes) == 1 and node["type"] == "SELECT_NODE" and len(node["select_list"]) == 1 + len(parts)
+    single = len(nodes) == 1 and node["type"] == "SELECT_NODE" and len(node["select_list"]) == 1
     if not single or node["from_table"]["type"] != "EMPTY" or any(node.get(key) for key in _SELECT_KEYS):
         raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression")
-    trees: list[Any] = node["select_list"]
-    for part in _nodes(trees[0]):
+    tree: SyntaxTree = node["select_list"][0]
+    for part in _nodes(tree):
         if part["class"] in _REFUSED:
             raise InvalidInputError(
                 f"bad {what}", where=repr(text), expected="an expression of one row", found=_REFUSED[part["class"]]
@@ -185,10 +215,19 @@ def _parse(text: str, what: str, parts: Sequence[str] = ()) -> list[Any]:
             raise InvalidInputError(
                 f"bad {what}: regexp_match is true or false here", where=repr(text), remedy="leave out IS [NOT] NULL"
             )
-    return trees
+    return tree
 
 
-def _operands(tree: Any) -> Iterator[Any]:
+@contextmanager
+def _reworded(what: str, text: str) -> Iterator[None]:
+    """Raise InvalidInputError in place of DuckDB's errors about a text."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
+
+
+def _operands(tree: SyntaxTree) -> Iterator[SyntaxTree]:
     """Yield the operands of the ANDs, ORs and NOTs of a condition."""
     if tree["class"] == "CONJUNCTION" or tree["type"] == "OPERATOR_NOT":
         for child in tree["children"]:
@@ -197,16 +236,9 @@ def _operands(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def _placeless(node: Any) -> Any:
-    """Return a syntax tree without positions in the text, and without the numbers of parameters."""
-    if isinstance(node, dict):
-        is_place = node.get("class") == "PARAMETER"
-        return {
-            key: _placeless(value)
-            for key, value in node.items()
-            if not key.startswith("query_location") and not (is_place and key == "identifier")
-        }
-    return [_placeless(each) for each in node] if isinstance(node, list) else node
+def _positions(tree: SyntaxTree) -> Iterator[int]:
+    """Yield where the nodes of a tree stand in the statement, in bytes; some nodes have no position."""
+    return (part["query_location"] for part in _nodes(tree) if part["query_location"] != _NOWHERE)
 
 
 def _empty_columns(paths: Iterable[Path], schema: pa.Schema, what: str) -> dict[str, pa.Array]:

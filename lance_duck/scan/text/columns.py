@@ -12,7 +12,7 @@ from lance_duck.arguments import did_you_mean, known_names
 from lance_duck.arrow.types import is_list, is_text, storage_type
 from lance_duck.errors import LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
 from lance_duck.index.catalog import field_path
-from lance_duck.scan.sql.names import find_name
+from lance_duck.scan.sql.spelling import find_name
 from lance_duck.wire.below_lists import found_field, listed_field
 from lance_duck.wire.column_path import quoted_name, split_path
 from lance_duck.wire.schema import Field, Schema

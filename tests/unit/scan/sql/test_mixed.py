@@ -115,6 +115,19 @@ def test_operators_that_bind_looser_than_and_are_not_cut(text: str) -> None:
         assert rows(make_filter(text, schema)) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x\u00a0= 1 AND length(s) = 3 OR s <> 'ü' AND upper(s) = 'ABC'",
+        "x = 1\u3000\u3000\u3000AND length(s) = 3 AND length(l) = 2",
+        "s <> '\u00a0' AND length(s) = 3 -- it's\n AND\u00a0length(l) = 2",
+    ],
+)
+def test_positions_are_those_of_the_text(text: str) -> None:
+    plain = SqlFilter(parse_sql(text, SCHEMA, "filter"))
+    assert make_filter(text, SCHEMA).mask(COLUMNS, ROWS).equals(plain.mask(COLUMNS, ROWS))  # type: ignore[union-attr]
+
+
 class Recorder:
     """A cursor of the evaluator that notes the texts that it is given."""
 
@@ -150,6 +163,13 @@ def test_a_mixed_filter_is_parsed_once_and_its_piece_is_bound(texts: list[str]) 
     texts.clear()
     make_filter("x = 11 AND length(s) > 11", SCHEMA)
     assert not texts
+
+
+@pytest.mark.parametrize("text", ["x = 1 AND length(s) = ", "x = 1 AND none + 1 = 2", "x = 1 AND j -> 'a' AND b"])
+def test_a_filter_that_is_refused_is_parsed_once(text: str, texts: list[str]) -> None:
+    with pytest.raises(InvalidInputError):
+        make_filter(text, SCHEMA)
+    assert sum("json_serialize_sql" in each for each in texts) == 1
 
 
 def test_a_mixed_filter_with_other_parameters_is_bound_alone(texts: list[str]) -> None:

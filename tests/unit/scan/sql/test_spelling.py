@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.scan.sql.arrow_casts import with_casts
+from lance_duck.scan.sql.spelling import with_casts
 
 
 @pytest.mark.parametrize(

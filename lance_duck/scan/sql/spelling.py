@@ -1,16 +1,45 @@
-"""`arrow_cast(x, 'Float32')` and `0xff`, which Lance's own filters have, as a CAST and bytes of DuckDB."""
+"""SQL as DuckDB spells it: names in backticks or called like keywords; `arrow_cast(x, 'Int8')` and `0xff` of Lance."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.sql.literals import NotSimpleError
+from lance_duck.scan.evaluator.expressions import query
+from lance_duck.scan.identifiers import quoted
 from lance_duck.scan.sql.tokens import SqlToken, tokens
 
-_NAME: Final = "arrow_cast"
+QUOTED: Final = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | \$(\w*)\$.*?\$\1\$
+        | --[^\n]* | /\*.*?\*/ | `(?P<name>(?:[^`]|``)*)`""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Pattern of quoted texts, quoted names and comments, whose insides are not SQL."""
+
+_QUOTED_OR_WORD: Final = re.compile(
+    QUOTED.pattern + r"| (?<![\w.$:])(?P<word>[A-Za-z_]\w*)(?!\w|\s*\()", re.DOTALL | re.VERBOSE
+)
+_GRAMMAR: Final = frozenset(
+    """
+    all and any array as asymmetric at between both case cast collate distinct exists false generated glob ilike in is
+    isnull lambda leading like map not notnull null on or similar some struct symmetric trailing true try_cast tuple
+    unpack where with
+    """.split()  # noqa: SIM905
+)
+"""Reserved words of DuckDB that have a meaning inside an expression."""
+
+_CALLS: Final = frozenset(("extract", "trim", "substring", "overlay"))
+_GRAMMAR_AFTER: Final = {
+    **dict.fromkeys(("when", "then", "else", "end"), frozenset(("case",))),
+    "from": _CALLS | {"distinct"},
+    "for": _CALLS,
+}
+"""Reserved words that have a meaning inside an expression only after others."""
+
+_CAST: Final = "arrow_cast"
 _PLAIN: Final = {
     "Int8": "TINYINT",
     "Int16": "SMALLINT",
@@ -46,6 +75,46 @@ _OPENING: Final = ("(", "[", "{")
 _CLOSING: Final = (")", "]", "}")
 
 
+def spelled(text: str, names: Sequence[str]) -> str:
+    """Return SQL text over columns of some names as DuckDB reads it.
+
+    Raises:
+        InvalidInputError: A cast to a type that Arrow does not have, or DuckDB.
+    """
+    return with_casts(quote_names(text, names))
+
+
+def quote_names(text: str, names: Sequence[str]) -> str:
+    """Put double quotes around names in backticks, and around names of columns that DuckDB takes for keywords."""
+    clashing = {name.lower() for name in names} & _reserved()
+    if not clashing and "`" not in text:
+        return text
+    words = set(re.findall(r"\w+", text.lower()))
+    clashing = {word for word in clashing if not words & _GRAMMAR_AFTER.get(word, frozenset())}
+
+    def quote(match: re.Match[str]) -> str:
+        if match["name"] is not None:
+            return quoted(match["name"].replace("``", "`"))
+        return f'"{match["word"]}"' if (match["word"] or "").lower() in clashing else match[0]
+
+    return _QUOTED_OR_WORD.sub(quote, text)
+
+
+def find_name(name: str, names: Sequence[str]) -> str | None:
+    """Return a name as `names` spells it: the same, else the only one that differs by case alone; None if missing."""
+    if name in names:
+        return name
+    folded = [candidate for candidate in names if candidate.lower() == name.lower()]
+    return folded[0] if len(folded) == 1 else None
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    """Return the words that cannot be the bare name of a column, except those of expressions."""
+    sql = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
+    return frozenset(word for (word,) in query(sql)) - _GRAMMAR
+
+
 def with_casts(text: str) -> str:
     """Return SQL text with a CAST for each arrow_cast, and bytes for each literal like 0xff, which DuckDB lacks.
 
@@ -53,13 +122,10 @@ def with_casts(text: str) -> str:
         InvalidInputError: A type that Arrow does not have, or DuckDB.
     """
     lower = text.lower()
-    if _NAME not in lower and "0x" not in lower:
+    if _CAST not in lower and "0x" not in lower:
         return text
-    try:
-        words = tokens(text, simple=False)
-    except NotSimpleError:
-        return text
-    calls = [i for i, word in enumerate(words[:-1]) if word.text.lower() == _NAME and words[i + 1].text == "("]
+    words = tokens(text)
+    calls = [i for i, word in enumerate(words[:-1]) if word.text.lower() == _CAST and words[i + 1].text == "("]
     edits = [edit for place in calls for edit in _edits(words, place)]
     literals = [(word, _BYTES.fullmatch(word.text)) for word in words if word.kind == "other"]
     edits += [(word.start, word.stop, f"unhex('{literal[1]}')") for word, literal in literals if literal is not None]
@@ -106,4 +172,4 @@ def duckdb_type_name(name: str) -> str:
         if match is not None:
             return form.format(*match.groups()) + brackets
     expected = "a type that DuckDB has, such as 'Int32', 'Utf8' or 'FixedSizeList(8, Float32)'"
-    raise InvalidInputError("type", where=_NAME, expected=expected, found=repr(items))
+    raise InvalidInputError("type", where=_CAST, expected=expected, found=repr(items))
