@@ -23,7 +23,7 @@ from lance_duck.scan.projection import ROW_OFFSET, ColumnsLike
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.write_dataset import write_dataset
 
-Places: TypeAlias = "range | np.ndarray[Any, np.dtype[np.int64]]"
+Positions: TypeAlias = "range | np.ndarray[Any, np.dtype[np.int64]]"
 Granularity: TypeAlias = Literal["rows", "batch", "fragment"]
 
 _VERSION: Final = b"lance_duck:version"
@@ -41,7 +41,7 @@ class RowSelection:
         places: int64 (rows,): positions in this version, in any order; None for all rows.
     """
 
-    def __init__(self, dataset: LanceDataset, places: Sequence[int] | Places | None = None) -> None:
+    def __init__(self, dataset: LanceDataset, places: Sequence[int] | Positions | None = None) -> None:
         table = dataset.handle.table
         if table.restriction is not None:
             live_places = _places(dataset.scan(columns=[ROW_OFFSET]).to_table())
@@ -55,7 +55,7 @@ class RowSelection:
             places = np.asarray(places, np.int64)
             if len(places) and not (places.min() >= 0 and places.max() < total):
                 raise InvalidInputError("places", where="RowSelection", expected=f"0 to {total - 1}")
-        self._places: Places = places
+        self._places: Positions = places
 
     @classmethod
     def of(
@@ -79,7 +79,7 @@ class RowSelection:
         return self._dataset
 
     @property
-    def places(self) -> Places:
+    def places(self) -> Positions:
         """Positions of the rows, in order."""
         return self._places
 
@@ -231,7 +231,7 @@ class RowSelection:
     def __repr__(self) -> str:
         return f"<RowSelection of {self._dataset!r}: {len(self)} rows>"
 
-    def _with(self, places: Places) -> Self:
+    def _with(self, places: Positions) -> Self:
         other = object.__new__(type(self))
         other._dataset, other._places = self._dataset, places
         return other

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
-from lance_duck.rows.segment import Ids, Places, Range, U64Segment, segment_from_proto
+from lance_duck.rows.segment import Ids, Int64s, Range, U64Segment, segment_from_proto
 from lance_duck.rows.segment_write import cut_ids, segment_to_proto
 from lance_duck.wire.pb import rowids_pb2
 
@@ -30,7 +30,7 @@ def row_addresses(fragment_id: int, offsets: NDArray[np.integer]) -> Ids:
     return offsets.astype(np.uint64) | np.uint64(fragment_id << OFFSET_BITS)
 
 
-def split_addresses(addresses: Ids) -> tuple[Places, Places]:
+def split_addresses(addresses: Ids) -> tuple[Int64s, Int64s]:
     """Split row addresses into fragment ids and offsets."""
     offsets = addresses & np.uint64((1 << OFFSET_BITS) - 1)
     return (addresses >> np.uint64(OFFSET_BITS)).astype(np.int64), offsets.astype(np.int64)

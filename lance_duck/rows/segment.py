@@ -23,7 +23,7 @@ from lance_duck.rows.bitset import Bitset
 from lance_duck.wire.pb import rowids_pb2
 
 Ids = NDArray[np.uint64]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 _LIMIT = 1 << 62
 
@@ -47,10 +47,10 @@ class U64Segment(Protocol):
     def slice(self, start: int, stop: int) -> Ids:
         """Return the ids at places start … stop - 1, which are inside the segment."""
 
-    def take(self, places: Places) -> Ids:
+    def take(self, places: Int64s) -> Ids:
         """Return the ids at some places inside the segment, in any order."""
 
-    def find(self, ids: Ids) -> Places:
+    def find(self, ids: Ids) -> Int64s:
         """Return the place of each id, -1 where the segment does not have it."""
 
 
@@ -75,11 +75,11 @@ class Range:
         """See `U64Segment`."""
         return np.arange(stop - start, dtype=np.uint64) + np.uint64(self.start + start)
 
-    def take(self, places: Places) -> Ids:
+    def take(self, places: Int64s) -> Ids:
         """See `U64Segment`."""
         return places.astype(np.uint64) + np.uint64(self.start)
 
-    def find(self, ids: Ids) -> Places:
+    def find(self, ids: Ids) -> Int64s:
         """See `U64Segment`."""
         inside = (ids >= np.uint64(self.low)) & (ids <= np.uint64(self.high))
         return np.where(inside, ids - np.uint64(self.start), 0).astype(np.int64) - ~inside
@@ -91,7 +91,7 @@ class RangeWithHoles:
 
     start: int
     span: int
-    holes: Places
+    holes: Int64s
 
     @property
     def count(self) -> int:
@@ -112,12 +112,12 @@ class RangeWithHoles:
         """See `U64Segment`."""
         return self.take(np.arange(start, stop, dtype=np.int64))
 
-    def take(self, places: Places) -> Ids:
+    def take(self, places: Int64s) -> Ids:
         """See `U64Segment`."""
         offsets = places + np.searchsorted(self._present_before, places, side="right")
         return offsets.astype(np.uint64) + np.uint64(self.start)
 
-    def find(self, ids: Ids) -> Places:
+    def find(self, ids: Ids) -> Int64s:
         """See `U64Segment`."""
         inside, offsets = _offsets(ids, self.start, self.span)
         holes_before = np.searchsorted(self.holes, offsets)
@@ -127,7 +127,7 @@ class RangeWithHoles:
         return np.where(inside & ~hole, offsets - holes_before, -1)
 
     @cached_property
-    def _present_before(self) -> Places:
+    def _present_before(self) -> Int64s:
         return self.holes - np.arange(len(self.holes))
 
 
@@ -157,11 +157,11 @@ class RangeWithBitmap:
         """See `U64Segment`."""
         return self.bits.select_range(start, stop).astype(np.uint64) + np.uint64(self.start)
 
-    def take(self, places: Places) -> Ids:
+    def take(self, places: Int64s) -> Ids:
         """See `U64Segment`."""
         return self.bits.select(places).astype(np.uint64) + np.uint64(self.start)
 
-    def find(self, ids: Ids) -> Places:
+    def find(self, ids: Ids) -> Int64s:
         """See `U64Segment`."""
         inside, offsets = _offsets(ids, self.start, self.bits.size)
         return np.where(inside, self.bits.rank_of_set(offsets), -1) if self.bits.size else np.full(len(ids), -1)
@@ -193,11 +193,11 @@ class ArraySegment:
         """See `U64Segment`."""
         return self.values[start:stop]
 
-    def take(self, places: Places) -> Ids:
+    def take(self, places: Int64s) -> Ids:
         """See `U64Segment`."""
         return self.values[places]
 
-    def find(self, ids: Ids) -> Places:
+    def find(self, ids: Ids) -> Int64s:
         """See `U64Segment`."""
         if not self.count:
             return np.full(len(ids), -1)
@@ -206,7 +206,7 @@ class ArraySegment:
         return np.where(is_present, places if self._order is None else self._order[places], -1)
 
     @cached_property
-    def _order(self) -> Places | None:
+    def _order(self) -> Int64s | None:
         return None if self.ascending else np.argsort(self.values, kind="stable")
 
     @cached_property
@@ -288,7 +288,7 @@ def _check_ascending(values: Ids, where: str) -> None:
         raise CorruptError("row ids out of order", where=where)
 
 
-def _offsets(ids: Ids, start: int, span: int) -> tuple[NDArray[np.bool_], Places]:
+def _offsets(ids: Ids, start: int, span: int) -> tuple[NDArray[np.bool_], Int64s]:
     """Return whether each id is in [start, start + span), and its offset from start; 0 where it is not."""
     inside = ids >= np.uint64(start)
     offsets = np.where(inside, ids - np.uint64(start), 0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lance_duck.text.analyser import Analyser
 
 _QUOTED: Final = re.compile(r'"([^"]*)"')
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def phrases_of(query: str, analyser: Analyser, slop: int = 0) -> Iterator[Target
 
 
 def in_phrase(
-    phrase: Phrase, terms: Sequence[str], numbers: Places, texts: Places, places: Places
+    phrase: Phrase, terms: Sequence[str], numbers: Int64s, texts: Int64s, places: Int64s
 ) -> NDArray[np.bool_]:
     """Return whether each token is part of an occurrence of a phrase; occurrences may overlap.
 
@@ -85,7 +85,7 @@ def in_phrase(
     return is_part
 
 
-def _has_any(keys: Places, least: Places, most: Places) -> NDArray[np.bool_]:
+def _has_any(keys: Int64s, least: Int64s, most: Int64s) -> NDArray[np.bool_]:
     """Return, for each closed range, whether any of the ascending keys lies in it."""
     result: NDArray[np.bool_] = np.searchsorted(keys, least) < np.searchsorted(keys, most, side="right")
     return result

@@ -23,13 +23,13 @@ from lance_duck.store import Sink
 from lance_duck.store.costs import COPY_BYTES
 from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN, Field
 
-Places = NDArray[np.uint64]
+UInt64s = NDArray[np.uint64]
 
 _NUM_MEMBERS: Final = 4
 _NONE: Final = np.empty(0, np.uint8)
 
 
-def append_values(array: pa.Array, space: Space) -> tuple[Places, Places]:
+def append_values(array: pa.Array, space: Space) -> tuple[UInt64s, UInt64s]:
     """Write the values of a large binary array into the data file, end to end.
 
     Returns:
@@ -203,7 +203,7 @@ class BlobWriter:
         columns.ids[rows] = [base_id for base_id, _ in places]
         columns.uris = dict(zip(rows.tolist(), (name for _, name in places), strict=True))
 
-    def _parts(self, array: pa.StructArray, rows: NDArray[np.int64]) -> tuple[Places, Places]:
+    def _parts(self, array: pa.StructArray, rows: NDArray[np.int64]) -> tuple[UInt64s, UInt64s]:
         """Return the position and size of the parts of external files; (0, 0) for a whole file."""
         if array.type.num_fields < _NUM_MEMBERS:
             return np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)

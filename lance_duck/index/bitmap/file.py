@@ -19,7 +19,7 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
 from lance_duck.index.bitmap.costs import BITMAP_BYTES, COUNTED_BITMAPS, FIRST_BITMAPS, SMALL_BITMAP
 from lance_duck.index.bitmap.entries import BitmapEntries
-from lance_duck.index.bitmap.keys import BitmapKeys, Places, written_order
+from lance_duck.index.bitmap.keys import BitmapKeys, Int64s, written_order
 from lance_duck.index.bitmap.row_maps import map_bytes
 from lance_duck.index.files import INDEX_BLOCK_BYTES, INDEX_BLOCK_ROWS, SegmentFile, SegmentReader
 from lance_duck.rows.costs import ROW_SET_BYTES
@@ -70,7 +70,7 @@ class BitmapFile:
         self._row_sets: SizedCache[tuple[RowSet, int]] = SizedCache(BITMAP_BYTES, lambda entry: entry[1])
         self._present: Present | None = None
 
-    def rows(self, places: Places) -> RowSet:
+    def rows(self, places: Int64s) -> RowSet:
         """Return the rows of any of some keys.
 
         Args:
@@ -84,7 +84,7 @@ class BitmapFile:
             cached.extend(self._sets(part)[0])
         return RowSet.union(cached)
 
-    def each(self, places: Places) -> dict[int, RowSet]:
+    def each(self, places: Int64s) -> dict[int, RowSet]:
         """Return the rows of each of some keys, by place.
 
         Raises:
@@ -115,7 +115,7 @@ class BitmapFile:
         """Whether no row is known to have several keys."""
         return self._present is None or self._present.is_disjoint
 
-    def known(self, places: Places) -> int | None:
+    def known(self, places: Int64s) -> int | None:
         """Return a bound of the number of rows of some keys, without reading anything; None if it is not known."""
         if len(places) <= COUNTED_BITMAPS:
             cached, new_places = self._look(places)
@@ -155,14 +155,14 @@ class BitmapFile:
         entry = self._row_sets.find(place)
         return None if entry is None else entry[0]
 
-    def _look(self, places: Places) -> tuple[list[RowSet], Places]:
+    def _look(self, places: Int64s) -> tuple[list[RowSet], Int64s]:
         cached = [self._find(place) for place in places.tolist()] if len(self._row_sets) else []
         if not cached:
             return [], places
         is_new = np.array([rows is None for rows in cached], np.bool_)
         return [rows for rows in cached if rows is not None], places[is_new]
 
-    def _read(self, places: Places, *, sort: bool = False) -> Iterator[_BitmapBatch]:
+    def _read(self, places: Int64s, *, sort: bool = False) -> Iterator[_BitmapBatch]:
         """Read bitmaps in the order of `places`, a block of them at a time."""
         start, step = 0, FIRST_BITMAPS
         while start < len(places):
@@ -198,7 +198,7 @@ class BitmapFile:
 class _BitmapBatch:
     """Bitmaps that were read together."""
 
-    def __init__(self, places: Places, maps: pa.Array, where: str) -> None:
+    def __init__(self, places: Int64s, maps: pa.Array, where: str) -> None:
         if maps.null_count:
             raise CorruptError("key without a bitmap", where=where)
         self.places = places

@@ -20,7 +20,7 @@ from lance_duck.arrow.decimals import without_negative_scale
 from lance_duck.index.bitmap.costs import SEARCHED_KEYS
 from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
 
-Places: TypeAlias = NDArray[np.int64]
+Int64s: TypeAlias = NDArray[np.int64]
 
 
 def can_be_key(type_: pa.DataType) -> bool:
@@ -53,12 +53,12 @@ def sortable(keys: pa.Array) -> pa.Array:
     return _plain(keys)
 
 
-def written_order(keys: pa.Array) -> Places:
+def written_order(keys: pa.Array) -> Int64s:
     """Return the places of keys in the order in which they are written, nulls first."""
     values = sortable(keys)
     if has_numpy_order(keys.type) and not keys.null_count:
         return np.argsort(values.to_numpy(zero_copy_only=False), kind="stable")
-    order: Places = pc.sort_indices(values).to_numpy().astype(np.int64)  # nulls last
+    order: Int64s = pc.sort_indices(values).to_numpy().astype(np.int64)  # nulls last
     return np.roll(order, keys.null_count)
 
 
@@ -76,8 +76,8 @@ class BitmapKeys:
 
     def __init__(self, keys: pa.Array) -> None:
         is_null = keys.is_null().to_numpy(zero_copy_only=False)
-        self.nulls: Places = np.flatnonzero(is_null)
-        self.places: Places = np.flatnonzero(~is_null)
+        self.nulls: Int64s = np.flatnonzero(is_null)
+        self.places: Int64s = np.flatnonzero(~is_null)
         self._type = keys.type
         self._values = _comparable(keys.drop_null() if len(self.nulls) else keys)
         order = _order(self._values)
@@ -89,7 +89,7 @@ class BitmapKeys:
     def __len__(self) -> int:
         return len(self.nulls) + len(self.places)
 
-    def find(self, query: Query) -> Places:
+    def find(self, query: Query) -> Int64s:
         """Return the places in the file of the keys that satisfy a query, ascending."""
         if isinstance(query, Null):
             return self.nulls
@@ -99,7 +99,7 @@ class BitmapKeys:
             return np.sort(self.places[matches])
         return np.sort(self.places[self._ranks(query)])
 
-    def equal(self, values: pa.Array) -> list[Places]:
+    def equal(self, values: pa.Array) -> list[Int64s]:
         """Return the places of the keys that equal each of some values, which are not null."""
         low, high = self._bounds(_comparable(values))
         return [np.sort(self.places[a:b]) for a, b in zip(low.tolist(), high.tolist(), strict=True)]

@@ -29,7 +29,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.bitmap.build import SpilledRuns, write_bitmap_file
 from lance_duck.index.bitmap.entries import remapped_rows
 from lance_duck.index.bitmap.file import BitmapFile
-from lance_duck.index.bitmap.keys import Places, can_be_key
+from lance_duck.index.bitmap.keys import Int64s, can_be_key
 from lance_duck.index.bitmap.kind import BitmapSegment, moved_entries
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergedKind, MergeInput
@@ -72,11 +72,11 @@ class LabelListIndex(BitmapSegment):
             rows = self.file.rows(distinct(joined(places, np.int64)))
         return Answer.exactly(rows) if self.is_exact else Answer.at_most(rows)
 
-    def _places(self, query: Query) -> list[Places]:
+    def _places(self, query: Query) -> list[Int64s]:
         """Return the places of the keys that equal each of the values that a query asks for."""
         return self.file.keys.equal(query.values) if isinstance(query, ContainsAny | ContainsAll) else []
 
-    def _all(self, places: list[Places]) -> RowSet:
+    def _all(self, places: list[Int64s]) -> RowSet:
         if not all(map(len, places)):
             return RowSet({})
         each = self.file.each(distinct(np.concatenate(places)))

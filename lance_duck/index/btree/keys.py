@@ -20,7 +20,7 @@ from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.keys.search import descent, find_bytes
 
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
 class BTreeKeys(Protocol):
@@ -32,13 +32,13 @@ class BTreeKeys(Protocol):
     def nbytes(self) -> int:
         """Size in memory, in bytes."""
 
-    def places(self, targets: Self, after_equal: bool) -> Places:
+    def places(self, targets: Self, after_equal: bool) -> Int64s:
         """Return, for each target key, the number of keys that are less, or with `after_equal` less or equal."""
 
     def part(self, start: int, stop: int) -> Self:
         """Return the keys of a range, without a copy."""
 
-    def take(self, places: Places) -> Self:
+    def take(self, places: Int64s) -> Self:
         """Return the keys at some places."""
 
     def equals(self, other: Self) -> bool:
@@ -71,7 +71,7 @@ class FixedKeys:
         """Size in memory, in bytes."""
         return int(self.array.nbytes)
 
-    def places(self, targets: FixedKeys, after_equal: bool) -> Places:
+    def places(self, targets: FixedKeys, after_equal: bool) -> Int64s:
         """See `BTreeKeys`."""
         return self.array.searchsorted(targets.array, "right" if after_equal else "left")
 
@@ -79,7 +79,7 @@ class FixedKeys:
         """See `BTreeKeys`."""
         return FixedKeys(self.array[start:stop])
 
-    def take(self, places: Places) -> FixedKeys:
+    def take(self, places: Int64s) -> FixedKeys:
         """See `BTreeKeys`."""
         return FixedKeys(self.array[places])
 
@@ -118,7 +118,7 @@ class ByteKeys:
         """Size in memory, in bytes."""
         return int(self.offsets.nbytes + self.data.nbytes)
 
-    def places(self, targets: ByteKeys, after_equal: bool) -> Places:
+    def places(self, targets: ByteKeys, after_equal: bool) -> Int64s:
         """See `BTreeKeys`."""
         places = np.empty(len(targets), np.int64)
         status.check_status(
@@ -130,7 +130,7 @@ class ByteKeys:
         """See `BTreeKeys`."""
         return ByteKeys(self.offsets[start : stop + 1], self.data)
 
-    def take(self, places: Places) -> ByteKeys:
+    def take(self, places: Int64s) -> ByteKeys:
         """See `BTreeKeys`."""
         return _byte_keys(self.array().take(places))
 

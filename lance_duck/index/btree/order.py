@@ -20,7 +20,7 @@ from lance_duck.index.btree.keys import BTreeKeys, ByteKeys, FixedKeys
 from lance_duck.kernels.keys.search import head_words
 from lance_duck.kernels.status import check_status
 
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 _BITS: Final = 64
@@ -28,7 +28,7 @@ _WORD: Final = 8
 _WORD_MASK: Final = (1 << 64) - 1
 
 
-def order_of(keys: BTreeKeys) -> Places:
+def order_of(keys: BTreeKeys) -> Int64s:
     """Return the places of keys in ascending order, those of equal keys ascending."""
     if len(keys) < 2:
         return np.arange(len(keys))
@@ -51,7 +51,7 @@ def _words(array: NDArray[Any]) -> Words:
     return result - np.uint64(int(wide.min()) & _WORD_MASK)
 
 
-def _order_of_words(words: Words) -> Places:
+def _order_of_words(words: Words) -> Int64s:
     count = len(words)
     place_bits = int(count - 1).bit_length()
     cut = max(0, int(words.max()).bit_length() + place_bits - _BITS)
@@ -78,7 +78,7 @@ def _same_heads(packed: Words, place_bits: int) -> NDArray[np.bool_]:
     return same
 
 
-def _settle(words: Words, order: Places, same: NDArray[np.bool_]) -> None:
+def _settle(words: Words, order: Int64s, same: NDArray[np.bool_]) -> None:
     """Sort places with the same head by whole words, in place."""
     later = np.append(False, same)
     among = np.flatnonzero(later | np.append(same, False))
@@ -86,7 +86,7 @@ def _settle(words: Words, order: Places, same: NDArray[np.bool_]) -> None:
     order[among] = order[among][np.lexsort((words[order[among]], group))]
 
 
-def _order_of_wide(array: NDArray[Any]) -> Places:
+def _order_of_wide(array: NDArray[Any]) -> Int64s:
     """Return the order of bytes of one width."""
     width = array.dtype.itemsize
     padded = np.zeros((len(array), -(-width // _WORD) * _WORD), np.uint8)
@@ -95,7 +95,7 @@ def _order_of_wide(array: NDArray[Any]) -> Places:
     return _order_by_passes(len(array), words.shape[1], lambda step, places: words[places, step].astype(np.uint64))
 
 
-def _order_of_bytes(keys: ByteKeys) -> Places:
+def _order_of_bytes(keys: ByteKeys) -> Int64s:
     order = _order_of_repeated(keys)
     if order is not None:
         return order
@@ -104,7 +104,7 @@ def _order_of_bytes(keys: ByteKeys) -> Places:
     if steps > SORT_PASSES:
         return _order_of_array(keys.array())
 
-    def words(step: int, places: Places) -> Words:
+    def words(step: int, places: Int64s) -> Words:
         if step == steps:  # keys that differ only in zeros at the end are sorted by size
             return np.asarray(keys.offsets[places + 1] - keys.offsets[places], np.uint64)
         result = np.empty(len(places), np.uint64)
@@ -114,7 +114,7 @@ def _order_of_bytes(keys: ByteKeys) -> Places:
     return _order_by_passes(len(keys), steps + 1, words)
 
 
-def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Words]) -> Places:
+def _order_by_passes(count: int, steps: int, words: Callable[[int, Int64s], Words]) -> Int64s:
     """Return the order by words, from the first on; each further one sorts only where those before it are equal."""
     step = 0
     result = words(0, np.arange(count))
@@ -140,7 +140,7 @@ def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Word
     return order
 
 
-def _order_of_repeated(keys: ByteKeys) -> Places | None:
+def _order_of_repeated(keys: ByteKeys) -> Int64s | None:
     """Return the order of keys of which few are distinct; None if there seem to be many."""
     count = len(keys)
     array = keys.array()
@@ -154,8 +154,8 @@ def _order_of_repeated(keys: ByteKeys) -> Places | None:
     return _order_of_words(rank[coded.indices.to_numpy()])
 
 
-def _order_of_array(array: pa.Array) -> Places:
-    order: Places = pc.sort_indices(array).to_numpy().astype(np.int64)
+def _order_of_array(array: pa.Array) -> Int64s:
+    order: Int64s = pc.sort_indices(array).to_numpy().astype(np.int64)
     return order
 
 

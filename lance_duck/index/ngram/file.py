@@ -23,7 +23,7 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import read_treemap
 
 Trigrams = NDArray[np.uint32]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 FILE: Final = "ngram_postings.lance"
 TOKENS: Final = "tokens"
@@ -102,7 +102,7 @@ class NGramFile:
         """Size in memory, in bytes."""
         return self.tokens.nbytes + self._lists.nbytes
 
-    def _of(self, places: Places) -> list[RowSet]:
+    def _of(self, places: Int64s) -> list[RowSet]:
         """Return the rows of tokens; lists that are not cached are read together."""
         entries = {place: self._lists.find(place) for place in places.tolist()}
         rows = {place: entry[0] for place, entry in entries.items() if entry is not None}

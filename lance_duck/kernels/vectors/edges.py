@@ -13,13 +13,13 @@ from lance_duck.kernels.vectors.tiles import squared_distance
 
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int32]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
 @summing_kernel
 def choose_diverse(
-    vectors: Floats, rows: Places, far: Floats, nearest: Numbers, most: int, chosen: Flags, work: Numbers
+    vectors: Floats, rows: Int64s, far: Floats, nearest: Numbers, most: int, chosen: Flags, work: Numbers
 ) -> None:
     """Choose neighbours that are nearer to their vector than to each other, nearest first.
 
@@ -57,7 +57,7 @@ def is_diverse(vectors: Floats, number: int, distance: np.float32, others: Numbe
 
 
 @kernel
-def count_reversed(nearest: Numbers, chosen: Flags, starts: Places) -> None:
+def count_reversed(nearest: Numbers, chosen: Flags, starts: Int64s) -> None:
     """Count how often each vector is a chosen neighbour.
 
     Args:
@@ -76,7 +76,7 @@ def count_reversed(nearest: Numbers, chosen: Flags, starts: Places) -> None:
 
 
 @kernel
-def reverse_edges(far: Floats, nearest: Numbers, chosen: Flags, starts: Places, ends: Numbers, lengths: Floats) -> None:
+def reverse_edges(far: Floats, nearest: Numbers, chosen: Flags, starts: Int64s, ends: Numbers, lengths: Floats) -> None:
     """Write the vectors that have each vector as a chosen neighbour.
 
     Args:
@@ -100,11 +100,11 @@ def reverse_edges(far: Floats, nearest: Numbers, chosen: Flags, starts: Places, 
 @summing_kernel
 def join_edges(
     vectors: Floats,
-    rows: Places,
+    rows: Int64s,
     far: Floats,
     nearest: Numbers,
     chosen: Flags,
-    stops: Places,
+    stops: Int64s,
     ends: Numbers,
     lengths: Floats,
     table: Numbers,
@@ -155,7 +155,7 @@ def join_edges(
 @summing_subroutine
 def add_reversed(
     row: int,
-    stops: Places,
+    stops: Int64s,
     ends: Numbers,
     lengths: Floats,
     size: int,

@@ -15,7 +15,7 @@ from lance_duck.kernels.jit import summing_kernel, summing_subroutine
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 Sides = NDArray[np.bool_]
 
 WORK_ROWS: Final = 3
@@ -28,15 +28,15 @@ _HALVINGS: Final = 4  # rounds of k-means with two centroids
 @summing_kernel
 def halve_partitions(
     vectors: Floats,
-    order: Places,
-    starts: Places,
+    order: Int64s,
+    starts: Int64s,
     inside: Floats,
     sides: Sides,
     work: Doubles,
     middles: Floats,
     halves: Floats,
     gains: Doubles,
-    pairs: Places,
+    pairs: Int64s,
 ) -> None:
     """Cut partitions in two.
 
@@ -91,7 +91,7 @@ def halve_partitions(
 
 
 @summing_subroutine
-def centred(vectors: Floats, order: Places, first: int, count: int, inside: Floats, middle: Doubles) -> float:
+def centred(vectors: Floats, order: Int64s, first: int, count: int, inside: Floats, middle: Doubles) -> float:
     """Fill `inside` with vectors minus their mean, scaled; return the scale, 0 where all are the same."""
     dim = vectors.shape[1]
     middle[:] = 0.0

@@ -14,13 +14,13 @@ from lance_duck.kernels.jit import summing_kernel
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 _BYTE: Final = 256  # vectors of a codebook that a byte numbers
 
 
 @summing_kernel
-def measure_flat(queries: Floats, vectors: Floats, places: Places, is_dot: bool, distances: Floats) -> None:
+def measure_flat(queries: Floats, vectors: Floats, places: Int64s, is_dot: bool, distances: Floats) -> None:
     """Measure squared Euclidean distances, or inner products, of queries and vectors.
 
     Args:
@@ -49,7 +49,7 @@ def measure_flat(queries: Floats, vectors: Floats, places: Places, is_dot: bool,
 
 @summing_kernel
 def measure_scalar(
-    queries: Floats, codes: Bytes, start: float, step: float, places: Places, is_dot: bool, distances: Floats
+    queries: Floats, codes: Bytes, start: float, step: float, places: Int64s, is_dot: bool, distances: Floats
 ) -> None:
     """Measure as `measure_flat` does, of codes of scalar quantisation.
 
@@ -82,7 +82,7 @@ def measure_scalar(
 
 @summing_kernel
 def measure_product(
-    queries: Floats, codes: Bytes, codebook: Floats, places: Places, is_dot: bool, distances: Floats
+    queries: Floats, codes: Bytes, codebook: Floats, places: Int64s, is_dot: bool, distances: Floats
 ) -> None:
     """Measure as `measure_flat` does, of codes of product quantisation.
 

@@ -16,7 +16,7 @@ from lance_duck.kernels.jit import kernel, subroutine, summing_kernel, summing_s
 
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int32]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 TILE: Final = 64  # vectors: 128 numbers of each, 32 KB, stay in the innermost cache
 ROWS: Final = 4  # vectors that are multiplied with a tile together, and numbers of each at a time
@@ -32,7 +32,7 @@ def candidates_room(k: int) -> int:
 
 
 @kernel
-def fill_tiles(vectors: Floats, rows: Places, middle: Floats, tiles: Floats, squares: Floats) -> None:
+def fill_tiles(vectors: Floats, rows: Int64s, middle: Floats, tiles: Floats, squares: Floats) -> None:
     """Lay vectors into tiles.
 
     Args:
@@ -61,7 +61,7 @@ def fill_tiles(vectors: Floats, rows: Places, middle: Floats, tiles: Floats, squ
 @summing_kernel
 def nearest_in_tiles(
     mine: Floats,
-    chosen: Places,
+    chosen: Int64s,
     tiles: Floats,
     squares: Floats,
     k: int,
@@ -180,7 +180,7 @@ def keep_nearest(far: Floats, places: Numbers, count: int, k: int, bound: np.flo
 @summing_kernel
 def sort_nearest(
     vectors: Floats,
-    rows: Places,
+    rows: Int64s,
     numbers: Numbers,
     places: Numbers,
     counts: Numbers,

@@ -20,7 +20,7 @@ from lance_duck.file.costs import READ_AHEAD
 from lance_duck.file.reader import LanceFile
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, project
-from lance_duck.scan.read.take import Addresses, Places
+from lance_duck.scan.read.take import Addresses, Int64s
 from lance_duck.scan.read.take import places as numbers
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.store.request import ByteRange, run
@@ -147,7 +147,7 @@ def _find(table: TableScan, column: str, selection: RowSelection) -> tuple[list[
     return addresses.tolist(), _places(table, field.id, addresses, batch.column(0))
 
 
-def _missing(selector: str, row_numbers: Places | Addresses, batch: pa.RecordBatch) -> InvalidInputError:
+def _missing(selector: str, row_numbers: Int64s | Addresses, batch: pa.RecordBatch) -> InvalidInputError:
     present = batch.column(ROW_ID if selector == "ids" else ROW_ADDRESS).to_numpy()
     lost = difference_of(row_numbers.view(np.uint64), present)
     return InvalidInputError("rows that are deleted or not there", where=selector, found=lost[:5].tolist())

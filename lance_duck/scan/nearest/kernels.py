@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels.jit import kernel, summing_kernel
 
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 Distances = NDArray[np.float32]
 
 
 @summing_kernel
-def l2(numbers: NDArray[Any], starts: Places, queries: NDArray[Any], which: Places, out: Distances) -> None:
+def l2(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int64s, out: Distances) -> None:
     """Compute squared Euclidean distances."""
     dim = queries.shape[1]
     for i in range(len(out)):
@@ -35,7 +35,7 @@ def l2(numbers: NDArray[Any], starts: Places, queries: NDArray[Any], which: Plac
 
 
 @summing_kernel
-def dot(numbers: NDArray[Any], starts: Places, queries: NDArray[Any], which: Places, out: Distances) -> None:
+def dot(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int64s, out: Distances) -> None:
     """Compute 1 - inner products."""
     dim = queries.shape[1]
     for i in range(len(out)):
@@ -48,7 +48,7 @@ def dot(numbers: NDArray[Any], starts: Places, queries: NDArray[Any], which: Pla
 
 
 @summing_kernel
-def cosine(numbers: NDArray[Any], starts: Places, queries: NDArray[Any], which: Places, out: Distances) -> None:
+def cosine(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int64s, out: Distances) -> None:
     """Compute 1 - cosines, not below 0; NaN where a vector or query is zero."""
     dim = queries.shape[1]
     last = np.uint64(len(queries))
@@ -72,7 +72,7 @@ def cosine(numbers: NDArray[Any], starts: Places, queries: NDArray[Any], which: 
 
 
 @kernel
-def hamming(numbers: NDArray[Any], starts: Places, queries: NDArray[Any], which: Places, out: Distances) -> None:
+def hamming(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int64s, out: Distances) -> None:
     """Count different bits of uint8 vectors."""
     dim = queries.shape[1]
     for i in range(len(out)):

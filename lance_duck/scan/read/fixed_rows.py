@@ -18,7 +18,7 @@ from lance_duck.scan.read.fragment_reader import FragmentReader
 from lance_duck.store.checked import look, mapped_file
 from lance_duck.store.request import ByteSource, run
 
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 _MEMORY_PAGE: Final = 4096
 
@@ -36,8 +36,8 @@ class FixedRows:
     """
 
     source: ByteSource
-    first_rows: Places
-    positions: Places
+    first_rows: Int64s
+    positions: Int64s
     num_rows: int
     width: int
 
@@ -45,7 +45,7 @@ class FixedRows:
         """Return whether the rows are aligned for numbers of a dtype."""
         return not (self.positions % dtype.itemsize).any()
 
-    def look(self, offsets: Places, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Places]:
+    def look(self, offsets: Int64s, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Int64s]:
         """Return the whole file as numbers, and the places in it where rows begin; other rows are likely to follow.
 
         Args:
@@ -57,7 +57,7 @@ class FixedRows:
         data = look(self.source, 0, size, touched, offsets, self._spans, repeats=True)
         return data.view(dtype), self._spans(offsets)[0] // dtype.itemsize
 
-    def _spans(self, offsets: Places) -> tuple[Places, Places]:
+    def _spans(self, offsets: Int64s) -> tuple[Int64s, Int64s]:
         """Return the byte positions where rows begin in the file, and where they end."""
         pages = np.searchsorted(self.first_rows, offsets, "right") - 1
         starts = self.positions[pages] + (offsets - self.first_rows[pages]) * self.width

@@ -26,7 +26,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import Request, gather, run
 from lance_duck.wire.fragment import Fragment
 
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 Addresses = NDArray[np.uint64]
 
 
@@ -35,7 +35,7 @@ class _FragmentTake:
     """Rows to take from one fragment."""
 
     reader: FragmentReader
-    offsets: Places
+    offsets: Int64s
     row_offset: int
 
 
@@ -54,7 +54,7 @@ class Taker:
         self._cache_bytes = cache_bytes
         self._fragments = snapshot.fragments
         self._readers: dict[int, FragmentReader] = {}
-        self._bounds: Places | None = None
+        self._bounds: Int64s | None = None
         self._last: tuple[Projection, Sequence[Read]] | None = None
 
     def by_position(self, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
@@ -99,7 +99,7 @@ class Taker:
             lives[in_fragment] = self._lives(reader, offsets[in_fragment])
         return self._take(owners[lives], offsets[lives], projection)
 
-    def _of_fragment(self, index: int, offsets: Places, projection: Projection) -> pa.RecordBatch:
+    def _of_fragment(self, index: int, offsets: Int64s, projection: Projection) -> pa.RecordBatch:
         """Return the living rows at offsets of one fragment."""
         reader = self._reader(index)
         if reader.deletions is not None or int(np.maximum.reduce(offsets)) >= reader.num_rows:
@@ -150,13 +150,13 @@ class Taker:
             numbers = places(rows, "rows")
         return in_halves(lambda start, stop: [take(numbers[start:stop], projection)], 0, len(numbers))
 
-    def _living(self, index: int, row_positions: Places, projection: Projection) -> pa.RecordBatch:
+    def _living(self, index: int, row_positions: Int64s, projection: Projection) -> pa.RecordBatch:
         """Return rows by their positions among the living rows of one fragment; each is there."""
         deletions = self._reader(index).deletions
         offsets = row_positions if deletions is None else deletions.nth_live(row_positions)
         return self._take(np.full(len(row_positions), index, np.int64), offsets, projection)
 
-    def _take(self, owners: Places, offsets: Places, projection: Projection) -> pa.RecordBatch:
+    def _take(self, owners: Int64s, offsets: Int64s, projection: Projection) -> pa.RecordBatch:
         """Take the rows at `offsets` of the fragments at `owners`."""
         reads = self._wanted(projection)
         cached = self._cached(reads, owners, offsets)
@@ -166,7 +166,7 @@ class Taker:
         columns = self._read_of_files(reads, owners, offsets, projection)
         return assemble(projection, columns | cached, len(offsets))
 
-    def _cached(self, reads: Sequence[Read], owners: Places, offsets: Places) -> Columns:
+    def _cached(self, reads: Sequence[Read], owners: Int64s, offsets: Int64s) -> Columns:
         """Return the rows of those columns that are decoded in memory, by name."""
         columns = self.decoded.of_take(reads, len(offsets))
         if not columns:
@@ -185,11 +185,11 @@ class Taker:
         return [run(reader.read([read], slice(0, reader.num_rows)))[read.name] for reader in readers]
 
     @cached_property
-    def _physical_bounds(self) -> Places:
+    def _physical_bounds(self) -> Int64s:
         counts = np.array([self._snapshot.physical_rows(fragment) for fragment in self._fragments], np.int64)
         return np.cumsum(counts) - counts
 
-    def _read_of_files(self, reads: Sequence[Read], owners: Places, offsets: Places, projection: Projection) -> Columns:
+    def _read_of_files(self, reads: Sequence[Read], owners: Int64s, offsets: Int64s, projection: Projection) -> Columns:
         keys = row_addresses(0, offsets) | (owners.astype(np.uint64) << np.uint64(32))
         ascending, back = _ascending(keys)
         shares = self._shares(*split_addresses(ascending), projection)
@@ -211,7 +211,7 @@ class Taker:
             last = self._last = projection, reads(self._snapshot.schema, projection.paths, _forms(projection))
         return last[1]
 
-    def _shares(self, owners: Places, offsets: Places, projection: Projection) -> list[_FragmentTake]:
+    def _shares(self, owners: Int64s, offsets: Int64s, projection: Projection) -> list[_FragmentTake]:
         """Group rows that ascend by fragment and offset by fragment."""
         edges = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist()] if len(owners) else []
         numbered = any(path[0] in HIDDEN for path in projection.paths)
@@ -224,7 +224,7 @@ class Taker:
             for begin, end in zip(edges, [*edges, len(owners)][1:], strict=True)
         ]
 
-    def _owners(self, ids: Places) -> Places:
+    def _owners(self, ids: Int64s) -> Int64s:
         """Return the places of fragments with some ids."""
         index_of = self._index_of
         owners = np.array([index_of.get(i, -1) for i in ids.tolist()], np.int64)
@@ -243,7 +243,7 @@ class Taker:
     def _index_of(self) -> dict[int, int]:
         return {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
 
-    def _lives(self, reader: FragmentReader, offsets: Places) -> NDArray[np.bool_]:
+    def _lives(self, reader: FragmentReader, offsets: Int64s) -> NDArray[np.bool_]:
         if len(offsets) and int(offsets.max()) >= reader.num_rows:
             where = f"fragment {reader.fragment.id}"
             raise InvalidInputError(
@@ -251,7 +251,7 @@ class Taker:
             )
         return np.ones(len(offsets), np.bool_) if reader.deletions is None else ~reader.deletions.contains(offsets)
 
-    def _live_bounds(self) -> Places:
+    def _live_bounds(self) -> Int64s:
         if self._bounds is None:
             counts = np.array(self._snapshot.row_counts(), np.int64)
             self._bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
@@ -264,7 +264,7 @@ class Taker:
         return reader
 
 
-def places(values: Any, what: str) -> Places | Addresses:
+def places(values: Any, what: str) -> Int64s | Addresses:
     """Return integers of a list, range, numpy array or Arrow array as int64; as uint64 if they are uint64 or larger.
 
     Raises:
@@ -305,19 +305,19 @@ def _large_places(values: Any, listed: Any, what: str) -> Addresses:
     return np.array(numbers, np.uint64)
 
 
-def _unsigned(numbers: Places | Addresses, what: str) -> Addresses:
+def _unsigned(numbers: Int64s | Addresses, what: str) -> Addresses:
     """Return numbers as uint64; InvalidInputError where one is negative."""
     if numbers.dtype != np.uint64 and len(numbers) and int(numbers.min()) < 0:
         raise InvalidInputError(f"bad {what}", expected="no negative number", found=int(numbers.min()))
     return numbers.view(np.uint64)
 
 
-def _is_one(numbers: Places) -> bool:
+def _is_one(numbers: Int64s) -> bool:
     """Return whether all numbers, at least one, are the same."""
     return bool(np.logical_and.reduce(numbers == numbers[0]))
 
 
-def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | None]:
+def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s | None]:
     """Return distinct keys, ascending, and the place of each key among them; None if keys were already so."""
     if (keys[1:] > keys[:-1]).all():
         return keys, None
@@ -330,7 +330,7 @@ def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | N
     return ordered, back
 
 
-def row_positions(values: Any, count: int) -> Places:
+def row_positions(values: Any, count: int) -> Int64s:
     """Return positions among `count` rows as int64.
 
     Raises:
@@ -339,7 +339,7 @@ def row_positions(values: Any, count: int) -> Places:
     return _in_range(places(values, "row positions"), count)
 
 
-def _in_range(row_positions: Places | Addresses, count: int) -> Places:
+def _in_range(row_positions: Int64s | Addresses, count: int) -> Int64s:
     """Return the positions as int64; InvalidInputError where one is negative, or beyond the last row."""
     outside = (row_positions < 0) | (row_positions >= count)
     if outside.any():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from lance_duck.index.vector.search.contract import Hits
 
 Distances = NDArray[np.float32]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
 class BestHits:
@@ -29,14 +29,14 @@ class BestHits:
         self._distances = np.full((queries, self.k), np.inf, np.float32)
         self._positions = np.full((queries, self.k), -1, np.int64)
 
-    def put(self, distances: Distances, positions: Places) -> None:
+    def put(self, distances: Distances, positions: Int64s) -> None:
         """Merge in neighbours of all queries; the first ones are taken as they are, if each query has k."""
         if distances.shape[1] == self.k and (not self.k or positions.min() >= 0):
             self._distances, self._positions = distances, positions
         else:
             self.merge(np.arange(len(distances)), distances, positions)
 
-    def merge(self, queries: Places, distances: Distances, positions: Places) -> None:
+    def merge(self, queries: Int64s, distances: Distances, positions: Int64s) -> None:
         """Merge in neighbours of some queries; a position of -1 stands for none."""
         distances = np.hstack([self._distances[queries], np.where(positions < 0, np.float32(np.inf), distances)])
         positions = np.hstack([self._positions[queries], positions])
@@ -44,7 +44,7 @@ class BestHits:
         self._distances[queries] = np.take_along_axis(distances, order, axis=1)
         self._positions[queries] = np.take_along_axis(positions, order, axis=1)
 
-    def are_short(self, queries: Places) -> NDArray[np.bool_]:
+    def are_short(self, queries: Int64s) -> NDArray[np.bool_]:
         """Return whether each of some queries has fewer than k neighbours."""
         short: NDArray[np.bool_] = self._positions[queries, -1] < 0
         return short

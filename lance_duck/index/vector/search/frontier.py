@@ -23,7 +23,7 @@ from lance_duck.index.vector.costs import SPREAD_PARTITIONS, SPREAD_VECTORS
 from lance_duck.index.vector.search.contract import Probe
 from lance_duck.index.vector.storage.metadata import Partitions
 
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 Numbers = NDArray[np.float32]
 
 _STEPS: Final = 256  # of the normal distribution for each deviation
@@ -82,7 +82,7 @@ class Frontier:
     """
 
     def __init__(
-        self, distances: Numbers, lengths: Numbers | None, counts: Places, spread: Spread, k: int, probe: Probe
+        self, distances: Numbers, lengths: Numbers | None, counts: Int64s, spread: Spread, k: int, probe: Probe
     ) -> None:
         self._order = np.argsort(distances, axis=1, kind="stable")
         nearest_first = np.take_along_axis(distances, self._order, axis=1)
@@ -100,13 +100,13 @@ class Frontier:
         self._nprobes = max(probe.nprobes, 1)
         self._missed = (1 - probe.recall) / 2  # the other half may be missed within partitions
 
-    def first(self) -> Places:
+    def first(self) -> Int64s:
         """Return the nearest partitions that hold allowed vectors, and at least k of them: int64 (queries, n) or -1."""
         inside = np.cumsum(self._counts, axis=1) - self._counts
         is_first = (np.cumsum(self._is_open, axis=1) <= self._nprobes) | (inside < self._k)
         return self._taken(np.broadcast_to(np.arange(is_first.shape[1]), is_first.shape), self._is_open & is_first)
 
-    def further(self, limits: Numbers) -> Places:
+    def further(self, limits: Numbers) -> Int64s:
         """Return the partitions to search next: int64 (queries, n), -1 for none; n is 0 if no query needs any.
 
         Args:
@@ -124,7 +124,7 @@ class Frontier:
         wanted &= np.arange(wanted.shape[1]) < self._num_searched[:, None]
         return self._taken(most_first, wanted)
 
-    def _taken(self, ranks: Places, wanted: NDArray[np.bool_]) -> Places:
+    def _taken(self, ranks: Int64s, wanted: NDArray[np.bool_]) -> Int64s:
         """Return the wanted ones of some partitions of each query, in their order, -1 behind them, and close them.
 
         Args:

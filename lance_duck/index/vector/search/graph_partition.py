@@ -37,7 +37,7 @@ from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.vectors.measure import measure_flat, measure_product, measure_scalar
 
 Distances = NDArray[np.float32]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
 
@@ -96,7 +96,7 @@ class GraphPartition:
         ef: int,
         *,
         is_alone: bool = False,
-    ) -> tuple[Distances, Places]:
+    ) -> tuple[Distances, Int64s]:
         """Return the nearest vectors by faiss's distance: squared Euclidean, or inner product for dot.
 
         Args:
@@ -124,7 +124,7 @@ class GraphPartition:
 
     def _nearest_of_all(
         self, queries: NDArray[np.float32], k: int, ef: int, is_alone: bool
-    ) -> tuple[Distances, Places]:
+    ) -> tuple[Distances, Int64s]:
         width = max(ef, k)
         if _is_costly(width, self.num_vectors, 1 if is_alone else len(queries)):
             return self._look_at_all(queries, k, None)
@@ -136,7 +136,7 @@ class GraphPartition:
 
     def _nearest_allowed(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_], count: int, width: int, is_alone: bool
-    ) -> tuple[Distances, Places]:
+    ) -> tuple[Distances, Int64s]:
         """Return the nearest of `count` allowed vectors, by walks of `width` candidates where they suffice."""
         if _is_costly(width, count, 1 if is_alone else len(queries)):
             return self._look_at_all(queries, k, allowed)
@@ -160,7 +160,7 @@ class GraphPartition:
                     distances[again], places[again] = result
         return distances, places
 
-    def _measured(self, queries: NDArray[np.float32], distances: Distances, places: Places) -> tuple[Distances, Places]:
+    def _measured(self, queries: NDArray[np.float32], distances: Distances, places: Int64s) -> tuple[Distances, Int64s]:
         """Measure distances anew, the same however their vectors were found; return both, nearest first."""
         distances, asked, found = np.ascontiguousarray(distances), readonly(queries), readonly(places)
         if self._is_flat:
@@ -175,7 +175,7 @@ class GraphPartition:
         order = np.argsort(far, axis=1, kind="stable")
         return np.take_along_axis(distances, order, axis=1), np.take_along_axis(places, order, axis=1)
 
-    def _walk(self, queries: NDArray[np.float32], k: int, width: int) -> tuple[Distances, Places]:
+    def _walk(self, queries: NDArray[np.float32], k: int, width: int) -> tuple[Distances, Int64s]:
         """Return the k nearest vectors that a walk of `width` candidates finds; -1 at the end if fewer."""
         distances = np.empty((len(queries), k), np.float32)
         places = np.empty((len(queries), k), np.int64)
@@ -185,11 +185,11 @@ class GraphPartition:
 
     def _look_at_all(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
-    ) -> tuple[Distances, Places]:
+    ) -> tuple[Distances, Int64s]:
         """Return the nearest of all allowed vectors; the result is exact as to the codes."""
         ids = np.arange(self.num_vectors) if allowed is None else np.flatnonzero(allowed)
         step = max(LOAD_BYTES // (4 * self.storage.d), 1)
-        best: list[tuple[Distances, Places]] = []
+        best: list[tuple[Distances, Int64s]] = []
         for first in range(0, len(ids), step):
             block = ids[first : first + step]
             best.append(self._nearest(queries, self.decode(block), block, min(k, len(block))))
@@ -197,7 +197,7 @@ class GraphPartition:
                 best = [self._merged(best, k)]
         return best[0]
 
-    def decode(self, ids: Places) -> NDArray[np.float32]:
+    def decode(self, ids: Int64s) -> NDArray[np.float32]:
         """Return what the codes of some vectors, ascending, stand for: float32 (vectors, dim)."""
         stored_codes = self._codes
         codes = (
@@ -212,8 +212,8 @@ class GraphPartition:
         return vectors
 
     def _nearest(
-        self, queries: NDArray[np.float32], vectors: NDArray[np.float32], ids: Places, k: int
-    ) -> tuple[Distances, Places]:
+        self, queries: NDArray[np.float32], vectors: NDArray[np.float32], ids: Int64s, k: int
+    ) -> tuple[Distances, Int64s]:
         metric = faiss.METRIC_INNER_PRODUCT if self._is_dot else faiss.METRIC_L2
         distances, places = faiss.knn(queries, vectors, k, metric=metric)
         if not self._is_dot and len(queries) > queries_without_products(vectors.shape[1]):
@@ -231,7 +231,7 @@ class GraphPartition:
             places = np.take_along_axis(places, order, axis=1)
         return distances, np.where(places < 0, -1, ids[places])
 
-    def _merged(self, results: list[tuple[Distances, Places]], k: int) -> tuple[Distances, Places]:
+    def _merged(self, results: list[tuple[Distances, Int64s]], k: int) -> tuple[Distances, Int64s]:
         distances = np.hstack([d for d, _ in results])
         order = np.argsort(-distances if self._is_dot else distances, axis=1, kind="stable")[:, :k]
         places = np.hstack([p for _, p in results])

@@ -25,7 +25,7 @@ from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limits, sampled_places
-from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Places
+from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Int64s
 from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.pq import has_residual
@@ -97,7 +97,7 @@ class GraphIndex:
         return self._allowed_counts.are_tied(allowed)
 
     @safe_after_fork
-    def partition_ranks(self, queries: Queries, positions: Places) -> Places:
+    def partition_ranks(self, queries: Queries, positions: Int64s) -> Int64s:
         """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
         count = self.files.num_partitions
         vectors = self._comparable(queries, 1, None)
@@ -144,7 +144,7 @@ class GraphIndex:
 
     def _visits(
         self, vectors: Queries, best: BestHits, allowed: NDArray[np.bool_] | None, probe: Probe
-    ) -> Iterator[tuple[int, Places]]:
+    ) -> Iterator[tuple[int, Int64s]]:
         """Yield partitions with the queries to search there; then further ones for queries that need them.
 
         These are queries with fewer than k hits, and those whose allowed neighbours lie farther than the first ones.
@@ -164,8 +164,8 @@ class GraphIndex:
             first, last = last, min(2 * last, max_partitions)
 
     def _tied_visits(
-        self, vectors: Queries, best: BestHits, allowed: NDArray[np.bool_], probe: Probe, ids: Places
-    ) -> Iterator[tuple[int, Places]]:
+        self, vectors: Queries, best: BestHits, allowed: NDArray[np.bool_], probe: Probe, ids: Int64s
+    ) -> Iterator[tuple[int, Int64s]]:
         """Yield the partitions in which a filter that is tied to the vectors leaves neighbours of some queries."""
         counts, count = self._allowed_counts.of(allowed), self.files.num_partitions
         step = max(INDEX_BLOCK_ROWS // count, 1)
@@ -181,7 +181,7 @@ class GraphIndex:
                 yield from self._by_partition(numbers, partitions)
                 partitions = frontier.further(faiss_limits(best.limits[numbers], self.metric, probe))
 
-    def _by_partition(self, query_ids: Places, partitions: Places) -> Iterator[tuple[int, Places]]:
+    def _by_partition(self, query_ids: Int64s, partitions: Int64s) -> Iterator[tuple[int, Int64s]]:
         """Yield each partition that has vectors, with the queries that search it.
 
         Args:
@@ -210,7 +210,7 @@ class GraphIndex:
 
     def _look(
         self, partition: int, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
-    ) -> tuple[Distances, Places]:
+    ) -> tuple[Distances, Int64s]:
         """Return distances and positions of the nearest vectors of a partition; -1 at the end if fewer than k."""
         rows = self.files.partitions.rows(partition)
         mine = None if allowed is None else allowed[rows]

@@ -26,7 +26,7 @@ from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.threads import in_slices, safe_after_fork
 
 _Distances = NDArray[np.float32]
-_Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
 class IvfIndex:
@@ -81,7 +81,7 @@ class IvfIndex:
         return self._allowed_counts.are_tied(allowed)
 
     @safe_after_fork
-    def partition_ranks(self, queries: Queries, positions: _Places) -> _Places:
+    def partition_ranks(self, queries: Queries, positions: Int64s) -> Int64s:
         """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
         count = self.files.num_partitions
         vectors = self._checked(queries, 1)
@@ -120,14 +120,14 @@ class IvfIndex:
 
     def _search_above(
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
-    ) -> tuple[_Distances, _Places]:
+    ) -> tuple[_Distances, Int64s]:
         """Search with a lower bound: for more and more neighbours, until k of each query reach the bound."""
         results = [self._one_above(vectors[i : i + 1], k, allowed, probe) for i in range(len(vectors))]
         return np.vstack([d for d, _ in results]), np.vstack([p for _, p in results])
 
     def _one_above(
         self, vector: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
-    ) -> tuple[_Distances, _Places]:
+    ) -> tuple[_Distances, Int64s]:
         candidates = k
         while True:
             candidates = min(4 * candidates, self.num_rows)
@@ -141,7 +141,7 @@ class IvfIndex:
 
     def _search(
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
-    ) -> tuple[_Distances, _Places]:
+    ) -> tuple[_Distances, Int64s]:
         if allowed is not None and probe.share is not None and self.is_tied(allowed):
             return self._search_tied(vectors, k, allowed, probe)
         count = self.files.num_partitions
@@ -170,7 +170,7 @@ class IvfIndex:
 
     def _search_tied(
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_], probe: Probe
-    ) -> tuple[_Distances, _Places]:
+    ) -> tuple[_Distances, Int64s]:
         """Search the partitions in which a filter that is tied to the vectors leaves neighbours."""
         counts, count = self._allowed_counts.of(allowed), self.files.num_partitions
         best, selector = BestHits(len(vectors), k, k), self._selector(allowed)
@@ -212,10 +212,10 @@ class IvfIndex:
         self,
         vectors: Queries,
         k: int,
-        again: _Places,
+        again: Int64s,
         scope: _Scope,
         distances: _Distances,
-        positions: _Places,
+        positions: Int64s,
     ) -> None:
         """Search for some queries in more partitions, and write to the last arguments.
 
@@ -241,7 +241,7 @@ class IvfIndex:
                 batch, k, coarse, partitions, scope.selector, scope.probe
             )
 
-    def _nearest_partitions(self, vectors: Queries, width: int) -> tuple[_Distances, _Places]:
+    def _nearest_partitions(self, vectors: Queries, width: int) -> tuple[_Distances, Int64s]:
         return near_partitions(self._lists.quantizer, vectors, width)
 
     def _scan(
@@ -249,10 +249,10 @@ class IvfIndex:
         vectors: Queries,
         k: int,
         coarse: _Distances,
-        partitions: _Places,
+        partitions: Int64s,
         selector: Selector | None,
         probe: Probe,
-    ) -> tuple[_Distances, _Places]:
+    ) -> tuple[_Distances, Int64s]:
         """Return the nearest vectors of each query in some partitions, with their `_distance`."""
         loaded = self._lists.with_lists(partitions)
         distances = np.empty((len(vectors), k), np.float32)
@@ -283,8 +283,8 @@ def _search_lists(
     k: int,
     parameters: Any,
     vectors: Queries,
-    near: tuple[_Places, _Distances],
-    found: tuple[_Distances, _Places],
+    near: tuple[Int64s, _Distances],
+    found: tuple[_Distances, Int64s],
 ) -> None:
     """Have faiss search the lists of near partitions, whose distances are known, and write to `found`.
 
@@ -357,7 +357,7 @@ def _parameters(nprobe: int) -> Any:
     return parameters
 
 
-def is_short(positions: _Places) -> bool:
+def is_short(positions: Int64s) -> bool:
     """Return whether some query has fewer than k neighbours."""
     return bool(np.minimum.reduce(positions[:, -1]) < 0)
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.index.vector.storage.files import VectorFiles
 
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
 def partition_ranks(
-    files: VectorFiles, queries: NDArray[Any], positions: Places, nearest_first: Callable[[NDArray[Any]], Places]
-) -> Places:
+    files: VectorFiles, queries: NDArray[Any], positions: Int64s, nearest_first: Callable[[NDArray[Any]], Int64s]
+) -> Int64s:
     """Return the ranks of the partitions of some vectors: see `contract.VectorIndex.partition_ranks`.
 
     Args:

@@ -41,7 +41,7 @@ from lance_duck.scan.projection import project
 from lance_duck.scan.table_scan import TableScan
 
 Addresses = NDArray[np.uint64]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
@@ -97,7 +97,7 @@ class ComparedQueries(NamedTuple):
     """
 
     queries: NDArray[Any]
-    own: Places
+    own: Int64s
     part: float
     nearest: Neighbours
 
@@ -160,7 +160,7 @@ def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQ
 
 
 def _nearest(
-    sampled: SampledRows, queries: NDArray[Any], count: int, block: Block, places: Places, addresses: Addresses
+    sampled: SampledRows, queries: NDArray[Any], count: int, block: Block, places: Int64s, addresses: Addresses
 ) -> Neighbours:
     """Return the nearest of the vectors at some places of a block; `addresses` are those of all of its rows."""
     best = TopK(len(queries), count)
@@ -174,7 +174,7 @@ def num_neighbours(k: int, part: float) -> int:
     return min(max(math.ceil(k * part), 1), k)
 
 
-def positions_of(addresses: Addresses, allowed: Mask, targets: Addresses) -> Places:
+def positions_of(addresses: Addresses, allowed: Mask, targets: Addresses) -> Int64s:
     """Return the position of each target address in a segment; -1 if it is not there, or not allowed."""
     names = distinct(targets)
     places = np.minimum(np.searchsorted(names, addresses), len(names) - 1)
@@ -189,7 +189,7 @@ def _num_queries(count: int) -> int:
     return min(max(SAMPLE_NEIGHBOURS // count, SAMPLE_QUERIES[0]), SAMPLE_QUERIES[1])
 
 
-def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Places]:
+def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Int64s]:
     """Return the vectors of at most `count` living rows, and their positions."""
     column, rows = sampled.column, sampled.rows
     drawn = distinct(rng.integers(0, len(rows.lives), 4 * count))
@@ -204,7 +204,7 @@ def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) ->
 
 
 def _displaced_by_index(
-    sampled: SampledRows, queries: NDArray[Any], own: Places, rng: np.random.Generator
+    sampled: SampledRows, queries: NDArray[Any], own: Int64s, rng: np.random.Generator
 ) -> NDArray[Any]:
     """Displace queries by the distance to the nearest row that the index finds near to each."""
     if not len(own):
@@ -219,7 +219,7 @@ def _displaced_by_index(
     return displaced(queries, which[usable], vectors.values[at[usable]], sampled.metric, rng)
 
 
-def _vectors_at(sampled: SampledRows, positions: Places) -> Vectors:
+def _vectors_at(sampled: SampledRows, positions: Int64s) -> Vectors:
     """Return the vectors of living rows by their positions."""
     projection = project(sampled.table.snapshot.schema, [sampled.column.path])
     taken = sampled.table.taker.by_address(sampled.rows.addresses[positions], projection)

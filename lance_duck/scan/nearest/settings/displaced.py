@@ -17,10 +17,10 @@ from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.vectors import usable_rows
 
 Vectors = NDArray[Any]
-Places = NDArray[np.int64]
+Int64s = NDArray[np.int64]
 
 
-def displaced(rows: Vectors, which: Places, others: Vectors, metric: str, rng: np.random.Generator) -> Vectors:
+def displaced(rows: Vectors, which: Int64s, others: Vectors, metric: str, rng: np.random.Generator) -> Vectors:
     """Displace rows, each in a direction drawn by chance, by the distance to the nearest of some others.
 
     For cosine and dot, whose order does not depend on the length of a query, the distance is that between directions.

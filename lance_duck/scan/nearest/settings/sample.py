@@ -16,8 +16,8 @@ from lance_duck.scan.nearest.covered import CoveredRows
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.nearest.settings.compared_queries import (
     Addresses,
+    Int64s,
     Mask,
-    Places,
     SampledRows,
     compare_fetched,
     compare_in_place,
@@ -45,12 +45,12 @@ class Sample:
     """
 
     queries: NDArray[Any]
-    own: Places
+    own: Int64s
     allowed: Mask | None
     num_allowed: int
-    positions: Places
+    positions: Int64s
     are_near: Mask
-    count: Places
+    count: Int64s
     k: int
 
     def first(self, count: int) -> Sample:
