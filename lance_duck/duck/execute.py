@@ -59,8 +59,8 @@ class Execution:
 
     Attributes:
         names: Meaning of names on the connection.
-        planner: Plans statements that read.
-        writer: Runs statements that change tables.
+        planner: Planner of statements that read.
+        writer: Runner of statements that change tables.
     """
 
     def __init__(
@@ -132,9 +132,10 @@ class Execution:
             raise unsupported_change(name, query) from error
 
     def run_alone(self, method: Method, query: object, options: Mapping[str, Any]) -> Any:
-        """Return DuckDB's result for a SELECT that can run before any names are looked up.
+        """Run a SELECT without looking up names first.
 
-        None for all other statements, and if DuckDB does not find a name: `run` then looks for it.
+        Returns:
+            DuckDB's result. None for other statements, and if DuckDB does not know a name; `run` handles those.
 
         Args:
             method: DuckDB's `sql` or `execute`.
@@ -163,8 +164,8 @@ class Execution:
         """Return a table or view as a relation.
 
         Args:
-            name: Its name, as SQL spells it.
-            native: DuckDB's method for tables of its own.
+            name: Its name in SQL spelling.
+            native: DuckDB's method for native tables.
         """
         self._changes.is_sure = False
 
@@ -180,7 +181,7 @@ class Execution:
         return self.with_new_tables(found, name)
 
     def with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
-        """Call DuckDB, and again if a name that it did not know has meanwhile become a table of the folder."""
+        """Call DuckDB. Call it again if an unknown name has meanwhile become a table of the folder."""
         try:
             with self._inherited.use(), self._changes.during(statement), during_statement():
                 self._catalog.refresh(statement)
@@ -195,7 +196,7 @@ class Execution:
             raise
 
     def _run_one(self, method: Method, query: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
-        """Run one statement that neither begins nor ends a transaction."""
+        """Run one statement other than BEGIN, COMMIT and ROLLBACK."""
         if not self.writer.in_transaction and query in self._foreign and not may_find(query):
             self.writer.rowcount = None
             return with_one_version(partial(call_as_user, partial(method, query, **options)))
@@ -210,7 +211,7 @@ class Execution:
             return self.writer.settled(with_one_version(prepared or read))
 
     def _read(self, method: Method, texts: Iterable[str], options: Mapping[str, Any], *, later: bool | None) -> Any:
-        """Run a statement that changes no Lance table: the first of its texts that DuckDB accepts."""
+        """Run a statement that changes no Lance table, as the first of its texts that DuckDB accepts."""
 
         def attempts() -> Iterator[Callable[[], Any]]:
             for text in texts:
@@ -220,10 +221,10 @@ class Execution:
         return first_accepted(attempts())
 
     def _text_of(self, statement: duckdb.Statement) -> str | None:
-        """Return the text of a parsed statement; None if it is for DuckDB alone.
+        """Return the text of a parsed statement, or None if it concerns native tables alone.
 
         Raises:
-            UnsupportedError: It has none, as those have that DuckDB 1 makes of a PIVOT, and a transaction is open.
+            UnsupportedError: A transaction is open, and the statement has no text. DuckDB 1 makes such of a PIVOT.
         """
         text = statement.query
         if self.writer.in_transaction and not text.strip():
@@ -239,20 +240,20 @@ class Execution:
         return None if not text.strip() or text in self._foreign else text
 
     def _current_database(self) -> str:
-        """Return the database that unqualified names are looked up in first; empty after a transaction failed."""
+        """Return DuckDB's current database; empty after a transaction failed."""
         with suppress(duckdb.Error):
             return str(self._native.sql("SELECT current_database()").fetchall()[0][0])
         return ""
 
     def _introduce_history(self, text: object, *, later: bool) -> bool:
-        """Make the functions of history known to DuckDB before a text that may call one.
+        """Load the history functions before a text that may call one.
 
         Args:
             text: A statement, or an error.
             later: Whether an unfetched result must stay intact.
 
         Returns:
-            Whether they were unknown before.
+            Whether they were loaded now.
         """
         if self._knows_history or not isinstance(text, str) or not may_be_called(text):
             return False
@@ -266,7 +267,7 @@ def first_accepted(attempts: Iterator[Callable[[], T]]) -> T:
     """Return the result of the first attempt that DuckDB accepts.
 
     Args:
-        attempts: Ways to run one statement. The last one runs the text that errors should refer to.
+        attempts: Ways to run one statement. The last one runs the text to which errors refer.
 
     Raises:
         duckdb.Error: That of the last attempt, or the one that ended the transaction.

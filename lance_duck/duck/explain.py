@@ -144,7 +144,7 @@ def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[Rea
 
 
 def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predicate] | None:
-    """Return the conditions of a scan; None where it is none of this table."""
+    """Return the conditions of a scan, or None if it reads another table."""
     schema = table.filtered_schema(table.dataset)
     if not set(names) <= {*schema.names, ROWS}:
         return None

@@ -1,4 +1,4 @@
-"""Texts of statements that are for DuckDB alone."""
+"""Recognizes statements that concern native DuckDB tables alone."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from lance_duck.duck.statement.tokens import LONGEST
 
 _KEPT: Final = 256
 _DECIDING: Final = frozenset({*WORDS, "explain", "prepare", "execute", "deallocate", "use", "lance"})
-"""Words with which a statement may be about something of ours although it does not name that."""
+"""Words of statements that may concern a Lance table without naming one."""
 _SELECTS: Final = frozenset({"select", "from", "with"})
 _WORDS_ALONE: Final = bytes(
     ord(character) if WORD.match(character) else ord(" ") for character in map(chr, range(128))
 ).ljust(256)
-"""ASCII characters, and blanks for those that are of no `WORD`: a search takes thrice as long."""
+"""Translation table for ASCII: blanks for all but characters of `WORD`. A regular expression takes thrice as long."""
 _LISTS_TABLES: Final = frozenset({"show", "describe", "summarize", "information_schema"})
 _PREFIXES: Final = (PREFIX, "duckdb_", "pragma_", "sqlite_", "pg_")
-"""Beginnings of names of our functions and settings, and of what lists tables."""
+"""Prefixes of lance_duck's functions and settings, and of catalog functions."""
 _SEARCHES: Final = re.compile(r"\b(?:search_path|schema|python_\w+)\b", re.IGNORECASE)
-"""Settings that change where DuckDB looks for names, or in which order."""
+"""Settings that change the search order of names."""
 
 
 class ForeignTexts:
-    """Single statements that have no word by which they could be about anything of ours, whatever was run before them.
+    """Single statements without any word that could concern a Lance table.
 
-    They neither begin nor end transactions, and are remembered until tables come or go: one that repeats is a look-up
-    away from DuckDB.
+    They neither begin nor end transactions. Answers are cached until tables are added or removed.
 
     Args:
         catalog: The Lance tables of a connection.
@@ -60,10 +59,9 @@ class ForeignTexts:
         return is_foreign
 
     def is_select(self, sql: str) -> bool:
-        """Return whether a text is one SELECT, and does not ask which tables there are.
+        """Return whether a text is a single SELECT that does not list tables.
 
-        Where DuckDB finds all its names among its own tables, it means the same whatever tables of ours have come or
-        gone since they were looked for.
+        If DuckDB finds all its names among native tables, new or removed Lance tables do not change its meaning.
         """
         if self._version != self._catalog.version:
             self._forget()
@@ -74,7 +72,7 @@ class ForeignTexts:
         return is_select
 
     def forget(self, sql: str) -> None:
-        """Note that a text is not a SELECT for DuckDB alone after all: it names what DuckDB itself does not find."""
+        """Note that DuckDB does not find a name of a text by itself."""
         self._selects[sql] = False
 
     def _asks_nothing_of_ours(self, sql: str) -> bool:
@@ -91,12 +89,12 @@ class ForeignTexts:
         return self._words_of_ours.isdisjoint(words)
 
     def _words(self) -> frozenset[str]:
-        """Return the words that decide, names of databases among them, whose functions need name no table."""
+        """Return the deciding words and the names of databases, whose functions may name no table."""
         return _DECIDING | {folded(database.name) for database in self._catalog.databases}
 
 
 def changes_search(sql: str) -> bool:
-    """Return whether a statement may change where DuckDB looks for names, or in which order."""
+    """Return whether a statement may change the search order of names."""
     first = FirstWords.of(sql)
     if first.kind is StatementKind.SETTING:
         return _SEARCHES.search(sql, first.start) is not None
@@ -104,7 +102,7 @@ def changes_search(sql: str) -> bool:
 
 
 def _keep(answers: dict[str, bool], sql: str, answer: bool) -> None:
-    """Remember what is true of a text, unless it is long; all texts are forgotten when they are many."""
+    """Cache an answer, unless the text is long. The cache is cleared when it is full."""
     if len(sql) <= LONGEST:
         if len(answers) >= _KEPT:
             answers.clear()

@@ -224,7 +224,7 @@ class Names:
         return self._built_in[2]
 
     def may_stand_for_ours(self, names: Iterable[str]) -> bool:
-        """Return whether one of some names is that of a view or macro of the user's, which may read Lance tables.
+        """Return whether one of the names belongs to a user's view or macro, which may read Lance tables.
 
         Args:
             names: In lower case.

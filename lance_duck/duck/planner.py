@@ -1,9 +1,9 @@
 """The planner: rewrites a statement before DuckDB runs it.
 
-    names of ours in the text? none: DuckDB gets it untouched
+    no Lance table or function in the text: DuckDB gets it unchanged
     → `rules` find proposals, from the text alone, once for a text
-    → `run` carries them out, in the order of `RULES`; one whose part of the text is taken already is left out
-    → one edited text with its tables and parameters; when DuckDB refuses it, the statement as it was given
+    → `run` carries them out in the order of `RULES`, unless an earlier one has edited the same part of the text
+    → attempts: the edited text with its tables and parameters, then the text as it was given
 
 A new reading of SELECT is a module in `rules`, one in `run`, and a line in `RULES`. Statements that change a table do
 not come here: see `changes`.
@@ -65,7 +65,7 @@ from lance_duck.duck.user_scope import call_as_user
 _CACHED: Final = 256
 
 _WITHOUT_ROWS: Final = "RESET VARIABLE __lance_setting"
-"""A statement that gives what a SET of DuckDB's gives, and changes nothing."""
+"""A statement with the result of SET that changes nothing."""
 
 Method = Callable[..., Any]
 """A method of DuckDB's connection whose first argument is a statement."""
@@ -76,10 +76,10 @@ class Rule:
     """A pattern in statements, and its execution.
 
     Attributes:
-        find: Returns proposals, from the text alone.
-        run: Carries out a proposal; returns None if DuckDB has to do it by itself.
-        later: Whether it also applies to a relation, which is read later.
-        example: A statement in which it finds something.
+        find: Function that returns proposals, from the text alone.
+        run: Function that carries out a proposal, or returns None to leave it to DuckDB.
+        later: Whether the rule also applies to relations, which are read later.
+        example: A statement for which `find` returns a proposal.
     """
 
     find: Callable[[Statement], tuple[Any, ...]]
@@ -162,7 +162,7 @@ RULES: Final = (
         example="EXPLAIN SELECT __lance_match([t.body], '{}', ('a')::VARCHAR, '') AS m FROM t",
     ),
 )
-"""Rules in the order in which their proposals are carried out; a part of the text that is taken is left out."""
+"""Rules in the order in which their proposals are carried out."""
 
 
 @dataclass(frozen=True)
@@ -188,13 +188,13 @@ class _Kind(Enum):
     """Classification of a statement's text by the planner."""
 
     OURS = auto()
-    """It names something of ours."""
+    """It names a Lance table, a path, or a function of lance_duck."""
     EXPLAIN = auto()
-    """An EXPLAIN that names nothing of ours, but may read a view that does."""
+    """An EXPLAIN without such names, whose views may have them."""
     SETTING = auto()
-    """It sets a setting of searches, or installs or loads the extension that is not needed."""
+    """It changes a setting of searches, or installs or loads the DuckDB extension, which is not needed."""
     FOREIGN = auto()
-    """DuckDB gets it untouched."""
+    """DuckDB gets it unchanged."""
 
 
 class Planner:
@@ -212,7 +212,7 @@ class Planner:
         self._vocabulary: object = None
         self._kinds: dict[str, _Kind] = {}
         self._scanned: dict[str, int] = {}
-        """Texts of lookups that no index answered, and in which version."""
+        """Table versions in which no index answered a lookup, by its text."""
 
     def attempts(
         self, method: Method, sql: str, options: Mapping[str, Any], *, later: bool | None
@@ -264,9 +264,9 @@ class Planner:
         return result
 
     def _lookup(self, method: Method, sql: str) -> Callable[[], Any] | None:
-        """Return how a lookup of whole numbers runs as a statement with parameters, the same text for other numbers.
+        """Return a run of an integer lookup with parameters in place of its numbers, so that the text repeats.
 
-        None for other statements, and without an index for the column.
+        None for other statements, and if no index covers the column.
         """
         lifted = LiftedNumbers.of(sql)
         if lifted is None or self._kind(lifted.text) is not _Kind.OURS:
@@ -311,13 +311,13 @@ class Planner:
         return kind
 
     def _spelled(self, statement: Statement, *, later: bool) -> Statement:
-        """Return the statement with calls in place of names that only a catalog resolves."""
+        """Return the statement with calls for names that only a catalog resolves."""
         names = self._database.names
         spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
         return statement.spelled(tuple(names.spelled(spellings, later=later)))
 
     def _path(self, path: str) -> DuckTable:
-        """Return the table at a path, for places where no call may stand."""
+        """Return the table at a path, for clauses that allow no call."""
         return DuckTable(self._database.catalog.path_handle(path).reader(), hidden=False)
 
     def _plan(
@@ -369,7 +369,7 @@ class Planner:
 
 
 def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:
-    """Return the point lookup that a statement is, where no other rule finds anything in it."""
+    """Return the point lookup of a statement. None if another rule finds something."""
     if statement.nearest or statement.result("spelling", spelling.find):
         return None
     proposals = [each for found in statement.result("proposals", _proposals) for each in found]
@@ -377,7 +377,7 @@ def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:
 
 
 def _compares_integers(lookup: point_lookup.PlainWhere, schema: pa.Schema) -> bool:
-    """Return whether a number means the same as a parameter to all columns that the condition reads."""
+    """Return whether all columns of the condition are integers, so that a parameter compares like a number."""
     types: dict[str, list[pa.DataType]] = {}
     for field in schema:
         types.setdefault(folded(field.name), []).append(field.type)
@@ -391,7 +391,7 @@ def _proposals(statement: Statement) -> tuple[tuple[Any, ...], ...]:
 
 
 def _text(statement: Statement, lifted: LiftedText, edits: Sequence[Edit] = ()) -> str:
-    """Return the text of a statement after edits, in words that this DuckDB knows."""
+    """Return the edited text of a statement in the syntax of this DuckDB version."""
     left = (clause for clause in statement.nearest if not any(e.overlaps(clause.start, clause.end) for e in edits))
     translated = () if KNOWS_NEAREST else (edit for clause in left for edit in clause.as_lateral())
     spelled = (each for each in statement.spelling if not any(e.overlaps(each.start, each.end) for e in edits))

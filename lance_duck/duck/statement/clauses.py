@@ -1,8 +1,7 @@
 """Clauses of a statement, cut by DuckDB's own tokens.
 
-No parser outside DuckDB reads statements that change tables correctly. The content of a clause stays text, which
-DuckDB reads; only the limits of clauses are decided here: by words outside parentheses, brackets, braces
-and CASE … END.
+No parser outside DuckDB reads statements that change tables correctly. Only the boundaries of clauses are decided here,
+by words outside parentheses, brackets, braces and CASE … END. DuckDB reads the text of each clause.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _CACHED: Final = 256
 
 @dataclass(frozen=True)
 class Clauses:
-    """A part of a statement as tokens, each with the depth that it stands at.
+    """A part of a statement as tokens with their depths.
 
     Attributes:
         sql: The whole text.
         tokens: The tokens of the part.
-        depths: Parentheses, brackets, braces and CASE … END around each token; an opening token stands outside of
-            what it opens, and so does the one that closes it.
-        end: End of the part in the text.
+        depths: Number of parentheses, brackets, braces and CASE … END around each token. Opening and closing tokens
+            have the depth outside.
+        end: End of the part in the text, in characters.
     """
 
     sql: str
@@ -41,7 +40,7 @@ class Clauses:
 
     @classmethod
     def of(cls, sql: str) -> Clauses:
-        """Cut a text; one that DuckDB cannot cut has no tokens. Short ones are remembered."""
+        """Cut a text. Empty if DuckDB cannot cut it; cached unless it is long."""
         return _cut(sql) if len(sql) <= LONGEST else cls.over(sql, tokens_of(sql))
 
     @classmethod
@@ -53,22 +52,22 @@ class Clauses:
         return len(self.tokens)
 
     def word(self, place: int) -> str | None:
-        """Return the word at a place, in lower case; None for a token of another kind, and beyond the end."""
+        """Return the word of a token in lower case, or None if the token is not a word or does not exist."""
         return self.tokens[place].word if 0 <= place < len(self) else None
 
     def text_at(self, place: int) -> str:
-        """Return the first characters of the token at a place as they are spelled; empty beyond the end."""
+        """Return a token as it is spelled; empty beyond the end."""
         return self.tokens[place].text if 0 <= place < len(self) else ""
 
     def says(self, place: int, *words: str) -> bool:
-        """Return whether these words stand at a place, one after the other."""
+        """Return whether these words follow each other, beginning at a token."""
         for at, word in enumerate(words, place):  # noqa: SIM110  a generator takes longer than the rest
             if self.word(at) != word:
                 return False
         return True
 
     def find(self, *words: str, start: int = 0, stop: int | None = None) -> int:
-        """Return the first place at depth 0 where these words stand one after the other; -1 if there is none."""
+        """Return the first token at depth 0 where these words follow each other, or -1."""
         first, tokens, depths = words[0], self.tokens, self.depths
         for place in range(start, len(self) if stop is None else stop):
             if (
@@ -81,19 +80,19 @@ class Clauses:
         return -1
 
     def _is_inside(self, place: int) -> bool:
-        """Return whether the word at a place is a part of a name or of IS [NOT] DISTINCT FROM."""
+        """Return whether a word is a part of a name or of IS [NOT] DISTINCT FROM."""
         before = self.word(place - 2)
         is_distinct = self.says(place - 1, "distinct", "from") and before in ("is", "not")
         return self.text_at(place - 1) == "." or is_distinct
 
     def closer(self, place: int) -> int:
-        """Return the place of the token that closes what the token at a place opens; the end if none does."""
+        """Return the token that closes what a token opens, or the end."""
         depth = self.depths[place]
         inner = (i for i in range(place + 1, len(self)) if self.depths[i] == depth)
         return next(inner, len(self))
 
     def part(self, start: int, stop: int | None = None) -> Clauses:
-        """Return the tokens from one place to before another as a part of its own."""
+        """Return the tokens from `start` to before `stop`."""
         stop = len(self) if stop is None else min(stop, len(self))
         start = min(start, stop)
         base = min(self.depths[start:stop], default=0)
@@ -102,28 +101,27 @@ class Clauses:
 
     @property
     def start(self) -> int:
-        """Where the part begins in the text."""
+        """Start of the part in the text, in characters."""
         return self.tokens[0].start if self.tokens else self.end
 
     @cached_property
     def text(self) -> str:
-        """The text from the first token to the end of the part, with a newline: a comment may stand at its end."""
+        """The text of the part with a newline, since it may end with a comment."""
         return self.sql[self.start : self.end].rstrip() + "\n" if self.tokens else ""
 
     def split(self, separator: str = ",") -> list[Clauses]:
-        """Return the parts between separators at depth 0; none for a part without tokens."""
+        """Return the parts between separators at depth 0; empty without tokens."""
         return list(self._pieces(lambda token: token.text == separator)) if self.tokens else []
 
     def cut(self, *beginnings: str, start: int = 0) -> list[Clauses] | None:
-        """Cut what follows a place into clauses.
+        """Cut the tokens from `start` on into clauses.
 
         Args:
-            beginnings: The words that clauses begin with, in the order of the clauses.
-            start: The place.
+            beginnings: First words of each clause, in the order of the clauses.
+            start: First token.
 
         Returns:
-            A part for each beginning, which is empty for a clause that is not there; None if what follows the place
-            does not begin with one of them.
+            One part per clause, empty if the clause is missing. None if the first token begins no clause.
         """
         places, at = [], start
         for words in beginnings:
@@ -151,7 +149,7 @@ def _cut(sql: str) -> Clauses:
 
 
 def statements_of(sql: str) -> list[Clauses]:
-    """Return the statements of a text, without those that hold no token."""
+    """Return the statements of a text, without empty ones."""
     return [part for part in Clauses.of(sql).split(";") if part.tokens]
 
 
@@ -160,10 +158,10 @@ class TableName:
     """A table as a statement names it.
 
     Attributes:
-        parts: The parts of its (qualified) name; for a path the name of the table in it alone.
-        path: Its path, if it is named by that.
-        first: Place of the first token.
-        after: Place of the token after it.
+        parts: Parts of its qualified name. For a path, the name of the table alone.
+        path: Its path, if the statement names it by path.
+        first: Its first token.
+        after: The token after it.
     """
 
     parts: tuple[str, ...]
@@ -173,7 +171,7 @@ class TableName:
 
     @classmethod
     def at(cls, clauses: Clauses, place: int) -> TableName | None:
-        """Read the name that begins at a place; None if there is none."""
+        """Read the name that begins at a token. None if the token is not a name."""
         tokens = clauses.tokens
         if place >= len(tokens):
             return None
@@ -190,15 +188,15 @@ class TableName:
 
     @property
     def name(self) -> str:
-        """The name of the table without what qualifies it."""
+        """The name of the table without qualifiers."""
         return self.parts[-1]
 
     def alias(self, clauses: Clauses, *ends: str) -> tuple[str, int]:
-        """Return what the statement calls the table, and the place after that.
+        """Return the alias of the table, or its name, and the token after it.
 
         Args:
-            clauses: Where the name stands.
-            ends: Words that begin what may follow, and so are not an alias.
+            clauses: The tokens that hold the name.
+            ends: Words that may follow the name and are not an alias.
         """
         place = self.after + (clauses.word(self.after) == "as")
         name = clauses.tokens[place].name if place < len(clauses) else None
@@ -208,7 +206,7 @@ class TableName:
 
 
 def stem(path: str) -> str:
-    """Return the name of the table at a path: its last part without the ending."""
+    """Return the name of the table at a path: the last part without its extension."""
     return split_place(path)[1].rpartition(".")[0]
 
 
@@ -223,11 +221,11 @@ def divided(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int | None:
-    """Return the place of the token that closes a parenthesis or bracket; None where none does.
+    """Return the token that closes a parenthesis or bracket, or None.
 
     Args:
         tokens: Tokens of the statement.
-        opening: Place of the token that opens it.
+        opening: The token that opens it.
     """
     depth = 0
     for at in range(opening, len(tokens)):
@@ -238,7 +236,7 @@ def closing(tokens: Sequence[Token], opening: int) -> int | None:
 
 
 def _outside(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield the places of tokens outside all parentheses, brackets and CASE … END."""
+    """Yield the tokens outside all parentheses, brackets and CASE … END, by number."""
     depth = cases = 0
     for at, token in enumerate(tokens):
         depth += _DEEPER.get(token.text, 0)
@@ -269,7 +267,7 @@ def _depths(tokens: Sequence[Token]) -> list[int]:
 
 
 def _begins_case(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether the word CASE begins an expression, and is not a name."""
+    """Return whether the word CASE begins an expression. It may be a name."""
     after = tokens[place + 1].text if place + 1 < len(tokens) else ";"
     before = tokens[place - 1].text if place else ""
     return before != "." and after not in _SEPARATORS and after not in _CLOSE and after not in (".", "=")

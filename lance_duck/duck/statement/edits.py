@@ -15,10 +15,10 @@ class Edit:
     """A replacement of a part of a text.
 
     Attributes:
-        start, end: The part: characters from `start` up to, and without, `end`.
-        text: Replacement of the part.
-        values: Values of the placeholders of `text`, in their order or by name. None where `text` keeps the
-            placeholders of the part that it replaces.
+        start, end: The replaced part, in characters; `end` is exclusive.
+        text: The replacement.
+        values: Values of the placeholders in `text`, in order or by name. None if `text` keeps the placeholders of the
+            replaced part.
     """
 
     start: int
@@ -27,17 +27,17 @@ class Edit:
     values: Sequence[Any] | Mapping[str, Any] | None = None
 
     def overlaps(self, start: int, end: int) -> bool:
-        """Return whether the replaced part has a character of another part."""
+        """Return whether the replaced part overlaps another part."""
         return self.start < end and start < self.end
 
 
 @dataclass(frozen=True)
 class EditedText:
-    """A text after edits, and where its characters come from.
+    """A text after edits, which knows the origin of its characters.
 
     Attributes:
-        source: The text before.
-        edits: In the order of the text; no two overlap.
+        source: The text before the edits.
+        edits: The edits in text order, without overlaps.
     """
 
     source: str
@@ -66,18 +66,18 @@ class EditedText:
         return "".join(pieces) + self.source[at:]
 
     def origin(self, place: int) -> int:
-        """Return where a character that no edit made was in the source."""
+        """Return the position in the source of a character outside all edits."""
         passed = bisect_right(self._ends, place)
         return place - (self._growth[passed - 1] if passed else 0)
 
     @cached_property
     def _growth(self) -> list[int]:
-        """How much longer the text is after each edit."""
+        """Cumulative growth of the text after each edit, in characters."""
         return list(accumulate(len(edit.text) - (edit.end - edit.start) for edit in self.edits))
 
     @cached_property
     def _ends(self) -> list[int]:
-        """Where each edit ends in the edited text."""
+        """End of each edit in the edited text."""
         return [edit.end + growth for edit, growth in zip(self.edits, self._growth, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""What a statement is, by its first words: one table for all who ask.
+"""Kinds of statements by their first words.
 
 [comments, blanks, ;] [EXPLAIN [ANALYZE | (options)]] word [word …] …  →  StatementKind
 [EXPLAIN …] [WITH …] verb …                                            →  StatementHead
@@ -27,13 +27,13 @@ class StatementKind(Enum):
     """It makes, runs or drops a prepared statement."""
     SETTING = auto()
     NAMING = auto()
-    """Names may mean something else afterwards."""
+    """It changes the meaning of names."""
     EXTENSION = auto()
     """It installs or loads an extension of DuckDB."""
     FILES = auto()
     """It reads or writes files."""
     UPKEEP = auto()
-    """It is about Lance tables, whatever these are called."""
+    """It always concerns Lance tables."""
     ROWS = auto()
     """It reads rows, or changes those of one table."""
     OTHER = auto()
@@ -76,7 +76,7 @@ KINDS: Final[Mapping[str, StatementKind]] = {
 """Kinds by the first word of a statement, or by its first two."""
 
 _SKIPPED: Final = r"(?:\s|;|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*+"
-"""What may stand before a statement, and between its words: comments, blanks and semicolons."""
+"""Comments, blanks and semicolons before a statement and between its words."""
 _FIRST: Final = re.compile(
     rf"{_SKIPPED}(?P<explain>explain\b{_SKIPPED}(?:\([^()]*\)(?={_SKIPPED}[\w(])|analyze\b)?{_SKIPPED}(?=[\w(]))?"
     rf"(?P<word>[^\W\d]\w*)?(?:{_SKIPPED}(?P<second>[^\W\d]\w*))?",
@@ -90,10 +90,10 @@ class FirstWords:
     """The first words of a statement, or of the first one of several.
 
     Attributes:
-        kind: What it is.
-        word: The first word after EXPLAIN, in lower case; empty if there is none.
-        explain: EXPLAIN and its options as they are spelled; empty for other statements.
-        start: Position of the word in the text.
+        kind: Kind of the statement.
+        word: First word after EXPLAIN, in lower case; empty without one.
+        explain: EXPLAIN with its options as they are spelled; empty for other statements.
+        start: Position of the word, in characters.
     """
 
     kind: StatementKind
@@ -103,7 +103,7 @@ class FirstWords:
 
     @classmethod
     def of(cls, sql: str) -> FirstWords:
-        """Read the first words of a text; those of a short one are cached."""
+        """Read the first words of a text. Cached unless it is long."""
         return _cached(sql) if len(sql) <= LONGEST else _read(sql)
 
 
@@ -127,11 +127,11 @@ VERBS: Final = frozenset({"insert", "update", "delete", "merge", "truncate"})
 
 @dataclass(frozen=True)
 class StatementHead:
-    """A statement, and what stands before its verb.
+    """A statement in three parts.
 
     Attributes:
-        explain: The words of an EXPLAIN, or nothing.
-        ctes: WITH and its tables, or nothing.
+        explain: EXPLAIN with its options, or empty.
+        ctes: WITH and its tables, or empty.
         body: The statement from its verb on.
     """
 
@@ -164,7 +164,7 @@ def _after_explain(statement: Clauses) -> int:
 
 
 def _begins_body(rest: Clauses, place: int) -> bool:
-    """Return whether a statement begins at a place after WITH: a verb at depth 0 after the closing parenthesis."""
+    """Return whether a token after WITH begins the statement: a verb at depth 0 after a closing parenthesis."""
     word = rest.word(place)
     return rest.depths[place] == 0 and word is not None and rest.text_at(place - 1) == ")" and word in _BODIES
 

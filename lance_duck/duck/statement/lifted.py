@@ -1,4 +1,4 @@
-"""Lists and numbers, lifted out of a text: statements that differ in a vector or a key alone are one text.
+"""Lifts lists and numbers out of a text, so that statements with other vectors or keys have the same text.
 
 [1, 2.5, …]                              →  $__lance_v0
 SELECT … WHERE [t.]x = 5 [AND …] [;]     →  SELECT … WHERE x = ?
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 LISTED: Final = "__lance_v"
-"""How the names of the parameters begin that stand for lists."""
+"""Prefix of the parameter names that replace lists."""
 _LIST: Final = re.compile(r"\[\s*[-+]?[\d.][-+\d.eE]*\s*(?:,\s*[-+]?[\d.][-+\d.eE]*\s*)+\]")
 _QUOTES: Final = ("'", '"')
 _UNSURE: Final = re.compile(r"--|/\*|\$\$|\barray\s*\[", re.IGNORECASE)
@@ -24,16 +24,16 @@ _TAIL: Final = re.compile(rf"\bwhere\s+{_CONDITION}(?:\s+and\s+{_CONDITION})*\s*
 _NUMBERS: Final = re.compile(rf"\b{_NUMBER}\b", re.ASCII)
 _SELECTS: Final = re.compile(r"\s*select\b", re.IGNORECASE)
 _MAY_HAVE_PARAMETERS: Final = re.compile(r"""['"?$]|--|/\*""")
-"""Signs of parameters, and of words that are none."""
+"""Parameters, and tokens that may contain characters that look like one."""
 
 
 @dataclass(frozen=True)
 class LiftedText:
-    """A text whose lists of numbers stand beside it.
+    """A text without its lists of numbers.
 
     Attributes:
-        text: The text with `$__lance_v0` and so on in their places.
-        lists: The lists that stood there.
+        text: The text, with `$__lance_v0`, `$__lance_v1`, … for the lists.
+        lists: The lists as they were spelled.
     """
 
     text: str
@@ -41,7 +41,7 @@ class LiftedText:
 
     @classmethod
     def of(cls, sql: str) -> LiftedText:
-        """Return a text without its lists."""
+        """Lift the lists out of a text. Unchanged if a comment or string might contain one."""
         if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
             return cls(sql)
         lists: list[str] = []
@@ -59,7 +59,7 @@ class LiftedText:
         return cls(_LIST.sub(name, sql), tuple(lists))
 
     def restored(self, text: str) -> str:
-        """Return a text with the lists in the places of their parameters."""
+        """Return a text with the lists put back for their parameters."""
         if not self.lists:
             return text
         return re.sub(rf"\${LISTED}(\d+)", lambda match: self.lists[int(match[1])], text)
@@ -67,11 +67,11 @@ class LiftedText:
 
 @dataclass(frozen=True)
 class LiftedNumbers:
-    """A text whose last numbers stand beside it.
+    """A text without the numbers of its WHERE.
 
     Attributes:
-        text: The text with `?` in their places.
-        numbers: The numbers that stood there.
+        text: The text, with `?` for the numbers.
+        numbers: The numbers, in order.
     """
 
     text: str
@@ -79,7 +79,7 @@ class LiftedNumbers:
 
     @classmethod
     def of(cls, sql: str) -> LiftedNumbers | None:
-        """Return a SELECT without the numbers that its WHERE compares columns with; None for all other statements."""
+        """Lift the numbers out of the WHERE of a SELECT. None for other statements."""
         if len(sql) > _LONGEST or _SELECTS.match(sql) is None or _MAY_HAVE_PARAMETERS.search(sql):
             return None
         tail = _TAIL.search(sql)

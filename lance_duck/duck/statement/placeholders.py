@@ -12,7 +12,7 @@ _PLACEHOLDER: Final = re.compile(r"\$(\d+|[^\W\d]\w*)(?![\w$])")
 
 
 def placeholders_in(tokens: Sequence[Token]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the name of each placeholder, or its number as text, and where it begins and ends."""
+    """Yield the name or number of each placeholder as text, with its start and end."""
     for token in tokens:
         match = _PLACEHOLDER.match(token.source, token.start) if token.text == "$" else None
         if match is not None:

@@ -23,19 +23,17 @@ LONGEST_TREE: Final = 100_000
 """Characters of a statement that is parsed at most."""
 _CACHED: Final = 512
 _DOLLAR_FOLLOWS: Final = re.compile(r"[^\s$?]*[$?]")
-"""What a `$`, or a `?` that becomes one, follows with no blank between."""
+"""Characters directly before `$`, or before a `?` that becomes one."""
 _SELECTS: Final = ("select", "from", "with")
 
 
 class Statement:
-    """The text of a statement: its tokens, its placeholders and its tree, each found once and when it is asked for.
-
-    A text is read again only after many others: see `of`.
+    """The text of a statement with its tokens, placeholders and tree. Each is read once, at its first use.
 
     Args:
         text: The statement, without long lists of numbers: see `LiftedText`.
-        spelling: Edits after which a parser of SELECT understands the text.
-        tokens: Tokens of the text; None where they are not known yet.
+        spelling: Edits that make the text readable for sqlglot.
+        tokens: Tokens of the text, if they are known.
     """
 
     def __init__(self, text: str, spelling: tuple[Edit, ...] = (), tokens: tuple[Token, ...] | None = None) -> None:
@@ -47,18 +45,18 @@ class Statement:
 
     @classmethod
     def of(cls, text: str) -> Statement:
-        """Return the statement of a text; for the same text, as a rule, the same one."""
+        """Return the statement of a text. Recent ones are cached, unless they are long."""
         return _statement(text) if len(text) <= LONGEST else cls(text)
 
     def spelled(self, spelling: tuple[Edit, ...]) -> Statement:
-        """Return the same statement with other edits before it is parsed."""
+        """Return the statement with other spelling edits."""
         if spelling == self.spelling:
             return self
         statement: Statement = self.result(spelling, lambda _: Statement(self.text, spelling, self.tokens))
         return statement
 
     def result(self, key: Any, read: Callable[[Statement], Any]) -> Any:
-        """Return what a function reads in the statement, remembered with it; the tree is let go of afterwards."""
+        """Return what a function reads in the statement. The result is cached; the tree is dropped."""
         if key not in self._results:
             self._results[key] = read(self)
             self.__dict__.pop("tree", None)
@@ -66,32 +64,32 @@ class Statement:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        """Tokens that are not comments; none where DuckDB cannot cut the text."""
+        """Tokens without comments; empty if DuckDB cannot cut the text."""
         return tokens_of(self.text)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Everything that may be an identifier, in lower case as DuckDB folds it."""
+        """All words and quoted names, folded as DuckDB folds identifiers."""
         return frozenset(folded(token.name) for token in self.tokens if token.name is not None)
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """String constants that end in `.lance`, wherever they stand."""
+        """String constants that end in `.lance`."""
         return tuple(token.path for token in self.tokens if token.path is not None)
 
     @cached_property
     def marks(self) -> tuple[int, ...]:
-        """Places of the `?` placeholders."""
+        """Positions of the `?` placeholders, in characters."""
         return tuple(token.start for token in self.tokens if token.text == "?")
 
     @cached_property
     def nearest(self) -> tuple[NearestClause, ...]:
-        """Clauses of joins that ask for the nearest rows."""
+        """NEAREST clauses of joins."""
         return nearest_clauses(self.text, self.tokens)
 
     @cached_property
     def parts(self) -> tuple[tuple[Token, ...], ...]:
-        """Tokens of each statement of the text, with the `;` that ends it."""
+        """Tokens of each statement in the text, with its final `;`."""
         parts: list[tuple[Token, ...]] = []
         first = 0
         for at, token in enumerate(self.tokens, 1):
@@ -103,26 +101,26 @@ class Statement:
 
     @cached_property
     def opening(self) -> Opening | None:
-        """The opening before the SELECT; None if the text is not one statement with a SELECT."""
+        """Words before the SELECT. None if the text is not a single statement with a SELECT."""
         return Opening.of(self.parts[0]) if len(self.parts) == 1 else None
 
     @cached_property
     def edited(self) -> EditedText:
-        """The text with numbers ($1, $2, …) for its `?`, and calls for NEAREST, as the parser of SELECT reads it.
+        """The text as sqlglot reads it: with `$1`, `$2`, … for `?`, and calls for NEAREST.
 
-        Blanks go between placeholders, for the parser takes `$1,$` to begin a text.
+        Placeholders are followed by a blank, because sqlglot takes `$1,$` for the beginning of a string.
         """
         nearest = (edit for number, clause in enumerate(self.nearest) for edit in clause.reading(number))
         return EditedText.of(self.text, (*self.spelling, *nearest, *self._numbers(), *self._blanks()))
 
     @cached_property
     def numbered(self) -> str:
-        """The text with numbers for its `?`, and otherwise as it was written."""
+        """The text with `$1`, `$2`, … for `?`."""
         return apply(self.text, (*self.spelling, *self._numbers()))
 
     @cached_property
     def readable(self) -> str:
-        """The numbered text in syntax that this DuckDB knows."""
+        """The numbered text in the syntax of this DuckDB version."""
         nearest = () if KNOWS_NEAREST else (edit for clause in self.nearest for edit in clause.as_lateral())
         return apply(self.text, (*self.spelling, *nearest, *self._numbers()))
 
@@ -134,7 +132,7 @@ class Statement:
         ]
 
     def _blanks(self) -> list[Edit]:
-        """Return edits that put a blank after each placeholder that a `$` follows with no blank between."""
+        """Return edits that put a blank after each placeholder that is directly followed by `$`."""
         places = [(mark, mark + 1) for mark in self.marks]
         if "$" in self.text:
             places += [span for _, span in placeholders_in(self.tokens)]
@@ -149,7 +147,7 @@ class Statement:
 
     @cached_property
     def tree(self) -> Node | None:
-        """Sqlglot's tree of the SELECT; None where there is none, or sqlglot does not understand it."""
+        """Sqlglot's tree of the SELECT. None without a SELECT, and if sqlglot cannot parse it."""
         if self.opening is None or len(self.text) > LONGEST_TREE:
             return None
         try:
@@ -159,30 +157,30 @@ class Statement:
         return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
 
     def place(self, table: exp.Table) -> tuple[int, int]:
-        """Return where the (qualified) name of a table of the tree stands in the text: its start and its end.
+        """Return the start and end of a qualified table name in the text, in characters.
 
         Raises:
-            LookupError: The parser gives no place.
+            LookupError: Sqlglot reports no position.
         """
         first, last = table.parts[0].meta["start"], table.parts[-1].meta["end"]
         return self.edited.origin(first), self.edited.origin(last) + 1
 
     @property
     def _blanked(self) -> str:
-        """The edited text with blanks in place of what stands before the SELECT."""
+        """The edited text with blanks before the SELECT."""
         start = self.opening.end if self.opening is not None else 0
         return " " * start + self.edited.text[start:]
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What stands before a SELECT: `EXPLAIN [ANALYZE]`, `CREATE TABLE … AS`, `INSERT INTO …`, or nothing.
+    """Words before a SELECT: `EXPLAIN [ANALYZE]`, `CREATE TABLE … AS`, `INSERT INTO …`, or nothing.
 
     Attributes:
-        end: Start of the SELECT.
+        end: Start of the SELECT, in characters.
         first: Its first word.
         explained: Whether the statement begins with EXPLAIN.
-        stores: Whether the rows of the SELECT go into a table.
+        stores: Whether the rows are written to a table.
     """
 
     end: int
@@ -192,7 +190,7 @@ class Opening:
 
     @classmethod
     def of(cls, tokens: tuple[Token, ...]) -> Opening | None:
-        """Return the opening of one statement; None where no SELECT follows one of those."""
+        """Read the opening of one statement. None if no SELECT follows."""
         words = [token.word for token in tokens[:16]]
         at = 0
         explained = words[:1] == ["explain"]
@@ -211,7 +209,7 @@ class Opening:
 
 
 def _after_name(tokens: tuple[Token, ...], at: int, word: str | None) -> int:
-    """Return the place after a (qualified) name without quotes, and after a word; that of the end for anything else."""
+    """Return the token after an unquoted qualified name and a word, or the end if they do not follow."""
     while at < len(tokens) and tokens[at].word is not None:
         at += 1
         if at >= len(tokens) or tokens[at].text != ".":

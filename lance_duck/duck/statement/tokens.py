@@ -24,7 +24,7 @@ class Token:
 
     Attributes:
         source: The whole text.
-        start, end: Its place in the text.
+        start, end: Its position in the text, in characters; `end` is exclusive.
         word: An unquoted word, in lower case.
         name: The identifier that it spells, or could spell.
         path: The value of a plain string constant that ends in `.lance` or `.lance/`.
@@ -84,7 +84,7 @@ def _token(sql: str, start: int, end: int, match: re.Match[bytes]) -> Token:
 
 
 def _character_places(sql: str, data: bytes) -> list[int]:
-    """Return the character position of each byte, or nothing if all characters are one byte."""
+    """Return the character position of each byte; empty for ASCII."""
     if len(sql) == len(data):
         return []
     places = [i for i, character in enumerate(sql) for _ in character.encode()]

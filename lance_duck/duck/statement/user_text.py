@@ -1,7 +1,7 @@
 """Translates errors of DuckDB about generated statements to the statement that the user wrote.
 
-DuckDB marks the place of an error below the generated statement. The user's statement is shown instead if the place
-can be found in it, and no mark otherwise.
+DuckDB draws the generated statement with a mark at the error. The user's statement replaces it if the position can be
+found there. Otherwise the drawing is removed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _redrawn(drawing: re.Match[str], sql: str) -> str:
 
 
 def _texts_at(rest: str, size: int) -> Iterator[str]:
-    """Yield what may stand in both statements at the place of an error: what is marked, and the word that begins it."""
+    """Yield texts at the error that both statements may contain: the marked one, and its first word."""
     if size > 1 and rest[:size].strip():
         yield rest[:size].strip(" :")
     cast = _CAST.match(rest)
