@@ -124,7 +124,7 @@ class TableCatalog:
             name: Name of the database.
             folder: With its tables.
             choice: The version to read of each table.
-            read_only: Reason why the tables cannot be changed; None if they can.
+            read_only: Reason why the tables are read-only, or None.
         """
         database = LanceDatabase(name, self.binder, self._forget, folder=folder, choice=choice, read_only=read_only)
         with self._lock, self.binder.spare_cursor() as cursor:

@@ -28,7 +28,7 @@ from lance_duck.store import checked_place
 _FETCHES = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy"})
 """Methods of DuckDB's connection that read a result, and change nothing."""
 _IN_MEMORY = ":memory:"
-_ROWS_PER_BATCH = 1_000_000  # of DuckDB 1, where nothing is said
+_ROWS_PER_BATCH = 1_000_000  # default of DuckDB 1
 _OF_LANCEDB = {
     "create_table": "CREATE TABLE lance.name AS …, or lance_duck.write_dataset(data, uri)",
     "drop_table": "DROP TABLE name",
@@ -53,7 +53,7 @@ def connect(
         tables: A folder of `*.lance` tables, each named by its folder without the ending. New tables are found, and the
             first one makes the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its own
             version, everything else at its newest.
-        database: Database of DuckDB, as `duckdb.connect` takes it; in memory also where it is "".
+        database: Database of DuckDB, as `duckdb.connect` takes it; an empty string means in memory.
         read_only: Refuse to change Lance tables, and open a database file for reading only.
         config: Settings of DuckDB, and those of `duck.run.search_settings` by the names that SET has for them:
             `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`, `lance_recall`.
@@ -201,7 +201,7 @@ class Connection:
         return self._writer.in_transaction
 
     def begin(self) -> Self:
-        """Begin a transaction: what it changes becomes one version of a table at `commit`, or none."""
+        """Begin a transaction, whose changes of a table become one version at `commit`."""
         return self.execute("BEGIN")
 
     def commit(self) -> Self:
@@ -256,7 +256,7 @@ class Connection:
         return self._of_duckdb(name)
 
     def _of_duckdb(self, name: str) -> Any:
-        """Return an attribute of DuckDB's connection. Raises AttributeError where it has none of that name."""
+        """Return an attribute of DuckDB's connection. Raises AttributeError if it does not exist."""
         if not hasattr(self._native, name):
             hint = f"; {_OF_LANCEDB[name]}" if name in _OF_LANCEDB else ""
             raise AttributeError(f"'Connection' object has no attribute {name!r}{hint}", name=name, obj=self)
@@ -277,7 +277,7 @@ class Connection:
         return f"<lance_duck.Connection with {self._catalog.describe()}>"
 
     def _repr_html_(self) -> str:
-        """Return the databases of Lance tables with the names of their tables, none of which is opened."""
+        """Return the Lance databases and their table names, without opening a table."""
         self._catalog.refresh()
         tables = [(database.name, table) for database in self._catalog.databases for table in database.tables]
         return f"<div><b>Connection</b> of lance_duck{rows_html(('database', 'table'), tables)}</div>"

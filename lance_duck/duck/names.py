@@ -31,7 +31,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class View:
-    """A view that is none of Lance's tables.
+    """A user's view.
 
     Attributes:
         sql: The statement that made it.
@@ -89,15 +89,15 @@ class Names:
         self._made_before: object = None
 
     def show(self, name: str, database: LanceDatabase) -> None:
-        """Note that a temporary view stands for a table, and takes precedence over others of its name."""
+        """Note that a temporary view represents a table and hides others of its name."""
         self._shown[folded(name)] = database
 
     def hide(self, name: str) -> None:
-        """Note that a temporary view no longer stands for a table."""
+        """Note that a temporary view no longer represents a table."""
         self._shown.pop(folded(name), None)
 
     def are_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
-        """Return whether a (qualified) name is that of a Lance table, which DuckDB has in its path and finds first.
+        """Return whether DuckDB resolves a qualified name to a Lance table.
 
         Args:
             name: Its parts.
@@ -106,7 +106,7 @@ class Names:
         return self.table(name, later=later) is not None
 
     def table(self, name: tuple[str, ...], *, later: bool) -> TableHandle | None:
-        """Return the Lance table of a name; None where it is none. The arguments are those of `are_ours`."""
+        """Return the Lance table of a name, or None. The arguments are those of `are_ours`."""
         database = self.database(name, later=later)
         return None if database is None else database.find(name[-1])
 
@@ -124,11 +124,11 @@ class Names:
         return None if database is None else self._catalog.database(database)
 
     def view(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> View | None:
-        """Return the view of a name; None where it is none. The arguments are those of `database`."""
+        """Return the view of a name, or None. The arguments are those of `database`."""
         return self._meaning(name, later, within).view
 
     def place(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> Place | None:
-        """Return where DuckDB finds a table or view; None where that is not certain. The arguments are as above."""
+        """Return the database and schema of a table or view, or None if they are not certain. Arguments as above."""
         return self._meaning(name, later, within).place
 
     def qualified(self, text: str, *, later: bool) -> str:
@@ -145,7 +145,7 @@ class Names:
         return f"{quoted(database.name)}.{quoted(parts[-1])}"
 
     def place_of_new(self, name: tuple[str, ...], *, later: bool) -> Place | None:
-        """Return the database and schema that a table of this name would be created in; None where DuckDB decides.
+        """Return the database and schema in which a table of this name would be created, or None if DuckDB decides.
 
         Args:
             name: Its parts.
@@ -201,13 +201,13 @@ class Names:
         return spelling.answered(self._native.sql(f"SELECT ({value})::VARCHAR").fetchall()[0][0])
 
     def dialect(self, name: tuple[str, ...], *, later: bool) -> Dialect:
-        """Return the dialect that statements on this table are read in; the arguments are those of `are_ours`."""
+        """Return the dialect of statements on this table. Arguments as for `are_ours`."""
         return self._meaning(name, later).dialect
 
     def are_built_in(self, functions: Sequence[str], *, later: bool) -> bool:
         """Return whether functions are those of DuckDB: nobody has made macros of these names.
 
-        That is asked once, until something changes; False where it would have to be asked for each statement.
+        DuckDB is asked once until something changes. False if it would have to be asked for each statement.
 
         Args:
             functions: Their names, in lower case.
@@ -236,7 +236,7 @@ class Names:
         return bool(self._native.sql(text).fetchall())
 
     def own_functions(self, functions: Sequence[str], *, later: bool) -> frozenset[str]:
-        """Return those of some functions that somebody has made, as macros as a rule.
+        """Return which functions exist as user-defined functions, usually macros.
 
         Args:
             functions: Their names, in lower case; none is one of DuckDB's.
@@ -245,7 +245,7 @@ class Names:
         return self._made("function_name", "duckdb_functions()", functions, later=later)
 
     def own_types(self, types: Sequence[str], *, later: bool) -> frozenset[str]:
-        """Return those of some types that somebody has made. The arguments are those of `own_functions`."""
+        """Return which types are user-defined. The arguments are those of `own_functions`."""
         return self._made("type_name", "duckdb_types()", types, later=later)
 
     def _made(self, column: str, source: str, names: Sequence[str], *, later: bool) -> frozenset[str]:
@@ -261,14 +261,14 @@ class Names:
         return self._own[column, names]
 
     def constancy(self) -> Callable[[], bool]:
-        """Give a function that tells whether names and settings certainly still are what they are now."""
+        """Return a function that reports whether names and settings are certainly unchanged."""
         native, counted = self._native, self._counted
         before = _changes(native, counted, names=False)
         return lambda: before is not None and before == _changes(native, counted, names=False)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep what is known of names over one statement that DuckDB counts, and that changes none."""
+        """Keep known names over a statement that DuckDB counts and that changes no names."""
         before = _changes(self._native, self._counted)
         is_known = before is not None and before == self._changes
         yield
@@ -288,7 +288,7 @@ class Names:
 
     def _ask(self, name: tuple[str, ...], within: Place | None, later: bool) -> _Meaning:
         named, first = f"lower({literal(name[-1])})", f"lower({literal(name[0])})"
-        # Names of schemas are looked for, too: `lance.t` is ambiguous where there is a schema of that name.
+        # Look for schemas, too: `lance.t` is ambiguous if a schema has that name.
         text = f"""
             SELECT current_setting('search_path'), current_database(), current_schema(),
                 (SELECT list([name, value]) FROM duckdb_settings() WHERE name IN ({_SETTINGS})),
@@ -319,7 +319,7 @@ class Names:
 
 
 def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place], is_ambiguous: bool) -> Place | None:
-    """Return where DuckDB finds a name first; None where it finds none, or that is not certain.
+    """Return the database and schema in which DuckDB finds a name first, or None if that is not certain.
 
     Args:
         name: Its parts.
@@ -379,7 +379,7 @@ def _reads(sql: str) -> bool:
 
 
 def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
-    """Return what is another thing after each statement that may change what SQL means; None where nobody tells.
+    """Return a value that changes after each statement that may change the meaning of SQL, or None if it is unknown.
 
     Args:
         native: DuckDB's connection.

@@ -46,7 +46,7 @@ class StatementParameters:
         return self._values
 
     def used_by(self, sql: str) -> dict[str, Any] | None:
-        """Return the values that a text uses, by name; None if it uses none."""
+        """Return the values of the placeholders in a text, by name, or None without placeholders."""
         return {name: self._values[name] for name in placeholders_of(sql)} or None if self._values else None
 
 
@@ -56,7 +56,7 @@ def placeholders_of(sql: str) -> set[str]:
 
 
 def places_of(sql: str) -> list[tuple[str, tuple[int, int]]]:
-    """Return each placeholder that begins with `$`: its name, or its number as text, and where it begins and ends."""
+    """Return the name or number of each `$` placeholder as text, with its start and end."""
     return list(placeholders_in(tokens_of(sql))) if "$" in sql else []
 
 

@@ -45,7 +45,7 @@ class Preparation:
 
     @classmethod
     def read(cls, sql: str) -> Preparation | None:
-        """Read a PREPARE; None for other statements."""
+        """Read a PREPARE. None for other statements."""
         body = _only_statement(sql)
         if body is None or body.word(0) != "prepare" or body.word(2) != "as" or len(body) < 4:
             return None

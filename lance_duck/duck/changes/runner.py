@@ -50,7 +50,7 @@ _TARGET: Final = re.compile(
     re.IGNORECASE,
 )
 _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export)\b", re.IGNORECASE)
-"""Words of statements that name nothing of ours, and may make or write something of ours."""
+"""Words of statements that may create or write a Lance table without naming one."""
 _APPENDED: Final = "__lance_appended"
 _RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementKind.ROWS, StatementKind.OTHER}
 """Statements that do not run together with others of a text."""
@@ -93,7 +93,7 @@ class ChangeRunner:
 
     Attributes:
         read_only: Likewise.
-        rowcount: Rows that the last statement changed; None if it changed no Lance table.
+        rowcount: Number of rows that the last statement changed, or None if it changed no Lance table.
         count: The same as a result that is not fetched yet.
     """
 
@@ -111,7 +111,7 @@ class ChangeRunner:
         self._prepared = PreparedStatements(native)
 
     def find(self, sql: str, parameters: Any = None, *, later: bool | None = False) -> Change | None:
-        """Return the change of a Lance table that a statement is; None for all others.
+        """Read a statement that changes a Lance table. None for other statements.
 
         Args:
             sql: The statement.
@@ -128,10 +128,10 @@ class ChangeRunner:
         if self._block is not None:  # the meaning of names could not be looked up
             (self._native.sql if later else self._native.execute)("SELECT 1").fetchall()
         if not later:
-            self._abort()  # the meaning of names cannot be looked up beside unfetched rows
+            self._abort()  # names cannot be looked up while rows are unfetched
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
-            return None  # a long list of rows for a table of DuckDB's own is not read
+            return None  # do not cut a long list of rows for a native table
         statements = statements_of(self._with_versions_called(Statement.of(sql).readable))
         if len(statements) != 1:
             return None
@@ -139,9 +139,9 @@ class ChangeRunner:
         return None if change is None else replace(change, text=sql)
 
     def several(self, sql: str) -> list[str] | None:
-        """Return the statements of a text where they have to run one by one; None for others, and for a single one.
+        """Return the statements of a text that must run one by one. None for other texts, and for a single statement.
 
-        They do where one is not left to DuckDB, or changes what names mean, or where one would be repeated with others.
+        They must if one is not run by DuckDB, if one changes the meaning of names, or if a retry would repeat a change.
         """
         if ";" not in sql or not _CONCERNED.search(sql):
             return None
@@ -154,13 +154,13 @@ class ChangeRunner:
     def _may_repeat(self, sql: str, statements: Sequence[Clauses]) -> bool:
         """Return whether a change that a text begins with might be made again.
 
-        A text that reads a table of ours is run in a form that reads less, and once more as it stands after an error.
+        A text that reads a Lance table is run in a rewritten form, and again as it is after an error.
         """
         has_change = any(_MAYBE.search(statement.text) for statement in statements[:-1])
         return has_change and (self._catalog.vocabulary.may_be_in(sql) or may_find(sql))
 
     def _is_alone(self, statement: Clauses) -> bool:
-        """Return whether a statement has to run by itself."""
+        """Return whether a statement must run by itself."""
         first = FirstWords.of(statement.text)
         if first.kind in _RUN_ALONE and not first.explain:  # the name of a file may depend on earlier statements
             return True
@@ -178,7 +178,7 @@ class ChangeRunner:
         return self._catalog.vocabulary.may_be_in(sql) or self._names.may_stand_for_ours(Statement.of(sql).names)
 
     def prepared(self, sql: str, native: Callable[[], Any]) -> Callable[[], Any] | None:
-        """Return the function that runs a PREPARE; None for other statements.
+        """Return the function that runs a PREPARE. None for other statements.
 
         Args:
             sql: The statement.
@@ -228,13 +228,13 @@ class ChangeRunner:
             database.check_writable(where)
 
     def _is_concerned(self, change: LanceStatement, sql: str, sets: Sequence[Any]) -> bool:
-        """Return whether a statement is about something of ours, with any of its sets of values."""
+        """Return whether a statement concerns a Lance table, with any of its parameter sets."""
         if not isinstance(change, ComputedCopyStatement) or not any(sets):
             return change.concerns(self._session())
         return any(change.concerns(self._session(StatementParameters(sql, values))) for values in sets)
 
     def _may_name(self, sql: str) -> bool:
-        """Return whether a text may name a table of ours, or a new one, or a procedure."""
+        """Return whether a text may name a Lance table, a new table, or a procedure."""
         if _NAMES_NEW.search(sql) or self._catalog.vocabulary.may_be_in(sql):
             return True
         text = folded(sql)
@@ -278,7 +278,7 @@ class ChangeRunner:
             raise meaning from (error if isinstance(meaning, KeyboardInterrupt) else None)
 
         def answer() -> Any:
-            # Rows of a CALL are complete when it returns, as those of a change by DuckDB are.
+            # DuckDB completes the rows of a CALL before it returns.
             with self._names.kept():
                 return call_as_user(partial(method, result.sql if later else result.called), result.tables)
 
@@ -293,7 +293,7 @@ class ChangeRunner:
         Args:
             name: As SQL spells it.
             rows: A table of Python, as DuckDB reads it.
-            by_name: Whether columns are matched by their names; else by their places.
+            by_name: Whether columns are matched by name instead of position.
         """
         parts = parts_of_name(name)
         if not parts or not self._names.are_ours(parts, later=True):
@@ -336,7 +336,7 @@ class ChangeRunner:
         """Run a change for each set of parameters, and commit all of them as one version.
 
         Returns:
-            The result of the last set, and the number of rows of all; -1 where nobody counts.
+            The result of the last set, and the row count of all sets, or -1 if one has no count.
         """
         sets = list(parameters or ())
         if not sets:
@@ -370,7 +370,7 @@ class ChangeRunner:
         return self._block is not None
 
     def transaction(self, sql: str) -> Callable[[Callable[[], Any]], Any] | None:
-        """Return the function that runs a statement which begins or ends a transaction; None for all others."""
+        """Return the function that runs BEGIN, COMMIT or ROLLBACK. None for other statements."""
         first = FirstWords.of(sql)
         runs = {
             StatementKind.BEGIN: self._begin,
@@ -405,7 +405,7 @@ class ChangeRunner:
     def settled(self, answer: Any) -> Any:
         """Return a relation that reads what the transaction reads, whenever its rows are read.
 
-        Rows of one that asks for tables by a function or by a view of the user's are read at once.
+        A relation that reads tables through a function or a user's view is read at once.
         """
         versions = None if self._block is None else self._block.versions
         if versions is None or not versions.take_bound() or not isinstance(answer, duckdb.DuckDBPyRelation):
@@ -444,7 +444,7 @@ class ChangeRunner:
         return answer
 
     def _fail(self) -> None:
-        """Have DuckDB give up the transaction that a change of ours failed in, as it does after errors of its own."""
+        """Abort the transaction after a failed change of a Lance table, as DuckDB does after its own errors."""
         if self._block is not None:
             with suppress(duckdb.Error):
                 self._native.execute("SELECT error('a change of a Lance table failed')").fetchall()
@@ -458,6 +458,6 @@ class ChangeRunner:
 
 
 def _last(results: Sequence[ChangeResult]) -> tuple[ChangeResult, int]:
-    """Return the last result of a statement, and the number of rows of all; -1 where nobody counts."""
+    """Return the last result of a statement, and the row count of all, or -1 if one has no count."""
     counts = [result.rowcount for result in results]
     return results[-1], -1 if min(counts) < 0 else sum(counts)

@@ -101,15 +101,15 @@ class ChangeSession:
     block: TransactionBlock | None = None
 
     def is_ours(self, name: TableName) -> bool:
-        """Return whether a name is that of a Lance table."""
+        """Return whether a name belongs to a Lance table."""
         return name.path is not None or self.names.are_ours(name.parts, later=True)
 
     def database(self, name: TableName) -> LanceDatabase | None:
-        """Return the database of ours that has a table of this name; None for a path, and for other names."""
+        """Return the Lance database with a table of this name. None for paths and other names."""
         return None if name.path is not None else self.names.database(name.parts, later=True)
 
     def database_of_new(self, name: TableName) -> LanceDatabase | None:
-        """Return the database of ours that a table of this name would be created in, whatever its schema."""
+        """Return the Lance database in which a table of this name would be created, in any schema."""
         if name.path is not None:
             return None
         place = self.names.place_of_new(name.parts, later=True)
@@ -124,7 +124,7 @@ class ChangeSession:
         return handle
 
     def unknown_table(self, name: TableName) -> LanceDuckError:
-        """Return the error for a name that is not that of a Lance table, where only one makes sense."""
+        """Return the error for a name that must belong to a Lance table and does not."""
         where = ".".join(name.parts)
         try:
             self.native.sql(f"FROM {'.'.join(map(quoted, name.parts))} LIMIT 0")
@@ -205,14 +205,14 @@ class ChangeSession:
             )
 
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
-        """Return the table at a place, or None."""
+        """Return the table at a location, or None."""
         try:
             return LanceDataset(uri, storage_options=options)
         except NotFoundError:
             return None
 
     def refuse_in_transaction(self, statement: str) -> None:
-        """Refuse, between BEGIN and COMMIT, what is a version of its own. Raises UnsupportedError."""
+        """Refuse an operation that commits its own version between BEGIN and COMMIT. Raises UnsupportedError."""
         if self.block is not None:
             raise UnsupportedError(f"{statement} of a Lance table in a transaction", remedy="COMMIT first")
 
@@ -228,7 +228,7 @@ class ChangeSession:
         return self._call(self.native.sql, "params", sql, tables)
 
     def affected(self, sql: str, tables: Mapping[str, Any]) -> int:
-        """Run a change of a table of DuckDB's own, and return the number of rows that it changed."""
+        """Run a change of a native table and return its row count."""
 
         def run() -> int:
             return int(self._call(self.native.execute, "parameters", sql, tables).fetchall()[0][0])
@@ -272,7 +272,7 @@ class ChangeSession:
         return True
 
     def _table_read(self, read: TableRead, tables: Mapping[str, Any]) -> DuckTable | None:
-        """Return a table that a query reads, at the version at which it does; None for what is not a Lance table."""
+        """Return a Lance table that a query reads, at its version. None for other tables."""
         name = read.name[0] if read.name and len(read.name) == 1 and not read.version else ""
         table = tables.get(name, tables.get(folded(name)))
         if table is not None:

@@ -60,7 +60,7 @@ class RewrittenText:
     """A statement with the calls replaced.
 
     Attributes:
-        text: Each call stands where it stood.
+        text: The statement with each call replaced in its position.
         carried: Calls of columns of queries and views are carried to the SELECTs that read their tables. It gives the
             same; where DuckDB refuses it, `text` has to be run.
     """
@@ -114,7 +114,7 @@ class TextRewriter:
         )
 
     def _may_be_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
-        """Return whether a name is that of a Lance table, or of a view, which may read some."""
+        """Return whether a name belongs to a Lance table, or to a view, which may read one."""
         return self._names.are_ours(name, later=later) or self._names.view(name, later=later) is not None
 
 
