@@ -87,7 +87,7 @@ class Execution:
         self._knows_history = False
 
     def run(self, method: Method, query: Any, options: Mapping[str, Any], *, later: bool | None = None) -> Any:
-        """Run a statement, or several.
+        """Run a statement, or several, through the stages in the docstring of this module.
 
         Args:
             method: DuckDB's `sql`, `execute` or `executemany`.

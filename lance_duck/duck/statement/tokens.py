@@ -44,7 +44,7 @@ class Token:
 
 
 def tokens_of(sql: str) -> tuple[Token, ...]:
-    """Return the tokens in order. The only call of DuckDB's tokenizer: a text is cut once, unless it is long.
+    """Return the tokens in order. DuckDB's tokenizer cuts a text once, unless it is long.
 
     Empty if DuckDB cannot cut the text, or if it holds half of a surrogate pair.
     """
