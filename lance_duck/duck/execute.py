@@ -113,6 +113,7 @@ class Execution:
         if (statements := self.writer.several(query)) is not None:
             for statement in statements[:-1]:
                 self.run(self._native.execute, statement, {}, later=False)
+                self.writer.drop_rows()
             return self.run(method, statements[-1], options, later=later)
         query = self.writer.executed(query)
         if changes_search(query):

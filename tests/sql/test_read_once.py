@@ -74,3 +74,13 @@ def test_a_text_that_changes_is_cut_once(con: ld.Connection, cut: list[str], sql
 def test_a_text_that_names_no_lance_table_is_not_cut(con: ld.Connection, cut: list[str]) -> None:
     assert con.execute("SELECT 40 + 2 AS answer").fetchall() == [(42,)]
     assert not cut
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["SHOW TABLES", "EXPLAIN ANALYZE SELECT 1", "explain/* */analyze SELECT 1", "SELECT 1", "FROM t", "DESCRIBE t"],
+)
+def test_the_last_of_several_statements_gives_the_relation(con: ld.Connection, first: str) -> None:
+    """Rows of the first one are dropped: DuckDB 2 would keep the connection busy."""
+    assert con.sql(f"{first}; SELECT max(id) FROM lance.u").fetchall() == [(9,)]
+    assert con.sql("SELECT 1").fetchall() == [(1,)]

@@ -128,7 +128,7 @@ class ChangeRunner:
         if self._block is not None:  # the meaning of names could not be looked up
             (self._native.sql if later else self._native.execute)("SELECT 1").fetchall()
         if not later:
-            self._abort()  # names cannot be looked up while rows are unfetched
+            self.drop_rows()  # names cannot be looked up while rows are unfetched
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
             return None  # do not cut a long list of rows for a native table
@@ -327,7 +327,7 @@ class ChangeRunner:
                 remedy="append(name, frame) and executemany add rows as one version",
             )
 
-    def _abort(self) -> None:
+    def drop_rows(self) -> None:
         """Drop unfetched rows, for which DuckDB 2.0 would keep the connection busy."""
         if self._abort_result is not None:
             self._abort_result()
@@ -394,7 +394,7 @@ class ChangeRunner:
         with block.versions.reading():
             if self._catalog.vocabulary.may_be_in(sql):
                 if not later:
-                    self._abort()
+                    self.drop_rows()
                 block.pin(Statement.of(LiftedText.of(sql).text).names, later=later)
             yield
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.tokens import LONGEST
+from lance_duck.scan.sql.tokens import COMMENT
 
 
 class StatementKind(Enum):
@@ -75,7 +76,7 @@ KINDS: Final[Mapping[str, StatementKind]] = {
 }
 """Kinds by the first word of a statement, or by its first two."""
 
-_SKIPPED: Final = r"(?:\s|;|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*+"
+_SKIPPED: Final = rf"(?:\s|;|{COMMENT})*+"
 """Comments, blanks and semicolons before a statement and between its words."""
 _FIRST: Final = re.compile(
     rf"{_SKIPPED}(?P<explain>explain\b{_SKIPPED}(?:\([^()]*\)(?={_SKIPPED}[\w(])|analyze\b)?{_SKIPPED}(?=[\w(]))?"

@@ -22,7 +22,7 @@ from lance_duck.scan.evaluator.types import Parameters, parameters_key
 from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
 from lance_duck.scan.sql.constants import asks_for_the_time, computed, constant_tokens, ends_constant
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
-from lance_duck.scan.sql.parser import Parser, plain_comparison
+from lance_duck.scan.sql.parser import OPERATORS, Parser, plain_comparison
 from lance_duck.scan.sql.spelling import spelled
 from lance_duck.scan.sql.texts import implied_by_tokens
 from lance_duck.scan.sql.tokens import SqlToken, tokens
@@ -205,6 +205,8 @@ class _MixedParser(Parser):
         if not length:
             raise NotSimpleError
         expression = self._tokens[at : at + length]
+        if self._tokens[at - 1].text in OPERATORS and any(token.text == "|" for token in expression):
+            raise NotSimpleError  # these operators bind as || does, from the left
         self._at += length
         return computed(self.text[expression[0].start : expression[-1].stop], self._parameters_of(expression))
 

@@ -160,8 +160,8 @@ class Parser:
             return Not(self._test(path, type_))
         if self._peek().kind == "keyword" and self._peek().text in ("in", "between", "like"):
             return self._test(path, type_)
-        if self._peek().text in _OPERATORS:
-            return _FUNCTIONS[_OPERATORS[self._next().text]](path, type_, self._argument())
+        if self._peek().text in OPERATORS:
+            return _FUNCTIONS[OPERATORS[self._next().text]](path, type_, self._argument())
         if self._peek().kind == "op":
             return literal_comparison(self._op(), path, self._literal(), type_)
         if type_ == pa.bool_():
@@ -363,4 +363,4 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Path, pa.DataType, Argument], Predicate
     **dict.fromkeys(("list_has_any", "array_has_any"), list_has_any),
     **dict.fromkeys(("list_has_all", "array_has_all"), list_has_all),
 }
-_OPERATORS: Final = {"^@": "starts_with", "&&": "list_has_any", "@>": "list_has_all"}
+OPERATORS: Final = {"^@": "starts_with", "&&": "list_has_any", "@>": "list_has_all"}

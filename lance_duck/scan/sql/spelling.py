@@ -10,11 +10,11 @@ from typing import Final
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.expressions import query
 from lance_duck.scan.identifiers import quoted
-from lance_duck.scan.sql.tokens import SqlToken, tokens
+from lance_duck.scan.sql.tokens import COMMENT, SqlToken, tokens
 
 QUOTED: Final = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | \$(\w*)\$.*?\$\1\$
-        | --[^\n]* | /\*.*?\*/ | `(?P<name>(?:[^`]|``)*)`""",
+    rf"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | \$(\w*)\$.*?\$\1\$
+        | {COMMENT} | `(?P<name>(?:[^`]|``)*)`""",
     re.DOTALL | re.VERBOSE,
 )
 """Pattern of quoted texts, quoted names and comments, whose insides are not SQL."""

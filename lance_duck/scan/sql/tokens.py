@@ -9,6 +9,17 @@ from typing import Final
 from lance_duck.scan.costs import LISTS_IN_TEXT
 from lance_duck.scan.sql.lists import constants_end, marks_end
 
+_NESTED: Final = 8
+
+
+def _block_comment(depth: int) -> str:
+    """Return the pattern of a block comment that holds others, up to a depth."""
+    inside = rf"|{_block_comment(depth - 1)}" if depth else ""
+    return rf"/\*(?:(?!/\*|\*/)[\s\S]{inside})*+\*/"
+
+
+COMMENT: Final = rf"(?:--[^\r\n]*|{_block_comment(_NESTED)})"
+"""Pattern of a comment as DuckDB reads it: to the end of the line, or a block that may hold others."""
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<number>(?a:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])) | (?P<text>'(?:[^']|'')*')
         | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`) | (?P<word>[A-Za-z_]\w*) | (?P<param>\?|\$\w+)
@@ -16,7 +27,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 _OTHER: Final = re.compile(
-    r"""\s*(?: --[^\n]* | /\*.*?\*/ | (?P<other>[eE]'(?:[^'\\]|\\.|'')*' | \$(\w*)\$.*?\$\2\$ | [\w.]+ | \S) )""",
+    rf"""\s*(?: {COMMENT} | (?P<other>[eE]'(?:[^'\\]|\\.|'')*' | \$(\w*)\$.*?\$\2\$ | [\w.]+ | \S) )""",
     re.DOTALL | re.VERBOSE,
 )
 _STRANGE: Final = re.compile(r"\s*(?:[eExXbB]'|\$\w*\$|--|/\*)")

@@ -69,7 +69,9 @@ def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
         if isinstance(taken, op.Merge | op.Project):
             return replace(taken, schema=_schema(taken.schema, schema))
         return taken
-    except (TypeError, AttributeError, OverflowError) as error:
+    except InvalidInputError:
+        raise
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidInputError(f"invalid part of {name}", found=str(error)) from error
 
 

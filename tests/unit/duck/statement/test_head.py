@@ -12,7 +12,9 @@ from lance_duck.duck.statement.head import FirstWords, StatementKind
     [
         ("BEGIN", StatementKind.BEGIN, "begin"),
         (" ;\n-- one\n/* two * */ start TRANSACTION", StatementKind.BEGIN, "start"),
-        ("commit;", StatementKind.COMMIT, "commit"),
+        ("-- one\rcommit;", StatementKind.COMMIT, "commit"),
+        ("/* one /* two */ still one */ commit", StatementKind.COMMIT, "commit"),
+        ("/* one /* two */ commit", StatementKind.OTHER, ""),
         ("END", StatementKind.COMMIT, "end"),
         ("ABORT", StatementKind.ROLLBACK, "abort"),
         ("BEGINNING", StatementKind.OTHER, "beginning"),

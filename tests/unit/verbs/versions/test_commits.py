@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pytest
@@ -132,6 +132,10 @@ def test_arguments_that_make_no_sense_are_refused(table: ld.LanceDataset, tmp_pa
         commit(table, "Append", 1)
     with pytest.raises(InvalidInputError, match="expected FragmentMetadata, found int"):
         commit(table, LanceOperation.Append([1]), 1)
+    with pytest.raises(InvalidInputError, match="invalid part of UpdateConfig"):
+        commit(table, LanceOperation.UpdateConfig(field_metadata_updates=[{"f": "1"}]), 1)
+    with pytest.raises(InvalidInputError, match="invalid part of CreateIndex"):
+        commit(table, LanceOperation.CreateIndex([Index(str(uuid4()), "i", [0], 1, {"x"}, 0)], []), 1)
     with pytest.raises(UnsupportedError, match="newer format"):
         commit(table, LanceOperation.BaseOperation(), 1)
     with pytest.raises(InvalidInputError, match="commit_message beside a Transaction"):
