@@ -357,7 +357,7 @@ def _has_plain(block: Block, bits: int) -> TypeGuard[FixedWidth]:
 
 
 def _joined_bounds(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Join the bounds in arrays that are joined: each part begins with 0, and ends with the size of its array."""
+    """Join the offsets of concatenated arrays. The offsets of each part run from 0 to its length."""
     starts = np.cumsum([0, *(part[-1] for part in parts)])
     return np.concatenate([*(part[:-1] + start for part, start in zip(parts, starts, strict=False)), starts[-1:]])
 

@@ -41,7 +41,7 @@ INDEX_BLOCK_ROWS: Final = 1 << 20
 SMALL_FILE_BYTES: Final = 1 << 20
 """Most bytes of a file that is not a data file; a larger one is not read."""
 BUFFERS_AHEAD_BYTES: Final = 1 << 20
-"""Bytes of the global buffers of a file on an object store, up to which all of them are read at once."""
+"""Maximum size of the global buffers of a remote file that are read at once, in bytes."""
 
 
 class SegmentFile:

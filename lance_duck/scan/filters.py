@@ -181,7 +181,7 @@ def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Par
 
 
 def all_filters(*filters: Filter | None) -> Filter | None:
-    """Return one filter that is true where all are; None if there are none."""
+    """Return the conjunction of filters, or None without filters."""
     parts = tuple(part for part in filters if part is not None)
     return parts[0] if len(parts) == 1 else AllFilters(parts) if parts else None
 

@@ -30,8 +30,7 @@ MATCHED_ROWS: Final = 1 << 18
 """Rows of the table that are matched with a source at a time; twice the rows of the source where these are more."""
 
 ROWS_PER_KEY: Final = 8192
-"""Rows of a table for each key of the source from which on keys are looked up in an index: each may lie on a page of
-its own."""
+"""Minimum number of table rows per source key at which keys are looked up in an index: each may need its own page."""
 
 PART_KEYS: Final = 1 << 18
 """Inserted keys that a part of a merge sends to its commit: with more, the commit takes any new row for one of them."""
@@ -56,8 +55,7 @@ MERGED_RATIO: Final = 4
 then rewritten only a few times while an index grows."""
 
 WHOLE_SAMPLE_BYTES: Final = 64 << 20
-"""Bytes of the vectors of a column up to which all of them are read for training: a sample would touch most pages,
-too."""
+"""Maximum size of a vector column that is read whole for training, in bytes: a sample would touch most pages."""
 
 SAMPLE_GROWTH: Final = 16
 """Factor by which the next sample is larger where too many vectors of a sample were null or unusable."""

@@ -36,7 +36,7 @@ class RefusedStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> RefusedStatement | None:
-        """Read the clauses; None if the statement is none of these."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         if body.says(0, "drop", "view"):
             return cls._of(_after_if_exists(body, 2), "DROP VIEW", "DROP TABLE drops the table")
@@ -74,7 +74,7 @@ class RefusedObject(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> RefusedObject | None:
-        """Read the clauses; None if they are not those of such a statement."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = next((place for place in range(1, min(5, len(body))) if body.word(place) not in _BEFORE_VIEW), 0)
         kind = body.word(place)
@@ -128,7 +128,7 @@ class RefusedAlias(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> RefusedAlias | None:
-        """Read the clauses; None if they are not those of an ALTER DATABASE."""
+        """Read the clauses. Returns None for other statements."""
         name = _after_if_exists(head.body, 2) if head.body.says(0, "alter", "database") else None
         return None if name is None or len(name.parts) > 1 else cls(name.name)
 

@@ -39,7 +39,7 @@ class SelectedProcedure(LanceStatement):
 
     @classmethod
     def read_of(cls, procedures: Sequence[type[Procedure]], head: StatementHead) -> SelectedProcedure | None:
-        """Read the clauses; None if they are not those of a SELECT from one of some procedures.
+        """Read the clauses. Returns None for other statements.
 
         Raises:
             InvalidInputError: Arguments do not fit the procedure.

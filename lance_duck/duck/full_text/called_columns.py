@@ -157,7 +157,7 @@ class CalledColumns:
         return field
 
     def table(self, table_read: TableRead, text: QueryText | None = None) -> ReadTable | None:
-        """Return the Lance table that a SELECT of the statement or of a view reads; None where it is none."""
+        """Return the Lance table that a SELECT reads, in the statement or in a view, or None."""
         if table_read not in self._tables:
             self._tables[table_read] = self._find(table_read, None if text is None else text.within)
         return self._tables[table_read]

@@ -44,8 +44,7 @@ class CallCarrier:
     Args:
         text: The statement.
         replaced: Tokens of the calls and of their columns.
-        inlined: Returns the edits after which the text of a view means the same in the statement; None where there are
-            none.
+        inlined: Returns the edits with which the text of a view keeps its meaning in the statement, or None.
     """
 
     def __init__(

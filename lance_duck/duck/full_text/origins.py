@@ -149,7 +149,7 @@ class Origins:
         return None if found is None else self._in_query(text, table_read, *found, parts, depth + 1)
 
     def _query_of(self, text: QueryText, table_read: TableRead) -> tuple[QueryText, tuple[int, int]] | None:
-        """Return the query that a SELECT reads, and the text that it stands in; None where that is not known."""
+        """Return the query that a SELECT reads with its text, or None if it is unknown."""
         if table_read.query is not None:
             return text, table_read.query
         view = None if table_read.name is None or table_read.version else self.view_of(table_read.name, text)
@@ -157,7 +157,7 @@ class Origins:
         return None if inner is None else (inner, (0, len(inner.scopes.tokens)))
 
     def _text_of(self, table_read: TableRead, view: View) -> QueryText | None:
-        """Return the query of a view that a SELECT reads; None where the view names its columns."""
+        """Return the query of a view that a SELECT reads, or None if the view renames columns."""
         if table_read not in self._views:
             scopes = _query_of_view(view.sql)
             self._views[table_read] = None if scopes is None else QueryText(scopes, view)

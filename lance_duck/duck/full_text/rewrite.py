@@ -360,7 +360,7 @@ class _Rewriting:
     # Texts.
 
     def _sql(self, part: Part) -> str:
-        """Return an argument as it is spelled, with numbers for its `?`."""
+        """Return an argument as it is spelled, with `$1`, `$2`, … for `?`."""
         text, start = part.text, part.start
         marks = enumerate(self._statement.marks, 1)
         inside = [(number, mark - start) for number, mark in marks if start <= mark < start + len(text)]

@@ -275,7 +275,7 @@ def _constant(dataset: LanceDataset) -> Callable[[], LanceDataset]:
 
 
 def _stamp(opened_dataset: LanceDataset) -> str | None:
-    """Return a stamp that tells the manifest from that of another table in its place; None on object stores."""
+    """Return a stamp that differs if another table has replaced this one, or None on object stores."""
     snapshot = opened_dataset.handle.snapshot
     if local_path(snapshot.uri) is None:
         return None

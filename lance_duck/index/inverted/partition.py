@@ -139,7 +139,7 @@ class InvertedPartition:
         return layout.POSITIONS in names or layout.OLD_POSITIONS in names
 
     def term_ids(self, terms: Sequence[bytes]) -> NDArray[np.int64]:
-        """Return the id of each term, int64, not to be changed; -1 if the partition does not have it.
+        """Return the term ids as a read-only int64 array, with -1 for unknown terms.
 
         The result of the last call is remembered: a query asks how many documents have its terms, then for the terms.
 

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Pace:
-    """Threads of a scan, and the sizes of its morsels.
+    """Number of threads of a scan, and its morsel sizes.
 
     Attributes:
         workers: Threads; None for one for each core.

@@ -10,6 +10,7 @@ from lance_duck.scan.costs import LISTS_IN_TEXT
 from lance_duck.scan.sql.lists import constants_end, marks_end
 
 _NESTED: Final = 8
+"""Maximum depth of comments inside a comment. Deeper ones are cut as operators, which no simple condition has."""
 
 
 def _block_comment(depth: int) -> str:

@@ -127,7 +127,7 @@ def _metadata(indexes: Sequence[Index]) -> list[IndexMetadata]:
 
 
 def _usable(snapshot: Snapshot, index: IndexMetadata) -> Segment:
-    """Return an uncommitted segment as the version would have it."""
+    """Return the metadata of an uncommitted segment as a commit would store it."""
     kind = kind_of(index.details_type or "")
     if kind is None or index.version not in kind.versions or len(index.fields) != 1:
         raise UnsupportedError(

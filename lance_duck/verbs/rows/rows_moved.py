@@ -96,7 +96,7 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
         return cls(result), repeated
 
     def only(self, fragments: Iterable[int]) -> Offsets:
-        """Keep the offsets of some fragments."""
+        """Keep the offsets of the given fragments."""
         return Offsets({fragment_id: self._offsets[fragment_id] for fragment_id in fragments})
 
     @property

@@ -64,7 +64,7 @@ class AttachStatement(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> AttachStatement | None:
-        """Read the clauses; None if they are not those of an ATTACH with TYPE lance."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 3 if body.says(1, "or", "replace") else 1
         replaces = place == 3
@@ -166,7 +166,7 @@ class DetachStatement(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> DetachStatement | None:
-        """Read the clauses; None if they are not those of a DETACH."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 1 + (body.word(1) == "database")
         place += 2 if body.says(place, "if", "exists") else 0
@@ -222,7 +222,7 @@ class SchemaStatement(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> SchemaStatement | None:
-        """Read the clauses; None if they are not those of a CREATE SCHEMA or DROP SCHEMA."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         at = body.find("schema", stop=min(len(body), 4))
         if at < 0:

@@ -53,7 +53,7 @@ class CreateSecretStatement(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> CreateSecretStatement | None:
-        """Read the clauses; None if they are not those of a CREATE SECRET with TYPE lance."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 3 if body.says(1, "or", "replace") else 1
         replaces, lasting = place == 3, body.word(place)
@@ -124,7 +124,7 @@ class DropSecretStatement(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> DropSecretStatement | None:
-        """Read the clauses; None if they are not those of a DROP SECRET."""
+        """Read the clauses. Returns None for other statements."""
         body: Clauses = head.body
         place = 1 + (body.word(1) in _LASTING)
         if body.word(place) != "secret" or head.explain.tokens:

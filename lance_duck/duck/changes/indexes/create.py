@@ -68,7 +68,7 @@ class CreateIndexStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> CreateIndexStatement | None:
-        """Read the clauses; None if they are not those of a CREATE INDEX."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         replaces = body.says(1, "or", "replace")
         place = 3 if replaces else 1
@@ -164,7 +164,7 @@ class DropIndexStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> DropIndexStatement | None:
-        """Read the clauses; None if they are not those of a DROP INDEX of a table."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         may_miss = body.says(2, "if", "exists")
         place = 4 if may_miss else 2

@@ -39,7 +39,7 @@ class ShowIndexesStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> ShowIndexesStatement | None:
-        """Read the clauses; None if they are not those of a SHOW INDEXES."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         if head.verb != "show" or body.word(1) not in ("indexes", "index") or body.word(2) not in ("on", "from", "in"):
             return None
@@ -68,7 +68,7 @@ class AlterIndexStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> AlterIndexStatement | None:
-        """Read the clauses; None if they are not those of an ALTER INDEX of a table."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 4 if body.says(2, "if", "exists") else 2
         name = body.tokens[place].name if body.says(0, "alter", "index") and place < len(body) else None
@@ -119,7 +119,7 @@ class ReindexStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> ReindexStatement | None:
-        """Read the clauses; None if they are not those of a REINDEX."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 2 if body.word(1) in ("table", "index") and len(body) > 2 else 1
         name = body.tokens[place].name if body.word(place + 1) == "on" else None

@@ -76,7 +76,7 @@ class MergeStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> MergeStatement | None:
-        """Read the clauses; None if they are not those of a MERGE."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         target = TableName.at(body, 2) if body.says(0, "merge", "into") else None
         if target is None:

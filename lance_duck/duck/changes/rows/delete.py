@@ -49,7 +49,7 @@ class DeleteStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> DeleteStatement | None:
-        """Read the clauses; None if they are not those of such a statement."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 1 + body.says(1, "table") if head.verb == "truncate" else 2 if body.says(0, "delete", "from") else -1
         target = TableName.at(body, place + body.says(place, "only")) if place > 0 else None

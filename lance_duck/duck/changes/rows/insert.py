@@ -66,7 +66,7 @@ class InsertStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> InsertStatement | None:
-        """Read the clauses; None if they are not those of an INSERT."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         instead = body.word(2) if body.word(1) == "or" else None
         place = 1 if instead is None else 3

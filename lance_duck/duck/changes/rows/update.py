@@ -72,7 +72,7 @@ class UpdateStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> UpdateStatement | None:
-        """Read the clauses; None if they are not those of an UPDATE."""
+        """Read the clauses. Returns None for other statements."""
         target = TableName.at(head.body, 1 + head.body.says(1, "only"))  # nothing inherits from a table
         if target is None:
             return None

@@ -64,7 +64,7 @@ class AlterStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> AlterStatement | None:
-        """Read the clauses; None if they are not those of an ALTER TABLE."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 4 if body.says(2, "if", "exists") else 2
         target = TableName.at(body, place) if body.says(0, "alter", "table") else None

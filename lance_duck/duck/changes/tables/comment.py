@@ -35,7 +35,7 @@ class CommentStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> CommentStatement | None:
-        """Read the clauses; None if they are not those of a COMMENT ON TABLE or COLUMN."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         kind = body.word(2) if body.says(0, "comment", "on") else None
         target = TableName.at(body, 3) if kind in ("table", "column") else None

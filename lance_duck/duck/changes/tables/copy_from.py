@@ -43,7 +43,7 @@ class CopyFromStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> CopyFromStatement | None:
-        """Read the clauses; None if they are not those of a COPY … FROM."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         target = TableName.at(body, 1)
         if target is None:
@@ -108,7 +108,7 @@ class CopyDatabaseStatement(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> CopyDatabaseStatement | None:
-        """Read the clauses; None if they are not those of a COPY FROM DATABASE."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         if not body.says(1, "from", "database") or body.word(4) != "to":
             return None

@@ -43,7 +43,7 @@ class CopyStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> CopyStatement | None:
-        """Read the clauses; None if they are not those of a COPY to a Lance table."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         to = body.find("to")
         target = TableName.at(body, to + 1) if to > 0 else None

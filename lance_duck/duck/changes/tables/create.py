@@ -62,7 +62,7 @@ class CreateStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> CreateStatement | None:
-        """Read the clauses; None if they are not those of a CREATE TABLE."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 3 if body.says(1, "or", "replace") else 1
         may_exist = body.says(place + 1, "if", "not", "exists")

@@ -30,7 +30,7 @@ class DescribeStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> DescribeStatement | None:
-        """Read the clauses; None if they are not those of a DESCRIBE of a table alone."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 1 + (head.verb == "describe" and body.word(1) == "table" and len(body) > 2)
         if head.verb == "show" and body.word(1) in _LISTS:

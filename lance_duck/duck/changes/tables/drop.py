@@ -40,7 +40,7 @@ class DropStatement(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> DropStatement | None:
-        """Read the clauses; None if they are not those of a DROP TABLE."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         if not body.says(0, "drop", "table"):
             return None

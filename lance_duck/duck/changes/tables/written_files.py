@@ -95,7 +95,7 @@ class ComputedCopyStatement(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> ComputedCopyStatement | None:
-        """Read the clauses; None if they are not those of a COPY to such a path."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         to = body.find("to")
         path = WrittenPath.at(body, to + 1) if to > 0 else None
@@ -137,7 +137,7 @@ class ForeignFileStatement(LanceStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> ForeignFileStatement | None:
-        """Read the clauses; None if they are not those of such a statement."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         if body.says(0, "export", "database"):
             to = body.find("to", stop=min(6, len(body)))

@@ -52,7 +52,7 @@ class AutoCleanupStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> AutoCleanupStatement | None:
-        """Read the clauses; None if they are those of another ALTER TABLE."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 4 if body.says(2, "if", "exists") else 2
         target = TableName.at(body, place) if body.says(0, "alter", "table") else None
@@ -86,7 +86,7 @@ class ShowMaintenanceStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> ShowMaintenanceStatement | None:
-        """Read the clauses; None if they are not those of a SHOW MAINTENANCE."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         if not body.says(0, "show", "maintenance") or body.word(2) not in ("on", "from"):
             return None

@@ -45,7 +45,7 @@ class OptimizeStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> OptimizeStatement | None:
-        """Read the clauses; None if they are not those of an OPTIMIZE."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         target = TableName.at(body, 2) if body.word(1) == "table" else None
         target = target or TableName.at(body, 1)
@@ -72,7 +72,7 @@ class VacuumStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> VacuumStatement | None:
-        """Read the clauses; None if they are not those of a VACUUM of a table."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 1
         place += _is_option(body, place, "lance")
@@ -97,7 +97,7 @@ class AnalyzeStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> AnalyzeStatement | None:
-        """Read the clauses; None if they are not those of an ANALYZE of a table."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         place = 1
         if head.verb == "vacuum":
@@ -118,7 +118,7 @@ class CheckpointStatement(TableStatement):
 
     @classmethod
     def read(cls, head: StatementHead) -> CheckpointStatement | None:
-        """Read the clauses; None if they are not those of a CHECKPOINT of one thing."""
+        """Read the clauses. Returns None for other statements."""
         body = head.body
         target = TableName.at(body, 1) if head.verb == "checkpoint" else None
         return None if target is None or target.after < len(body) else cls(target)

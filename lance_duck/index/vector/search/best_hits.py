@@ -55,7 +55,7 @@ class BestHits:
         return self._distances[:, -1]
 
     def hits(self) -> Hits:
-        """Return the neighbours; infinity and -1 where a query has fewer than k."""
+        """Return the neighbours. Queries with fewer than k get infinity and -1 for the rest."""
         num_missing = self._width - self.k
         if not num_missing:
             return Hits(self._distances, self._positions)
