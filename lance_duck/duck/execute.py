@@ -35,7 +35,8 @@ from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import Session
 from lance_duck.duck.statement.identifiers import parts_of_name
-from lance_duck.duck.statement.named_arguments import with_named_arguments
+from lance_duck.duck.statement.lifted import LiftedText
+from lance_duck.duck.statement.named_arguments import named_arguments
 from lance_duck.duck.statement.user_text import told_of
 from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user, drop_views
@@ -109,7 +110,9 @@ class Execution:
             self.writer.rowcount = None
             call = partial(call_as_user, partial(method, query, **options))
             return self.with_new_tables(partial(with_one_version, call), text)
-        query = self._session.shown(with_named_arguments(query, FUNCTIONS))
+        lifted = LiftedText.of(query)
+        lifted = lifted.edited(named_arguments(lifted, FUNCTIONS))
+        query = lifted.edited(self._session.shown(lifted)).sql
         if (statements := self.writer.several(query)) is not None:
             for statement in statements[:-1]:
                 self.run(self._native.execute, statement, {}, later=False)
@@ -174,7 +177,7 @@ class Execution:
             parts = parts_of_name(name)
             with self.writer.reading(name, later=True):
                 is_view = self.names.are_ours(parts, later=True)
-                shown = self.writer.visible(f"FROM {name}") if is_view else ""
+                shown = self.writer.visible(LiftedText.of(f"FROM {name}")).sql if is_view else ""
                 if is_view and (shown != f"FROM {name}" or len(parts) > 1):  # DuckDB 1 takes no qualified name
                     return self.writer.settled(self._native.sql(shown))
                 return self.writer.settled((self._native.view if is_view else native)(name))
@@ -201,23 +204,28 @@ class Execution:
         if not self.writer.in_transaction and query in self._foreign and not may_find(query):
             self.writer.rowcount = None
             return with_one_version(partial(call_as_user, partial(method, query, **options)))
-        with self.writer.reading(query, later=bool(later)), told_of(query):
-            rewritten = self._texts.rewritten(query, later=bool(later))
-            values = options.get("parameters", options.get("params"))
-            if (change := self.writer.find(rewritten.text, values, later=later)) is not None:
-                return self.writer.run(change, method, options, later=later)
-            texts = tuple(dict.fromkeys((rewritten.carried, rewritten.text)))
-            read = partial(self._read, method, texts, options, later=later)
-            prepared = self.writer.prepared(rewritten.carried, read)
-            return self.writer.settled(with_one_version(prepared or read))
+        with self.writer.reading(query, later=bool(later)):
+            with told_of(query):
+                rewritten = self._texts.rewritten(LiftedText.of(query), later=bool(later))
+                values = options.get("parameters", options.get("params"))
+                change = self.writer.find(rewritten.text.sql, values, later=later)
+            with told_of(query, "" if change is None else change.table):
+                if change is not None:
+                    return self.writer.run(change, method, options, later=later)
+                texts = dict.fromkeys((rewritten.carried, rewritten.text))
+                read = partial(self._read, method, texts, options, later=later)
+                prepared = self.writer.prepared(rewritten.carried.sql, read)
+                return self.writer.settled(with_one_version(prepared or read))
 
-    def _read(self, method: Method, texts: Iterable[str], options: Mapping[str, Any], *, later: bool | None) -> Any:
+    def _read(
+        self, method: Method, texts: Iterable[LiftedText], options: Mapping[str, Any], *, later: bool | None
+    ) -> Any:
         """Run a statement that changes no Lance table, as the first of its texts that DuckDB accepts."""
 
         def attempts() -> Iterator[Callable[[], Any]]:
             for text in texts:
-                identified = self.writer.visible(self._identifiers.rewritten(text, later=bool(later)))
-                yield from self.planner.attempts(method, identified, options, later=later)
+                identified = text.edited(self._identifiers.edits(text.statement, later=bool(later)))
+                yield from self.planner.attempts(method, self.writer.visible(identified), options, later=later)
 
         return first_accepted(attempts())
 

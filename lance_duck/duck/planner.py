@@ -51,13 +51,13 @@ from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
 from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.run.search_settings import is_setting
-from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.lifted import LiftedNumbers, LiftedText
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST
 from lance_duck.duck.statement.text import LONGEST_TREE, Statement
-from lance_duck.duck.statement.tokens import LONGEST
+from lance_duck.duck.statement.tokens import LONGEST, edited
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.tables.text_functions import MATCHES
 from lance_duck.duck.user_scope import call_as_user
@@ -215,19 +215,20 @@ class Planner:
         """Table versions in which no index answered a lookup, by its text."""
 
     def attempts(
-        self, method: Method, sql: str, options: Mapping[str, Any], *, later: bool | None
+        self, method: Method, lifted: LiftedText, options: Mapping[str, Any], *, later: bool | None
     ) -> Iterator[Callable[[], Any]]:
         """Yield ways to run a statement, the cheapest first and the text itself last.
 
         Args:
             method: Method of DuckDB's connection.
-            sql: The statement, or several.
+            lifted: The statement, or several.
             options: Further arguments.
             later: Whether rows are read later. None if the statement runs once for each list of parameters.
         """
+        sql = lifted.sql
         if later is False and not options and (lookup := self._lookup(method, sql)) is not None:
             yield lookup
-        match self._kind(sql):
+        match self._kind(lifted):
             case _Kind.SETTING:
                 yield partial(self._set, self._database.native.execute if later is None else method, sql)
                 return
@@ -239,8 +240,7 @@ class Planner:
             case _Kind.FOREIGN | _Kind.EXPLAIN:
                 yield partial(call_as_user, partial(method, sql, **options))
                 return
-        lifted = LiftedText.of(sql)
-        statement = self._spelled(Statement.of(lifted.text), later=bool(later))
+        statement = self._spelled(lifted.statement, later=bool(later))
         text = _text(statement, lifted) if statement.spelling or statement.nearest else sql
         paths = {path: self._path(path) for path in statement.paths}
         if later is None:
@@ -269,26 +269,28 @@ class Planner:
         None for other statements, and if no index covers the column.
         """
         lifted = LiftedNumbers.of(sql)
-        if lifted is None or self._kind(lifted.text) is not _Kind.OURS:
+        text = None if lifted is None else LiftedText(lifted.text, lifted.text)
+        if lifted is None or text is None or self._kind(text) is not _Kind.OURS:
             return None
-        statement = Statement.of(lifted.text)
+        statement = text.statement
         lookup = _only_lookup(statement)
         handle = None if lookup is None else self._database.names.table(lookup.table.name, later=False)
         if lookup is None or handle is None:
             return None
         dataset = handle.current()
-        if self._scanned.get(lifted.text) == dataset.version or not _compares_integers(lookup, dataset.schema):
+        if self._scanned.get(text.text) == dataset.version or not _compares_integers(lookup, dataset.schema):
             return None
-        plan = self._plan(statement, LiftedText(lifted.text), {"parameters": list(lifted.numbers)}, later=False)
+        plan = self._plan(statement, text, {"parameters": list(lifted.numbers)}, later=False)
         if plan is None:
             if len(self._scanned) >= _CACHED:
                 self._scanned.clear()
-            self._scanned[lifted.text] = dataset.version
+            self._scanned[text.text] = dataset.version
             return None
         return partial(self._run_plan, method, plan, {})
 
-    def _kind(self, sql: str) -> _Kind:
+    def _kind(self, lifted: LiftedText) -> _Kind:
         """Classify the text of a statement."""
+        sql, text = lifted.sql, lifted.text
         vocabulary = self._database.catalog.vocabulary
         if vocabulary is not self._vocabulary or len(self._kinds) > _CACHED:
             self._kinds.clear()
@@ -299,10 +301,9 @@ class Planner:
         if is_setting(sql):
             return _Kind.SETTING
         if vocabulary.may_be_in(sql) or may_be_called(sql):
-            text = LiftedText.of(sql).text
             if len(text) > LONGEST_TREE and not spelling.may_find(text):
                 return _Kind.FOREIGN  # no rule reads it
-            statement = Statement.of(text)
+            statement = lifted.statement
             if statement.paths or not vocabulary.names.isdisjoint(statement.names) or may_be_called(text):
                 return _Kind.OURS
         kind = _Kind.EXPLAIN if FirstWords.of(sql).explain else _Kind.FOREIGN
@@ -395,7 +396,7 @@ def _text(statement: Statement, lifted: LiftedText, edits: Sequence[Edit] = ()) 
     left = (clause for clause in statement.nearest if not any(e.overlaps(clause.start, clause.end) for e in edits))
     translated = () if KNOWS_NEAREST else (edit for clause in left for edit in clause.as_lateral())
     spelled = (each for each in statement.spelling if not any(e.overlaps(each.start, each.end) for e in edits))
-    return lifted.restored(apply(statement.text, (*spelled, *translated, *edits)))
+    return lifted.restored(edited(statement.text, (*spelled, *translated, *edits)))
 
 
 def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dropped: frozenset[str]) -> Any:

@@ -30,12 +30,13 @@ from lance_duck.duck.full_text.calls import may_find
 from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
-from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.head import KINDS, VERBS, FirstWords, StatementHead, StatementKind
 from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.text import Statement
-from lance_duck.duck.statement.user_text import user_message
+from lance_duck.duck.statement.tokens import edited
+from lance_duck.duck.statement.user_text import told_of
 from lance_duck.duck.user_scope import call_as_user, watch
 from lance_duck.duck.wide_offsets import run_with_wide_offsets
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
@@ -67,19 +68,16 @@ class Change:
         statement: Its clauses.
         sql: Its text, with numbered placeholders.
         explain: The words of an EXPLAIN, or nothing.
-        text: Its text as the user wrote it.
     """
 
     statement: LanceStatement
     sql: str
     explain: str
-    text: str = ""
 
-    def told(self, error: duckdb.Error) -> duckdb.Error:
-        """Translate an error of DuckDB to the user's text; return it unchanged if nothing differs."""
-        name = self.statement.target.name if isinstance(self.statement, TableStatement) else ""
-        message = user_message(str(error), self.text or self.sql, name)
-        return error if message == str(error) else type(error)(message)
+    @property
+    def table(self) -> str:
+        """Name of the table that it changes, without qualifiers. Empty if it changes none."""
+        return self.statement.target.name if isinstance(self.statement, TableStatement) else ""
 
 
 class ChangeRunner:
@@ -132,11 +130,11 @@ class ChangeRunner:
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
             return None  # do not cut a long list of rows for a native table
-        statements = statements_of(self._with_versions_called(Statement.of(sql).readable))
+        readable = Statement.of(sql).readable
+        statements = statements_of(edited(readable, self._versions_called(readable)))
         if len(statements) != 1:
             return None
-        change = self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
-        return None if change is None else replace(change, text=sql)
+        return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
 
     def several(self, sql: str) -> list[str] | None:
         """Return the statements of a text that must run one by one. None for other texts, and for a single statement.
@@ -164,7 +162,7 @@ class ChangeRunner:
         first = FirstWords.of(statement.text)
         if first.kind in _RUN_ALONE and not first.explain:  # the name of a file may depend on earlier statements
             return True
-        (spelled,) = statements_of(self._with_versions_called(statement.text))
+        (spelled,) = statements_of(edited(statement.text, self._versions_called(statement.text)))
         return self._read(spelled) is not None
 
     # Prepared statements.
@@ -191,7 +189,7 @@ class ChangeRunner:
         is_alone = any(map(self._is_alone, statements_of(prepared.readable)))
         if is_alone:  # a syntax error refers to the text as written
             text = prepared.readable if prepared.nearest else preparation.text
-            self._native.extract_statements(self._with_versions_called(text))
+            self._native.extract_statements(edited(text, self._versions_called(text)))
 
         def prepare() -> Any:
             # DuckDB would read a view at the version that it had when the statement was prepared.
@@ -271,8 +269,6 @@ class ChangeRunner:
             meaning = unwrapped(error)
             if meaning is not error:
                 self._fail()
-            if isinstance(meaning, duckdb.Error):
-                meaning = change.told(meaning)
             if meaning is error:
                 raise
             raise meaning from (error if isinstance(meaning, KeyboardInterrupt) else None)
@@ -304,7 +300,8 @@ class ChangeRunner:
             assert change is not None
             bind_name(self._native, _APPENDED, rows)
             try:
-                self.run(change, self._native.execute, {}, later=False)
+                with told_of(change.sql, change.table):
+                    self.run(change, self._native.execute, {}, later=False)
             finally:
                 unbind_name(self._native, _APPENDED)
         return True
@@ -395,12 +392,15 @@ class ChangeRunner:
             if self._catalog.vocabulary.may_be_in(sql):
                 if not later:
                     self.drop_rows()
-                block.pin(Statement.of(LiftedText.of(sql).text).names, later=later)
+                block.pin(LiftedText.of(sql).statement.names, later=later)
             yield
 
-    def visible(self, sql: str) -> str:
-        """Rewrite a statement so that it reads the versions of the transaction, whatever names it uses."""
-        return sql if self._block is None else self._session().visible(self._with_versions_called(sql))
+    def visible(self, lifted: LiftedText) -> LiftedText:
+        """Have a statement read the versions of the transaction, whatever names it uses."""
+        if self._block is None:
+            return lifted
+        called = lifted.edited(self._versions_called(lifted.text))
+        return called.edited(self._session().visible(called.text))
 
     def settled(self, answer: Any) -> Any:
         """Return a relation that reads what the transaction reads, whenever its rows are read.
@@ -413,9 +413,9 @@ class ChangeRunner:
         rows = returned(answer.to_arrow_table(), [str(type_) for type_ in answer.types], -1)
         return call_as_user(partial(self._native.sql, rows.sql), rows.tables)
 
-    def _with_versions_called(self, sql: str) -> str:
-        """Return a statement with calls in place of `AT (…)`, for the name itself may come to mean a newer version."""
-        return apply(sql, self._names.spelled(spelling.versions_in(sql), later=True))
+    def _versions_called(self, sql: str) -> Iterator[Edit]:
+        """Return edits that put calls in place of `AT (…)`: the name itself may come to mean a newer version."""
+        return self._names.spelled(spelling.versions_in(sql), later=True)
 
     def _begin(self, native: Callable[[], Any]) -> Any:
         answer = native()

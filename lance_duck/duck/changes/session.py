@@ -30,10 +30,11 @@ from lance_duck.duck.names import Names
 from lance_duck.duck.row_identifiers.rewrite import with_row_identifiers
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName
-from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import edited
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.tables.table import DuckTable
@@ -236,7 +237,8 @@ class ChangeSession:
         return with_one_version(run)
 
     def _call(self, method: Callable[..., Any], argument: str, sql: str, tables: Mapping[str, Any]) -> Any:
-        sql, identified = with_row_identifiers(self.visible(sql), lambda read: self._table_read(read, tables))
+        sql = edited(sql, self.visible(sql))
+        sql, identified = with_row_identifiers(sql, lambda read: self._table_read(read, tables))
         tables = {**tables, **identified}
         statement = Statement.of(sql)
         spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
@@ -251,10 +253,10 @@ class ChangeSession:
         if searches:
             left = (edit for edit in edits if not any(each.overlaps(edit.start, edit.end) for each in searches))
             with suppress(duckdb.BinderException):  # of a column that only the texts could stand for
-                text, tables_too = apply(sql, (*left, *searches)), {**tables, **columns}
+                text, tables_too = edited(sql, (*left, *searches)), {**tables, **columns}
                 if self.block is None or self._binds(text, {**paths, **tables_too}):
                     return call(text, tables_too)
-        return call(apply(sql, edits), tables)
+        return call(edited(sql, edits), tables)
 
     def _binds(self, sql: str, tables: Mapping[str, Any]) -> bool:
         """Return whether DuckDB accepts a query: it ends a transaction in which it refuses one.
@@ -371,7 +373,7 @@ class ChangeSession:
         Yields: The text of each clause, and the tables that it reads.
         """
         identity = self.handle(name).identity
-        spelled = [self.respelled(part, identity, name.name, _PINNED) for part in parts]
+        spelled = [part.edited(self._respellings(part, identity, name.name, _PINNED)) for part in parts]
         tables = table.sources
         pin = DuckTable(lambda: table.dataset, pinned=True, hidden=False)
         if any(_PINNED in text for text in spelled):
@@ -395,23 +397,26 @@ class ChangeSession:
         handles = {name: self.names.table((name,), later=True) for name in names}
         return [name for name, handle in handles.items() if handle is not None and handle.identity == identity]
 
-    def visible(self, sql: str) -> str:
-        """Rewrite a statement so that it reads the versions of the transaction, whatever names it uses."""
-        for table in () if self.block is None else self.block.shown.values():
-            sql = self.respelled(Clauses.of(sql), table.identity, table.name, table.view)
-        return sql
+    def visible(self, sql: str) -> list[Edit]:
+        """Return edits by which a statement reads the versions of the transaction, whatever names it uses."""
+        return [
+            edit
+            for table in (() if self.block is None else self.block.shown.values())
+            for edit in self._respellings(Clauses.of(sql), table.identity, table.name, table.view)
+        ]
 
-    def respelled(self, part: Clauses, identity: tuple[str, VersionChoice], name: str, source: str) -> str:
-        """Return the text of a clause, in which a table is not called by its path or a qualified name any more.
+    def _respellings(
+        self, part: Clauses, identity: tuple[str, VersionChoice], name: str, source: str
+    ) -> Iterator[Edit]:
+        """Yield edits of a clause that replace the path and qualified names of a table.
 
         Args:
             part: The clause.
-            identity: Where the table is, and at which version.
+            identity: The location and version of the table.
             name: Its unqualified name, which stays.
-            source: What the table is called instead where it is read.
+            source: The name from which it is read instead.
         """
-        text, start = part.text, part.start
-        at, shift = 0, 0
+        at = 0
         while at < len(part):
             mention = TableName.at(part, at)
             if mention is None or part.text_at(at - 1) == ".":
@@ -420,20 +425,18 @@ class ChangeSession:
             at = mention.after
             edit = self._respelling(part, mention, identity, name, source)
             if edit is not None:
-                first, (end, spelled) = part.tokens[mention.first].start - start + shift, edit
-                end += shift - start
-                text = text[:first] + spelled + text[end:]
-                shift += len(spelled) - (end - first)
-        return text
+                yield edit
 
     def _respelling(
         self, part: Clauses, mention: TableName, identity: tuple[str, VersionChoice], name: str, source: str
-    ) -> tuple[int, str] | None:
-        """Return where a mention of a table ends, and how it is spelled instead; None for all other names."""
+    ) -> Edit | None:
+        """Return the edit of a mention of a table. None for other names."""
+        start = part.tokens[mention.first].start
         if mention.path is not None:
             if not reads_table(part, mention.first) or self.catalog.path_handle(mention.path).identity != identity:
                 return None
-            return part.tokens[mention.after - 1].end, quoted(source) + alias_of(part, mention, mention.name)
+            end = part.tokens[mention.after - 1].end
+            return Edit(start, end, quoted(source) + alias_of(part, mention, mention.name))
         if part.says(mention.after, "at") and part.text_at(mention.after + 1) == "(":
             return None  # another version, which the name itself finds
         for size in range(len(mention.parts), 1, -1):
@@ -443,8 +446,8 @@ class ChangeSession:
                 continue
             end = part.tokens[mention.first + 2 * (size - 1)].end
             if size < len(mention.parts):
-                return end, quoted(name)
-            return end, quoted(source) + alias_of(part, mention, name)
+                return Edit(start, end, quoted(name))
+            return Edit(start, end, quoted(source) + alias_of(part, mention, name))
         return None
 
     # Commits.

@@ -10,7 +10,7 @@ are used as values, or if a star cannot exclude columns.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ from lance_duck.duck.full_text.unseen_columns import Star, UnseenColumns
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.scope import Part, Scope, Scopes, TableRead, list_parts
 from lance_duck.duck.statement.text import Statement
-from lance_duck.duck.statement.tokens import LONGEST, Token
+from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.duck.tables.text_functions import MATCHES, SCORES
 
 _MARK: Final = re.compile(r"\$\w+")
@@ -77,20 +77,20 @@ def find_asked_tables(statement: Statement) -> tuple[AskedTable, ...]:
         return ()
     if len(statement.text) > LONGEST or statement.nearest:
         return ()
-    return tuple(_Reader(statement.tokens).tables())
+    return tuple(_Reader(statement.scopes).tables())
 
 
 class _Reader:
     """Reader of one statement.
 
     Args:
-        tokens: Tokens of the statement.
+        scopes: Its SELECTs.
     """
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tokens
-        self._scopes = Scopes(tokens)
-        self._columns = UnseenColumns(tokens, self._scopes)
+    def __init__(self, scopes: Scopes) -> None:
+        self._tokens = scopes.tokens
+        self._scopes = scopes
+        self._columns = UnseenColumns(scopes.tokens, scopes)
 
     def tables(self) -> Iterator[AskedTable]:
         """Yield the tables of which matches are asked."""

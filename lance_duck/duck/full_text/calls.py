@@ -112,7 +112,7 @@ def find_text_calls(statement: Statement) -> TextCalls | None:
     places = [at for at in range(len(tokens) - 1) if _is_call(tokens, at)]
     if not places:
         return None
-    scopes = Scopes(tokens)
+    scopes = statement.scopes
     calls = tuple(call for at in places if (call := _call(scopes, at)) is not None)
     return TextCalls(calls, scopes) if calls else None
 

@@ -236,7 +236,7 @@ def _query_of_view(sql: str) -> Scopes | None:
     if begin == len(tokens) or tokens[begin].text == "(":
         return None
     end = tokens[-1].start if tokens[-1].text == ";" else len(sql)
-    return Scopes(Statement.of(sql[tokens[begin].end : end]).tokens)
+    return Statement.of(sql[tokens[begin].end : end]).scopes
 
 
 def _items(scopes: Scopes, scope: Scope) -> Iterator[tuple[str, tuple[str, ...] | None]]:

@@ -57,16 +57,16 @@ _TYPES: Final = {"words": "BIGINT"}
 
 @dataclass(frozen=True)
 class RewrittenText:
-    """A statement with the calls replaced.
+    """A statement after its calls were replaced.
 
     Attributes:
-        text: The statement with each call replaced in its position.
-        carried: Calls of columns of queries and views are carried to the SELECTs that read their tables. It gives the
-            same; where DuckDB refuses it, `text` has to be run.
+        text: Each call is replaced where it stands.
+        carried: Calls of columns of queries and views are carried to the SELECTs that read their tables. The answer is
+            that of `text`, which runs if DuckDB refuses this one.
     """
 
-    text: str
-    carried: str
+    text: LiftedText
+    carried: LiftedText
 
 
 class TextRewriter:
@@ -81,30 +81,27 @@ class TextRewriter:
         self._catalog = catalog
         self._names = names
 
-    def rewritten(self, sql: str, *, later: bool) -> RewrittenText:
-        """Return a statement with the calls replaced; any other statement unchanged.
+    def rewritten(self, lifted: LiftedText, *, later: bool) -> RewrittenText:
+        """Replace the calls of a statement. Other statements stay as they are.
 
         Args:
-            sql: The statement, or several.
+            lifted: The statement, or several.
             later: An unfetched result must stay intact.
 
         Raises:
             InvalidInputError, WrongTypeError, UnknownColumnError: A call makes no sense; the error draws its place.
         """
-        if not may_find(sql):
-            return RewrittenText(sql, sql)
-        lifted = LiftedText.of(sql)
-        statement = Statement.of(lifted.text)
+        unchanged = RewrittenText(lifted, lifted)
+        if not may_find(lifted.text):
+            return unchanged
+        statement = lifted.statement
         calls: TextCalls | None = statement.result("text calls", find_text_calls)
         if calls is None or not (self._reads_ours(calls, later) or any(c.function in MARKED for c in calls.calls)):
-            return RewrittenText(sql, sql)
+            return unchanged
         functions = self._names.own_functions(FUNCTIONS, later=later)
         rewriting = _Rewriting(self._catalog, self._names, statement, calls, functions, later)
         edits = list(rewriting.edits(has_tables=self._reads_ours(calls, later)))
-        if not edits:
-            return RewrittenText(sql, sql)
-        text, carried = (apply(statement.text, each) for each in (edits, rewriting.carried(edits)))
-        return RewrittenText(lifted.restored(text), lifted.restored(carried))
+        return RewrittenText(lifted.edited(edits), lifted.edited(rewriting.carried(edits))) if edits else unchanged
 
     def _reads_ours(self, calls: TextCalls, later: bool) -> bool:
         """Return whether a statement reads a Lance table."""

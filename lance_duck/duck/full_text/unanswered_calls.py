@@ -10,7 +10,7 @@ from lance_duck.duck.full_text.asked_tables import AskedTable, find_asked_tables
 from lance_duck.duck.full_text.match_columns import handle_of
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.statement.head import FirstWords
-from lance_duck.duck.statement.scope import Scopes, list_parts
+from lance_duck.duck.statement.scope import list_parts
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.duck.tables.text_functions import MATCHES
@@ -47,7 +47,7 @@ def find_standing_calls(statement: Statement) -> tuple[StandingCall, ...]:
     if MATCHES not in statement.text or len(statement.text) > LONGEST or not FirstWords.of(statement.text).explain:
         return ()
     tables = {call.start: table for table in find_asked_tables(statement) for call in table.calls}
-    scopes, calls = Scopes(statement.tokens), []
+    scopes, calls = statement.scopes, []
     for at, token in enumerate(statement.tokens):
         close = scopes.closer(at + 1) if token.text == MATCHES and scopes.text(at + 1) == "(" else len(scopes.tokens)
         parts = list_parts(scopes.tokens, at + 2, close) if close < len(scopes.tokens) else []

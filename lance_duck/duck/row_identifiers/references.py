@@ -17,7 +17,7 @@ from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.scope import Scope, Scopes, TableRead, is_colon
 from lance_duck.duck.statement.text import Statement
-from lance_duck.duck.statement.tokens import LONGEST, Token
+from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.duck.tables.row_identifier_columns import DUCKDB_ROW_ID, ROW_IDENTIFIERS
 from lance_duck.scan.projection import ROW_ADDRESS
 
@@ -60,7 +60,7 @@ def find_identified_tables(statement: Statement) -> tuple[IdentifiedTable, ...]:
     """Find the tables of a statement whose row identifiers are used."""
     if not may_ask(statement.text) or len(statement.text) > LONGEST or statement.nearest:
         return ()
-    return tuple(_tables(statement.tokens))
+    return tuple(_tables(statement.scopes))
 
 
 def edits_of(tables: Mapping[IdentifiedTable, tuple[str, Sequence[str]]]) -> list[Edit]:
@@ -79,8 +79,8 @@ def edits_of(tables: Mapping[IdentifiedTable, tuple[str, Sequence[str]]]) -> lis
     return [*edits, *(Edit(place, place, text.format(", ".join(names))) for (place, text), names in unseen.items())]
 
 
-def _tables(tokens: Sequence[Token]) -> Iterator[IdentifiedTable]:
-    scopes = Scopes(tokens)
+def _tables(scopes: Scopes) -> Iterator[IdentifiedTable]:
+    tokens = scopes.tokens
     columns = UnseenColumns(tokens, scopes)
     asked: dict[TableRead, tuple[Scope, set[str]]] = {}
     for at, token in enumerate(tokens):

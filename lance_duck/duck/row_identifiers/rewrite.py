@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.full_text.match_columns import handle_of, version_texts
 from lance_duck.duck.names import Names
-from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find_identified_tables, may_ask
-from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find_identified_tables
+from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import literal, quoted
-from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.duck.statement.scope import TableRead
 from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import edited
 from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, with_columns
 from lance_duck.duck.tables.row_identifier_columns import row_identifiers
 from lance_duck.duck.tables.table import DuckTable
@@ -30,20 +30,16 @@ class RowIdentifierRewriter:
         self._catalog = catalog
         self._names = names
 
-    def rewritten(self, sql: str, *, later: bool) -> str:
-        """Return a statement whose tables have the row identifiers that it uses; any other statement unchanged.
+    def edits(self, statement: Statement, *, later: bool) -> list[Edit]:
+        """Return edits that give the tables of a statement the row identifiers that it uses.
 
         Args:
-            sql: The statement, or several.
+            statement: The statement, or several.
             later: An unfetched result must stay intact.
         """
-        if not may_ask(sql):
-            return sql
-        lifted = LiftedText.of(sql)
-        statement = Statement.of(lifted.text)
         tables: tuple[IdentifiedTable, ...] = statement.result("row identifiers", find_identified_tables)
         calls = {table: call for table in tables if (call := self._call(table, later=later)) is not None}
-        return lifted.restored(apply(statement.text, edits_of(calls))) if calls else sql
+        return edits_of(calls)
 
     def _call(self, table: IdentifiedTable, *, later: bool) -> tuple[str, list[str]] | None:
         """Return a call that reads a table with added columns, and these columns; None if it is not a Lance table."""
@@ -87,4 +83,4 @@ def with_row_identifiers(
             is_wide = isinstance(table, TableWithColumns)
             tables[name] = table.widened(columns) if is_wide else with_columns(table.dataset, columns)
             sources[each] = name, [column.field.name for column in columns]
-    return (apply(sql, edits_of(sources)), tables) if sources else (sql, {})
+    return (edited(sql, edits_of(sources)), tables) if sources else (sql, {})

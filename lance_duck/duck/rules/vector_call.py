@@ -13,7 +13,7 @@ from lance_duck.duck.rules.order_by_distance import columns_of
 from lance_duck.duck.rules.table_read import Key
 from lance_duck.duck.statement.clauses import closing, divided
 from lance_duck.duck.statement.deterministic_sql import is_plain_table
-from lance_duck.duck.statement.lifted import LISTED
+from lance_duck.duck.statement.placeholders import LISTED
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import LONGEST, Token
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lance_duck.duck.rules.order_by_distance import DistanceParameter
 from lance_duck.duck.rules.table_read import Condition, Key
 from lance_duck.duck.run.candidates import NotFoundHere
-from lance_duck.duck.statement.lifted import LISTED
+from lance_duck.duck.statement.placeholders import LISTED
 
 
 class ParameterValues:

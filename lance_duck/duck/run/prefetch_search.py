@@ -22,7 +22,7 @@ from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import literal
-from lance_duck.duck.statement.lifted import LISTED
+from lance_duck.duck.statement.placeholders import LISTED
 from lance_duck.duck.tables.handle import VersionChoice
 from lance_duck.duck.tables.nearest import DISTANCE, NearestRows
 from lance_duck.errors import LanceDuckError

@@ -13,6 +13,9 @@ from typing import Any, Final
 
 from lance_duck.arguments import did_you_mean, known_names
 from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.errors import InvalidInputError, UnsupportedError
 
 PREFIX: Final = "lance_"
@@ -123,18 +126,21 @@ class Session:
             value = None if text.lower() in ("null", "default") else text
             self.settings = self.settings.changed(match["set"].lower(), value)
 
-    def shown(self, sql: str) -> str:
-        """Return a statement with values in place of `current_setting('lance_…')`.
+    def shown(self, lifted: LiftedText) -> list[Edit]:
+        """Return edits that put values in place of `current_setting('lance_…')`.
 
         Raises:
             InvalidInputError: There is no such setting.
         """
-        if PREFIX not in sql or _READ.search(sql) is None:
-            return sql
-        if (alone := _READ_ALONE.fullmatch(sql)) is not None:
+        text = lifted.text
+        if PREFIX not in text or _READ.search(text) is None:
+            return []
+        if (alone := _READ_ALONE.fullmatch(text)) is not None:
             name = alone["name"].lower()
-            return f"SELECT {self._literal(name)} AS \"current_setting('{PREFIX}{name}')\""
-        return _READ.sub(lambda match: self._literal(match["name"].lower()), sql)
+            title = quoted(f"current_setting('{PREFIX}{name}')")
+            return [Edit(0, len(text), f"SELECT {self._literal(name)} AS {title}")]
+        calls = (_READ.match(text, token.start) for token in lifted.statement.tokens if token.word == "current_setting")
+        return [Edit(*call.span(), self._literal(call["name"].lower())) for call in calls if call is not None]
 
     def _literal(self, name: str) -> str:
         if name in _WITHOUT_MEANING:

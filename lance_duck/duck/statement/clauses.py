@@ -6,11 +6,12 @@ by words outside parentheses, brackets, braces and CASE … END. DuckDB reads th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
+from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.tokens import LONGEST, Token, tokens_of
 from lance_duck.store import split_place
 
@@ -108,6 +109,11 @@ class Clauses:
     def text(self) -> str:
         """The text of the part with a newline, since it may end with a comment."""
         return self.sql[self.start : self.end].rstrip() + "\n" if self.tokens else ""
+
+    def edited(self, edits: Iterable[Edit]) -> str:
+        """Return the text of the part after edits, which say positions in the whole text."""
+        start = self.start
+        return apply(self.text, (Edit(edit.start - start, edit.end - start, edit.text) for edit in edits))
 
     def split(self, separator: str = ",") -> list[Clauses]:
         """Return the parts between separators at depth 0; empty without tokens."""

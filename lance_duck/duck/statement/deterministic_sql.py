@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
-from lance_duck.duck.statement.lifted import LISTED
+from lance_duck.duck.statement.placeholders import LISTED
 
 Node: TypeAlias = Any
 """A node of sqlglot's syntax tree."""

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-LISTED: Final = "__lance_v"
-"""Prefix of the parameter names that replace lists."""
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.placeholders import LISTED
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import edited
+
 _LIST: Final = re.compile(r"\[\s*[-+]?[\d.][-+\d.eE]*\s*(?:,\s*[-+]?[\d.][-+\d.eE]*\s*)+\]")
 _QUOTES: Final = ("'", '"')
 _UNSURE: Final = re.compile(r"--|/\*|\$\$|\barray\s*\[", re.IGNORECASE)
@@ -32,10 +37,12 @@ class LiftedText:
     """A text without its lists of numbers.
 
     Attributes:
+        sql: The text with its lists.
         text: The text, with `$__lance_v0`, `$__lance_v1`, … for the lists.
         lists: The lists as they were spelled.
     """
 
+    sql: str
     text: str
     lists: tuple[str, ...] = ()
 
@@ -43,7 +50,7 @@ class LiftedText:
     def of(cls, sql: str) -> LiftedText:
         """Lift the lists out of a text. Unchanged if a comment or string might contain one."""
         if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
-            return cls(sql)
+            return cls(sql, sql)
         lists: list[str] = []
         seen, quotes = 0, Counter[str]()
 
@@ -56,7 +63,17 @@ class LiftedText:
             lists.append(match[0])
             return f"${LISTED}{len(lists) - 1}"
 
-        return cls(_LIST.sub(name, sql), tuple(lists))
+        return cls(sql, _LIST.sub(name, sql), tuple(lists))
+
+    @cached_property
+    def statement(self) -> Statement:
+        """The text, read once."""
+        return Statement.of(self.text)
+
+    def edited(self, edits: Iterable[Edit]) -> LiftedText:
+        """Return the text after edits of `statement`. Itself without any."""
+        text = edited(self.text, edits)
+        return self if text is self.text else LiftedText(self.restored(text), text, self.lists)
 
     def restored(self, text: str) -> str:
         """Return a text with the lists put back for their parameters."""

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from lance_duck.duck.statement.clauses import Clauses
-from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.lifted import LiftedText
 
@@ -19,25 +19,24 @@ _NAMED: Final = re.compile(r"[,(]\s*\"?\w+\"?\s*=(?![=>])")
 _TABLE_FOLLOWS: Final = frozenset({"from", "join", ",", "(", "lateral"})
 
 
-def with_named_arguments(sql: str, functions: Collection[str]) -> str:
-    """Return a text in which named arguments of some table functions are spelled as DuckDB understands them.
+def named_arguments(lifted: LiftedText, functions: Collection[str]) -> list[Edit]:
+    """Return edits that spell named arguments of table functions as DuckDB understands them.
 
     Args:
-        sql: One statement or several.
+        lifted: One statement or several.
         functions: Names of the functions, in lower case.
     """
+    sql = lifted.text
     if "=" not in sql or _CALL.search(sql) is None or _NAMED.search(sql) is None:
-        return sql
-    lifted = LiftedText.of(sql)
-    clauses = Clauses.of(lifted.text)
-    edits = [
+        return []
+    clauses = Clauses.of(sql)
+    return [
         Edit(place, place + 1, ":=")
         for at, token in enumerate(clauses.tokens)
         if token.name is not None and folded(token.name) in functions and _is_table(clauses, at)
         for argument in clauses.part(at + 2, clauses.closer(at + 1)).split()
         if (place := _equals_sign(argument)) is not None
     ]
-    return lifted.restored(apply(lifted.text, edits)) if edits else sql
 
 
 def _is_table(clauses: Clauses, at: int) -> bool:

@@ -8,6 +8,8 @@ from typing import Final
 
 from lance_duck.duck.statement.tokens import Token
 
+LISTED: Final = "__lance_v"
+"""Prefix of the parameter names that replace lists of numbers: see `lifted`."""
 _PLACEHOLDER: Final = re.compile(r"\$(\d+|[^\W\d]\w*)(?![\w$])")
 
 

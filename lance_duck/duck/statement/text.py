@@ -13,11 +13,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_duck.duck.statement.deterministic_sql import Node
-from lance_duck.duck.statement.edits import Edit, EditedText, apply
+from lance_duck.duck.statement.edits import Edit, EditedText
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST, NearestClause, nearest_clauses
 from lance_duck.duck.statement.placeholders import placeholders_in
-from lance_duck.duck.statement.tokens import LONGEST, Token, tokens_of
+from lance_duck.duck.statement.scope import Scopes
+from lance_duck.duck.statement.tokens import LONGEST, Token, edited, tokens_of
 
 LONGEST_TREE: Final = 100_000
 """Characters of a statement that is parsed at most."""
@@ -100,6 +101,11 @@ class Statement:
         return tuple(parts)
 
     @cached_property
+    def scopes(self) -> Scopes:
+        """The SELECTs of the text, and the tables that each reads."""
+        return Scopes(self.tokens)
+
+    @cached_property
     def opening(self) -> Opening | None:
         """Words before the SELECT. None if the text is not a single statement with a SELECT."""
         return Opening.of(self.parts[0]) if len(self.parts) == 1 else None
@@ -116,13 +122,13 @@ class Statement:
     @cached_property
     def numbered(self) -> str:
         """The text with `$1`, `$2`, … for `?`."""
-        return apply(self.text, (*self.spelling, *self._numbers()))
+        return edited(self.text, (*self.spelling, *self._numbers()))
 
     @cached_property
     def readable(self) -> str:
         """The numbered text in the syntax of this DuckDB version."""
         nearest = () if KNOWS_NEAREST else (edit for clause in self.nearest for edit in clause.as_lateral())
-        return apply(self.text, (*self.spelling, *nearest, *self._numbers()))
+        return edited(self.text, (*self.spelling, *nearest, *self._numbers()))
 
     def _numbers(self) -> list[Edit]:
         return [

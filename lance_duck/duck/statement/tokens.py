@@ -1,13 +1,20 @@
-"""Tokens of a statement, cut where DuckDB's own lexer cuts."""
+"""Tokens of a statement, cut where DuckDB's own lexer cuts.
+
+DuckDB cuts the text that the user wrote. A text that edits make of it has the same tokens, moved, and those of the
+replacements, which are cut here (`edited`).
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import duckdb
+
+from lance_duck.cache import LruCache
+from lance_duck.duck.statement.edits import Edit, EditedText
 
 LONGEST: Final = 20_000
 """Maximum length of a text whose tokens are cached, and that a rule for one SELECT reads, in characters."""
@@ -16,6 +23,17 @@ _TOKEN = re.compile(
     rb"""(?P<string>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<word>[A-Za-z_\x80-\xff][\w$\x80-\xff]*)|=>|.""",
     re.DOTALL | re.VERBOSE,
 )
+_REPLACEMENT: Final = re.compile(
+    r"""\s+|(?P<string>'(?:[^']|'')*+')|(?P<quoted>"(?:[^"]|"")*+")|(?P<word>[a-z_][a-z0-9_$]*+(?!['"&\x80-\U0010ffff]))
+    |(?P<number>\d++(?:\.\d++)?(?![\w.$]))|(?P<mark>\$)(?:(?P<ordinal>\d++)|(?P<named>[a-z_][a-z0-9_]*+))(?![\w$])
+    |(?P<symbol>[(){}\[\],;?]|\.(?!\.)|(?::[:=]?|[*+/%=-]|\|\||[=<>]>|[<>!]=?|->>?)(?![-+*/<>=~!@#%^&|`?:]))""",
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+"""Tokens in which DuckDB's lexers of all versions agree."""
+_ORDINALS_APART: Final = len(duckdb.tokenize("$1")) == 2
+"""Whether the number of a placeholder is a token of its own: since DuckDB 2."""
+_NEVER_GLUED: Final = frozenset("()[]{},; \t\r\n")
+_WORDLIKE: Final = re.compile(r"[\w$\x80-\U0010ffff]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +66,24 @@ def tokens_of(sql: str) -> tuple[Token, ...]:
 
     Empty if DuckDB cannot cut the text, or if it holds half of a surrogate pair.
     """
-    return _cached(sql) if len(sql) <= LONGEST else _cut(sql)
+    return _TOKENS.get(sql, lambda: _cut(sql)) if len(sql) <= LONGEST else _cut(sql)
+
+
+_TOKENS: Final = LruCache[tuple[Token, ...]](_CACHED)
+
+
+def edited(sql: str, edits: Iterable[Edit]) -> str:
+    """Return a text after edits in any order. Its tokens derive from those of the text if these are known.
+
+    Raises:
+        ValueError: Two edits overlap.
+    """
+    after = EditedText.of(sql, edits)
+    text = after.text if after.edits else sql
+    known = _TOKENS.find(sql) if len(text) <= LONGEST and _TOKENS.find(text) is None else None
+    if known and (tokens := _derived(after, known)) is not None:
+        _TOKENS.put(text, tokens)
+    return text
 
 
 def _cut(sql: str) -> tuple[Token, ...]:
@@ -62,22 +97,91 @@ def _cut(sql: str) -> tuple[Token, ...]:
         match = _TOKEN.match(data, offset)
         if match is not None and "comment" not in str(kind):
             start, end = (places[offset], places[match.end()]) if places else (offset, match.end())
-            tokens.append(_token(sql, start, end, match))
+            tokens.append(_token(sql, start, end, match.lastgroup))
     return tuple(tokens)
 
 
-@lru_cache(maxsize=_CACHED)
-def _cached(sql: str) -> tuple[Token, ...]:
-    return _cut(sql)
+def _derived(after: EditedText, tokens: tuple[Token, ...]) -> tuple[Token, ...] | None:
+    """Return the tokens of a text after edits. None if an edit may begin or end within a token or a comment.
+
+    Args:
+        after: The text.
+        tokens: Tokens of its source.
+    """
+    source, text = after.source, after.text
+    derived: list[Token] = []
+    at = shift = 0
+    for edit in after.edits:
+        while at < len(tokens) and tokens[at].start < edit.start:
+            derived.append(_moved(tokens[at], text, shift))
+            at += 1
+        begin = tokens[at - 1].end if at else 0
+        is_between = at == len(tokens) or edit.start in (begin, tokens[at].start) or source[edit.start - 1].isspace()
+        while at < len(tokens) and tokens[at].start < edit.end:
+            at += 1
+        end = max(tokens[at - 1].end if at else 0, edit.start)
+        follows = tokens[at].start if at < len(tokens) else len(source)
+        if not is_between or begin > edit.start or end > edit.end or source[edit.end : follows].strip():
+            return None  # it begins or ends within a token, or before a comment
+        if "--" in source[begin : edit.start] or "/*" in source[begin : edit.start]:
+            return None
+        start = edit.start + shift
+        stop = start + len(edit.text)
+        if _may_glue(text, start) or _may_glue(text, stop):
+            return None
+        if (replacement := _lexed(text, start, stop)) is None:
+            return None
+        derived += replacement
+        shift += len(edit.text) - (edit.end - edit.start)
+    derived += (_moved(token, text, shift) for token in tokens[at:])
+    return tuple(derived)
 
 
-def _token(sql: str, start: int, end: int, match: re.Match[bytes]) -> Token:
+def _moved(token: Token, text: str, shift: int) -> Token:
+    return Token(text, token.start + shift, token.end + shift, token.word, token.name, token.path)
+
+
+def _may_glue(text: str, at: int) -> bool:
+    """Return whether characters on both sides of a position may be of one token."""
+    if not 0 < at < len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if before in _NEVER_GLUED or after in _NEVER_GLUED:
+        return False
+    quotes = "'" in (before, after) or '"' in (before, after)
+    return quotes or "." in (before, after) or (_WORDLIKE.match(before) is None) == (_WORDLIKE.match(after) is None)
+
+
+def _lexed(text: str, start: int, stop: int) -> list[Token] | None:
+    """Return the tokens of a part of a text. None if DuckDB's lexer should decide."""
+    tokens: list[Token] = []
+    while start < stop:
+        match = _REPLACEMENT.match(text, start, stop)
+        if match is None:
+            return None
+        if match["mark"] is not None:
+            tokens.append(Token(text, start, start + 1))
+            if match["named"] is not None:
+                tokens.append(_token(text, *match.span("named"), "word"))
+            elif _ORDINALS_APART:
+                tokens.append(Token(text, start + 1, start + 2))
+        elif match["number"] is not None:
+            tokens.append(Token(text, start, start + 1))
+        elif match["symbol"] is not None:
+            tokens.append(Token(text, start, start + (2 if match[0] == "=>" else 1)))
+        elif match.lastgroup is not None:
+            tokens.append(_token(text, *match.span(), match.lastgroup))
+        start = match.end()
+    return tokens
+
+
+def _token(sql: str, start: int, end: int, kind: str | None) -> Token:
     text = sql[start:end]
-    if match["word"]:
+    if kind == "word":
         return Token(sql, start, end, word=text.lower(), name=text)
-    if match["quoted"]:
+    if kind == "quoted":
         return Token(sql, start, end, name=text[1:-1].replace('""', '"'))
-    if match["string"]:
+    if kind == "string":
         value = text[1:-1].replace("''", "'")
         return Token(sql, start, end, path=value if value.lower().rstrip("/").endswith(".lance") else None)
     return Token(sql, start, end)

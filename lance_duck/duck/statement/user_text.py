@@ -44,12 +44,17 @@ def user_message(message: str, sql: str, table: str = "") -> str:
 
 
 @contextmanager
-def told_of(sql: str) -> Iterator[None]:
-    """Translate errors of DuckDB about the text that it got to the statement that the user wrote."""
+def told_of(sql: str, table: str = "") -> Iterator[None]:
+    """Translate errors of DuckDB about the text that it got to the statement that the user wrote.
+
+    Args:
+        sql: The statement of the user.
+        table: The table that it changes; empty if it changes none.
+    """
     try:
         yield
     except duckdb.Error as error:
-        message = user_message(str(error), sql)
+        message = user_message(str(error), sql, table)
         if message == str(error):
             raise
         raise type(error)(message) from error

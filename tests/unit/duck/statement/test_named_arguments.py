@@ -2,9 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.statement.named_arguments import with_named_arguments
+from lance_duck.duck.statement.lifted import LiftedText
+from lance_duck.duck.statement.named_arguments import named_arguments
 
 FUNCTIONS = frozenset({"lance_scan", "lance_vector_search"})
+
+
+def named(sql: str) -> str:
+    lifted = LiftedText.of(sql)
+    return lifted.edited(named_arguments(lifted, FUNCTIONS)).sql
 
 
 @pytest.mark.parametrize(
@@ -28,7 +34,7 @@ FUNCTIONS = frozenset({"lance_scan", "lance_vector_search"})
     ],
 )
 def test_an_equals_sign_after_the_name_of_an_argument_names_it(sql: str, expected: str) -> None:
-    assert with_named_arguments(sql, FUNCTIONS) == expected
+    assert named(sql) == expected
 
 
 @pytest.mark.parametrize(
@@ -47,4 +53,4 @@ def test_an_equals_sign_after_the_name_of_an_argument_names_it(sql: str, expecte
     ],
 )
 def test_all_other_texts_stay_as_they_are(sql: str) -> None:
-    assert with_named_arguments(sql, FUNCTIONS) == sql
+    assert named(sql) == sql
