@@ -51,13 +51,13 @@ from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
 from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.run.search_settings import is_setting
-from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.lifted import LiftedNumbers, LiftedText
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST
 from lance_duck.duck.statement.text import LONGEST_TREE, Statement
-from lance_duck.duck.statement.tokens import LONGEST, edited
+from lance_duck.duck.statement.tokens import LONGEST
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.tables.text_functions import MATCHES
 from lance_duck.duck.user_scope import call_as_user
@@ -79,13 +79,15 @@ class Rule:
         find: Function that returns proposals, from the text alone.
         run: Function that carries out a proposal, or returns None to leave it to DuckDB.
         later: Whether the rule also applies to relations, which are read later.
-        example: A statement for which `find` returns a proposal.
+        example: A statement to which the rule applies.
+        becomes: What DuckDB gets for it. `<rows>` stands for a generated table.
     """
 
     find: Callable[[Statement], tuple[Any, ...]]
     run: Callable[[Any, Request, Database], Rewriting | None]
     later: bool
     example: str
+    becomes: str
 
 
 RULES: Final = (
@@ -95,6 +97,7 @@ RULES: Final = (
         order_by_search.run,
         later=True,
         example="SELECT id FROM t ORDER BY array_distance(v, [1, 2]::FLOAT[2]) LIMIT 3",
+        becomes='SELECT id FROM <rows> AS "t" ORDER BY array_distance(v, [1, 2]::FLOAT[2]) LIMIT 3',
     ),
     # Before `vector_call`, which would run the search without the condition.
     Rule(
@@ -102,64 +105,97 @@ RULES: Final = (
         prefetch_search.run_condition,
         later=True,
         example="FROM lance_vector_search('t', 'v', [1, 2], k := 3, prefilter := true) WHERE g = 1",
+        becomes='FROM lance_vector_search(\'"lance"."t"\', \'v\', [1, 2], k := 3, prefilter := true , "filter" := '
+        "'(\"g\" = 1)') WHERE g = 1",
     ),
     Rule(
         vector_call.find,
         prefetch_search.run,
         later=False,
         example="SELECT id FROM lance_vector_search('t', 'v', ?, k := 3)",
+        becomes='SELECT id FROM (SELECT unnest(?::BIGINT[]) AS "id")',
     ),
     # Before `point_lookup`: it may replace the whole statement.
-    Rule(aggregates.find, prefetch_rows.run_aggregates, later=False, example="SELECT count(*), max(id) FROM t"),
-    Rule(point_lookup.find, prefetch_rows.run, later=False, example="SELECT g FROM t WHERE id = 7"),
+    Rule(
+        aggregates.find,
+        prefetch_rows.run_aggregates,
+        later=False,
+        example="SELECT count(*), max(id) FROM t",
+        becomes='SELECT ?::BIGINT AS "count_star()", ?::BIGINT AS "max(id)"',
+    ),
+    Rule(
+        point_lookup.find,
+        prefetch_rows.run,
+        later=False,
+        example="SELECT g FROM t WHERE id = 7",
+        becomes='SELECT g FROM (SELECT ?::BIGINT AS "id", ?::BIGINT AS "g") AS "t" WHERE id = ?',
+    ),
     # Joins with the nearest rows, which the rules for one table leave alone.
     Rule(
         lateral.find,
         nearest_join.run,
         later=False,
         example="SELECT n.id FROM u, LATERAL (SELECT id FROM t ORDER BY array_distance(t.v, u.w) LIMIT 2) AS n",
+        becomes='SELECT n.id FROM <rows> AS "u", LATERAL (SELECT id FROM (SELECT "id", "v" FROM <rows> AS found '
+        'WHERE found.__lance_query = "u"."w") AS "t" ORDER BY array_distance(t.v, u.w) LIMIT 2) AS n',
     ),
     Rule(
         nearest_by.find,
         nearest_by_search.run,
         later=False,
         example="SELECT t.id FROM u JOIN t NEAREST 2 BY DISTANCE array_distance(u.w, t.v)",
+        becomes='SELECT t.id FROM <rows> AS "u" JOIN LATERAL (SELECT * FROM (SELECT "id", "v" FROM <rows> AS '
+        'found WHERE found.__lance_query = "u"."w") AS "t" ORDER BY (array_distance(u.w, t.v)) ASC NULLS '
+        'LAST LIMIT 2) AS "t" ON true',
     ),
     # After all that replace a table by few rows: it narrows the tables that are left, and reads their keys first.
     Rule(
         join_keys.find,
         semi_join_pushdown.run,
         later=True,
-        example="SELECT t.g FROM t JOIN u ON t.id = u.id WHERE u.x = 3",
+        example="SELECT t.g FROM t JOIN u ON t.id = u.id WHERE u.x = 1",
+        becomes='SELECT t.g FROM <rows> AS "t" JOIN u ON t.id = u.id WHERE u.x = 1',
     ),
     # The best rows alone, where the score orders them; `asked_tables` answers all other calls.
     Rule(
         text_match.find,
         matched_rows.run,
         later=True,
-        example="SELECT id FROM t WHERE __lance_match([t.body], '{}', ('a')::VARCHAR, '') "
-        "ORDER BY __lance_score([t.body], '{}', ('a')::VARCHAR, '') DESC LIMIT 3",
+        example="SELECT id FROM t WHERE match(body, 'part') ORDER BY score(t) DESC LIMIT 3",
+        becomes='SELECT id FROM <rows> AS "t" WHERE true ORDER BY (CASE WHEN true THEN '
+        'coalesce("t"."__lance_match_…", 0::FLOAT) END) DESC LIMIT 3',
     ),
     Rule(
         asked_tables.find_asked_tables,
         match_columns.run,
         later=True,
-        example="SELECT id, __lance_match([t.body], '{}', ('a')::VARCHAR, '') AS m FROM t",
+        example="SELECT id, match(body, 'part') AS m FROM t",
+        becomes='SELECT id, (CASE WHEN "t"."__lance_match_…" THEN true WHEN "t"."body" IS NOT NULL THEN false '
+        'END) AS m FROM <rows> AS "t"',
     ),
-    Rule(text_filter.find, text_tables.run, later=True, example="SELECT id FROM t WHERE body LIKE '%part%'"),
+    Rule(
+        text_filter.find,
+        text_tables.run,
+        later=True,
+        example="SELECT id FROM t WHERE note LIKE '%part%'",
+        becomes="SELECT id FROM <rows> AS \"t\" WHERE note LIKE '%part%'",
+    ),
     # Of tables that no rule has replaced, those named twice are opened once.
     Rule(
         repeated_tables.find,
         shared_tables.run,
         later=False,
         example="SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.g",
+        becomes="SELECT a.id FROM <rows> AS a JOIN <rows> AS b ON a.id = b.g",
     ),
     # Last: it describes the calls that no rule has answered.
     Rule(
         unanswered_calls.find_standing_calls,
         unanswered_calls.run,
         later=True,
-        example="EXPLAIN SELECT __lance_match([t.body], '{}', ('a')::VARCHAR, '') AS m FROM t",
+        example="EXPLAIN SELECT match(note, 'part') AS m FROM t",
+        becomes='EXPLAIN SELECT __lance_match(["t"."note"], \'{"table": "\\"lance\\".\\"t\\"", "column": "note", '
+        "\"kind\": \"match\"}', ('part')::VARCHAR, '') AS m FROM t",
     ),
 )
 """Rules in the order in which their proposals are carried out."""
@@ -396,7 +432,7 @@ def _text(statement: Statement, lifted: LiftedText, edits: Sequence[Edit] = ()) 
     left = (clause for clause in statement.nearest if not any(e.overlaps(clause.start, clause.end) for e in edits))
     translated = () if KNOWS_NEAREST else (edit for clause in left for edit in clause.as_lateral())
     spelled = (each for each in statement.spelling if not any(e.overlaps(each.start, each.end) for e in edits))
-    return lifted.restored(edited(statement.text, (*spelled, *translated, *edits)))
+    return lifted.restored(apply(statement.text, (*spelled, *translated, *edits)))
 
 
 def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dropped: frozenset[str]) -> Any:

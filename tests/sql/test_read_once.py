@@ -19,6 +19,13 @@ READS = [
     "EXPLAIN SELECT g + 1 FROM t",
     "SELECT * FROM t, u WHERE t.id = u.id ORDER BY u.x DESC LIMIT 2",
     "DESCRIBE t",
+    "SELECT rowid, * FROM t AT (VERSION => 1)",
+    "SELECT score(t) FROM t WHERE match(s, 'duck')",
+    "SELECT t.rowid, t.* FROM t JOIN u USING (id) WHERE match(t.s, 'duck') AND x > 1",
+    "SELECT * FROM (SELECT id, s AS words FROM t) AS q WHERE match(q.words, 'duck')",
+    "SELECT rowid FROM lance_scan('t', version = 1)",
+    "SELECT current_setting('lance_nearest') AS n, id FROM t",
+    "BEGIN; SELECT rowid FROM lance.t; ROLLBACK",
 ]
 CHANGES = [
     "UPDATE t SET g = g + 1 WHERE id = 5",
@@ -34,7 +41,7 @@ CHANGES = [
 
 @pytest.fixture
 def con(tmp_path: Path) -> Iterator[ld.Connection]:
-    ld.write_dataset(pa.table({"id": range(10), "g": range(10)}), str(tmp_path / "t.lance"))
+    ld.write_dataset(pa.table({"id": range(10), "g": range(10), "s": ["duck", "lake"] * 5}), str(tmp_path / "t.lance"))
     ld.write_dataset(pa.table({"id": range(10), "x": range(10)}), str(tmp_path / "u.lance"))
     with ld.connect(str(tmp_path)) as connection:
         yield connection

@@ -147,7 +147,7 @@ class ChangeRunner:
         statements = statements_of(sql)
         if len(statements) < 2 or not (any(map(self._is_alone, statements)) or self._may_repeat(sql, statements)):
             return None
-        return [statement.text for statement in statements]
+        return [edited(sql, (Edit(0, each.start, ""), Edit(each.end, len(sql), ""))) for each in statements]
 
     def _may_repeat(self, sql: str, statements: Sequence[Clauses]) -> bool:
         """Return whether a change that a text begins with might be made again.

@@ -71,7 +71,7 @@ def edits_of(tables: Mapping[IdentifiedTable, tuple[str, Sequence[str]]]) -> lis
     """
     edits, unseen = [], dict[tuple[int, str], list[str]]()
     for table, (source, names) in tables.items():
-        alias = quoted(table.read.alias)
+        alias = quoted(table.read.alias or "lance_scan")
         edits.append(Edit(table.start, table.end, source if table.read.is_called else f"{source} AS {alias}"))
         for star in table.stars:
             columns = (f"{alias}.{quoted(name)}" if star.is_of_all else quoted(name) for name in names)

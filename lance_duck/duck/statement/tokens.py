@@ -7,7 +7,7 @@ replacements, which are cut here (`edited`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,24 +66,25 @@ def tokens_of(sql: str) -> tuple[Token, ...]:
 
     Empty if DuckDB cannot cut the text, or if it holds half of a surrogate pair.
     """
-    return _TOKENS.get(sql, lambda: _cut(sql)) if len(sql) <= LONGEST else _cut(sql)
-
-
-_TOKENS: Final = LruCache[tuple[Token, ...]](_CACHED)
+    return _TOKENS.get(sql, lambda: _derived(sql) or _cut(sql)) if len(sql) <= LONGEST else _cut(sql)
 
 
 def edited(sql: str, edits: Iterable[Edit]) -> str:
-    """Return a text after edits in any order. Its tokens derive from those of the text if these are known.
+    """Return a text after edits in any order. Its tokens will derive from those of the text.
 
     Raises:
         ValueError: Two edits overlap.
     """
     after = EditedText.of(sql, edits)
-    text = after.text if after.edits else sql
-    known = _TOKENS.find(sql) if len(text) <= LONGEST and _TOKENS.find(text) is None else None
-    if known and (tokens := _derived(after, known)) is not None:
-        _TOKENS.put(text, tokens)
-    return text
+    if not after.edits:
+        return sql
+    if max(len(sql), len(after.text)) <= LONGEST:
+        _EDITED.put(after.text, after)
+    return after.text
+
+
+_TOKENS: Final = LruCache[tuple[Token, ...]](_CACHED)
+_EDITED: Final = LruCache[EditedText](_CACHED)
 
 
 def _cut(sql: str) -> tuple[Token, ...]:
@@ -101,13 +102,13 @@ def _cut(sql: str) -> tuple[Token, ...]:
     return tuple(tokens)
 
 
-def _derived(after: EditedText, tokens: tuple[Token, ...]) -> tuple[Token, ...] | None:
-    """Return the tokens of a text after edits. None if an edit may begin or end within a token or a comment.
+def _derived(sql: str) -> tuple[Token, ...] | None:
+    """Return the tokens of a text that edits made. None if an edit may begin or end within a token or a comment."""
+    after = _EDITED.find(sql)
+    return None if after is None else _tokens_after(after, tokens_of(after.source))
 
-    Args:
-        after: The text.
-        tokens: Tokens of its source.
-    """
+
+def _tokens_after(after: EditedText, tokens: Sequence[Token]) -> tuple[Token, ...] | None:
     source, text = after.source, after.text
     derived: list[Token] = []
     at = shift = 0
@@ -116,14 +117,18 @@ def _derived(after: EditedText, tokens: tuple[Token, ...]) -> tuple[Token, ...] 
             derived.append(_moved(tokens[at], text, shift))
             at += 1
         begin = tokens[at - 1].end if at else 0
-        is_between = at == len(tokens) or edit.start in (begin, tokens[at].start) or source[edit.start - 1].isspace()
+        starts_token = at < len(tokens) and edit.start == tokens[at].start
+        is_between = starts_token or at == len(tokens) or edit.start == begin or source[edit.start - 1].isspace()
         while at < len(tokens) and tokens[at].start < edit.end:
             at += 1
         end = max(tokens[at - 1].end if at else 0, edit.start)
         follows = tokens[at].start if at < len(tokens) else len(source)
-        if not is_between or begin > edit.start or end > edit.end or source[edit.end : follows].strip():
-            return None  # it begins or ends within a token, or before a comment
-        if "--" in source[begin : edit.start] or "/*" in source[begin : edit.start]:
+        is_whole = edit.end == follows or source[edit.end].isspace()
+        if not (is_between and is_whole) or begin > edit.start or end > edit.end:
+            return None
+        unsure = "" if starts_token else source[begin : edit.start]
+        unsure += "" if edit.end == follows else source[end : edit.end]
+        if "--" in unsure or "/*" in unsure:
             return None
         start = edit.start + shift
         stop = start + len(edit.text)

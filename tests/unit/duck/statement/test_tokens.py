@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from lance_duck.duck.statement import tokens
+from lance_duck.duck.statement.edits import Edit, EditedText
+
+TEXTS = [
+    text
+    for file in sorted((Path(__file__).parents[3] / "sql" / "statements").glob("*.sql"))
+    for text in file.read_text().split(";")
+    if text.count("'") % 2 == text.count('"') % 2 == 0 and tokens.tokens_of(text)
+]
+REPLACEMENTS = [
+    *("", " ", "-", "|", ":=", "=>", "$1", "$name", "1", "2.5", "x", "'a'", '"q"', "''", "é", "--c\n", "/* c */"),
+    *(
+        "(a + 1)",
+        "f(b)",
+        '\nAS "x y" ',
+        "lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS \"a\"",
+        "e'\\''",
+        "$$a$$",
+    ),
+]
+
+
+@pytest.mark.parametrize("text", ["SELECT a::INT, b->>'$.x', $1, $n", "FROM t WHERE x >= 2.5 AND y <> 'it''s' -- z"])
+def test_tokens_of_an_edited_text_are_those_of_duckdb(text: str) -> None:
+    cut = tokens.tokens_of(text)
+    places = [token.start for before, token in pairwise(cut) if before.text != "$"]
+    changed = tokens.edited(text, [Edit(place, place, '("q" + $2) ') for place in places[1::2]])
+    assert tokens.tokens_of(changed) == tokens._cut(changed)
+
+
+def test_tokens_after_random_edits_are_those_of_duckdb() -> None:
+    choose = random.Random(0)
+    derived = 0
+    for _ in range(4000):
+        source = choose.choice(TEXTS)
+        cut = tokens.tokens_of(source)
+        edits: list[Edit] = []
+        for _ in range(choose.randint(1, 3)):
+            first = choose.randrange(len(cut))
+            last = min(first + choose.choice([0, 0, 1, 3]), len(cut) - 1)
+            start, end = cut[first].start, choose.choice([cut[first].start, cut[last].end, cut[last].end + 1])
+            end = min(end, len(source))
+            if all(start > edit.end or end < edit.start for edit in edits):
+                edits.append(Edit(start, end, choose.choice(REPLACEMENTS)))
+        after = EditedText.of(source, edits)
+        found, expected = tokens._tokens_after(after, cut), tokens._cut(after.text)
+        derived += found is not None
+        if found is not None and expected:
+            assert found == expected, (source, edits)
+    assert derived > 900
