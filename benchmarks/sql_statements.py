@@ -36,6 +36,7 @@ def main() -> None:
     parser = options((__doc__ or "").split("\n")[0], rows=None, rounds=15)
     parser.add_argument("--repeats", type=int, default=200, help="statements of a round")
     parser.add_argument("--tables", type=int, default=20, help="Lance tables of the connection")
+    parser.add_argument("--native", action="store_true", help="take DuckDB's own connection before, which ends a fast path")
     parser.add_argument("--threads", type=int, default=None, help="threads of DuckDB")
     add_clock(parser)
     arguments = parser.parse_args()
@@ -45,6 +46,8 @@ def main() -> None:
         for i in range(arguments.tables):
             ld.write_dataset(pa.table({"id": [i]}), Path(folder) / f"table_{i}.lance")
         with ld.connect(folder, config=config) as ours, duckdb.connect(config=config) as native:
+            if arguments.native:
+                assert ours.native is not None
             for connection in (ours, native):
                 connection.execute(f"CREATE TABLE own AS SELECT range AS i, range % 7 AS g FROM range({ROWS})")
                 connection.execute("CREATE TABLE small AS SELECT range AS g, 'n' || range AS name FROM range(7)")

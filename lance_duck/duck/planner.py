@@ -276,13 +276,14 @@ class Planner:
             case _Kind.FOREIGN | _Kind.EXPLAIN:
                 yield partial(call_as_user, partial(method, sql, **options))
                 return
-        statement = self._spelled(lifted.statement, later=bool(later))
-        text = _text(statement, lifted) if statement.spelling or statement.nearest else sql
+        lifted = self._spelled(lifted, later=bool(later))
+        statement = lifted.statement
+        text = _text(lifted) if statement.nearest else lifted.sql
         paths = {path: self._path(path) for path in statement.paths}
         if later is None:
             yield partial(call_as_user, partial(method, text, **options), paths)
             return
-        plan = self._plan(statement, lifted, options, later=later)
+        plan = self._plan(lifted, options, later=later)
         if plan is not None:
             yield partial(self._run_plan, method, plan, paths)
         yield partial(self._run, method, text, options, paths)
@@ -316,7 +317,7 @@ class Planner:
         dataset = handle.current()
         if self._scanned.get(text.text) == dataset.version or not _compares_integers(lookup, dataset.schema):
             return None
-        plan = self._plan(statement, text, {"parameters": list(lifted.numbers)}, later=False)
+        plan = self._plan(text, {"parameters": list(lifted.numbers)}, later=False)
         if plan is None:
             if len(self._scanned) >= _CACHED:
                 self._scanned.clear()
@@ -347,19 +348,17 @@ class Planner:
             self._kinds[sql] = kind
         return kind
 
-    def _spelled(self, statement: Statement, *, later: bool) -> Statement:
-        """Return the statement with calls for names that only a catalog resolves."""
-        names = self._database.names
-        spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
-        return statement.spelled(tuple(names.spelled(spellings, later=later)))
+    def _spelled(self, lifted: LiftedText, *, later: bool) -> LiftedText:
+        """Return a statement with calls for names that only a catalog resolves."""
+        spellings: tuple[spelling.Spelling, ...] = lifted.statement.result("spelling", spelling.find)
+        return lifted.edited(self._database.names.spelled(spellings, later=later))
 
     def _path(self, path: str) -> DuckTable:
         """Return the table at a path, for clauses that allow no call."""
         return DuckTable(self._database.catalog.path_handle(path).reader(), hidden=False)
 
-    def _plan(
-        self, statement: Statement, lifted: LiftedText, options: Mapping[str, Any], *, later: bool
-    ) -> Plan | None:
+    def _plan(self, lifted: LiftedText, options: Mapping[str, Any], *, later: bool) -> Plan | None:
+        statement = lifted.statement
         key = next((name for name in ("parameters", "params") if name in options), None)
         parameters = None if key is None else options[key]
         request = Request(statement, ParameterValues(lifted.lists, parameters), later)
@@ -371,7 +370,7 @@ class Planner:
         if not request.rewritings:
             return None
         edits = request.edits
-        sql = _text(statement, lifted, edits)
+        sql = _text(lifted, edits)
         tables = tuple(table for rewriting in request.rewritings for table in rewriting.tables)
         dropped = frozenset(name for rewriting in request.rewritings for name in rewriting.dropped)
         values = _parameters(statement, edits, parameters, dropped)
@@ -427,12 +426,12 @@ def _proposals(statement: Statement) -> tuple[tuple[Any, ...], ...]:
     return tuple(rule.find(statement) for rule in RULES)
 
 
-def _text(statement: Statement, lifted: LiftedText, edits: Sequence[Edit] = ()) -> str:
+def _text(lifted: LiftedText, edits: Sequence[Edit] = ()) -> str:
     """Return the edited text of a statement in the syntax of this DuckDB version."""
-    left = (clause for clause in statement.nearest if not any(e.overlaps(clause.start, clause.end) for e in edits))
+    nearest = lifted.statement.nearest
+    left = (clause for clause in nearest if not any(e.overlaps(clause.start, clause.end) for e in edits))
     translated = () if KNOWS_NEAREST else (edit for clause in left for edit in clause.as_lateral())
-    spelled = (each for each in statement.spelling if not any(e.overlaps(each.start, each.end) for e in edits))
-    return lifted.restored(apply(statement.text, (*spelled, *translated, *edits)))
+    return lifted.restored(apply(lifted.text, (*translated, *edits)))
 
 
 def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dropped: frozenset[str]) -> Any:

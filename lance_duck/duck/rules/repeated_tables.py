@@ -6,6 +6,7 @@ SELECT … FROM t AS a JOIN lance.t AS b USING (k) WHERE a.x > (SELECT avg(x) FR
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,7 @@ from sqlglot import exp
 
 from lance_duck.duck.rules.table_read import TablePlace
 from lance_duck.duck.statement.deterministic_sql import is_plain_table, names_a_column
+from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import LONGEST
 
@@ -34,6 +36,9 @@ class RepeatedTables:
 def find(statement: Statement) -> tuple[RepeatedTables, ...]:
     """Find the tables of a statement that it names more than once."""
     if len(statement.text) > LONGEST or statement.nearest or not _MAYBE.search(statement.text):
+        return ()
+    named = Counter(folded(table.name[-1]) for table in statement.scopes.tables if table.name is not None)
+    if max(named.values(), default=0) < 2:
         return ()
     tree = statement.tree
     if tree is None or tree.find(*_ODD) or any(column.args.get("db") for column in tree.find_all(exp.Column)):

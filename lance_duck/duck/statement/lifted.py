@@ -102,5 +102,5 @@ class LiftedNumbers:
         tail = _TAIL.search(sql)
         if tail is None:
             return None
-        end = tail[0]
-        return cls(sql[: tail.start()] + _NUMBERS.sub("?", end), tuple(map(int, _NUMBERS.findall(end))))
+        numbers = list(_NUMBERS.finditer(sql, tail.start()))
+        return cls(edited(sql, [Edit(*each.span(), "?") for each in numbers]), tuple(int(each[0]) for each in numbers))

@@ -33,28 +33,16 @@ class Statement:
 
     Args:
         text: The statement, without long lists of numbers: see `LiftedText`.
-        spelling: Edits that make the text readable for sqlglot.
-        tokens: Tokens of the text, if they are known.
     """
 
-    def __init__(self, text: str, spelling: tuple[Edit, ...] = (), tokens: tuple[Token, ...] | None = None) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.spelling = spelling
         self._results: dict[Any, Any] = {}
-        if tokens is not None:
-            self.tokens = tokens
 
     @classmethod
     def of(cls, text: str) -> Statement:
         """Return the statement of a text. Recent ones are cached, unless they are long."""
         return _statement(text) if len(text) <= LONGEST else cls(text)
-
-    def spelled(self, spelling: tuple[Edit, ...]) -> Statement:
-        """Return the statement with other spelling edits."""
-        if spelling == self.spelling:
-            return self
-        statement: Statement = self.result(spelling, lambda _: Statement(self.text, spelling, self.tokens))
-        return statement
 
     def result(self, key: Any, read: Callable[[Statement], Any]) -> Any:
         """Return what a function reads in the statement. The result is cached; the tree is dropped."""
@@ -117,39 +105,28 @@ class Statement:
         Placeholders are followed by a blank, because sqlglot takes `$1,$` for the beginning of a string.
         """
         nearest = (edit for number, clause in enumerate(self.nearest) for edit in clause.reading(number))
-        return EditedText.of(self.text, (*self.spelling, *nearest, *self._numbers(), *self._blanks()))
+        return EditedText.of(self.text, (*nearest, *self._numbers(), *self._blanks()))
 
     @cached_property
     def numbered(self) -> str:
         """The text with `$1`, `$2`, … for `?`."""
-        return edited(self.text, (*self.spelling, *self._numbers()))
+        return edited(self.text, self._numbers())
 
     @cached_property
     def readable(self) -> str:
         """The numbered text in the syntax of this DuckDB version."""
         nearest = () if KNOWS_NEAREST else (edit for clause in self.nearest for edit in clause.as_lateral())
-        return edited(self.text, (*self.spelling, *nearest, *self._numbers()))
+        return edited(self.text, (*nearest, *self._numbers()))
 
     def _numbers(self) -> list[Edit]:
-        return [
-            Edit(mark, mark + 1, f"${number}")
-            for number, mark in enumerate(self.marks, 1)
-            if not self._is_spelled(mark, mark + 1)
-        ]
+        return [Edit(mark, mark + 1, f"${number}") for number, mark in enumerate(self.marks, 1)]
 
     def _blanks(self) -> list[Edit]:
         """Return edits that put a blank after each placeholder that is directly followed by `$`."""
         places = [(mark, mark + 1) for mark in self.marks]
         if "$" in self.text:
             places += [span for _, span in placeholders_in(self.tokens)]
-        return [
-            Edit(end, end, " ")
-            for start, end in places
-            if _DOLLAR_FOLLOWS.match(self.text, end) is not None and not self._is_spelled(start, end)
-        ]
-
-    def _is_spelled(self, start: int, end: int) -> bool:
-        return any(edit.overlaps(start, end) for edit in self.spelling)
+        return [Edit(end, end, " ") for _, end in places if _DOLLAR_FOLLOWS.match(self.text, end) is not None]
 
     @cached_property
     def tree(self) -> Node | None:
