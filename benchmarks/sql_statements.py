@@ -36,7 +36,9 @@ def main() -> None:
     parser = options((__doc__ or "").split("\n")[0], rows=None, rounds=15)
     parser.add_argument("--repeats", type=int, default=200, help="statements of a round")
     parser.add_argument("--tables", type=int, default=20, help="Lance tables of the connection")
-    parser.add_argument("--native", action="store_true", help="take DuckDB's own connection before, which ends a fast path")
+    parser.add_argument(
+        "--native", action="store_true", help="take DuckDB's own connection before, which ends a fast path"
+    )
     parser.add_argument("--threads", type=int, default=None, help="threads of DuckDB")
     add_clock(parser)
     arguments = parser.parse_args()
