@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
@@ -22,14 +22,17 @@ _OBJECTS: Final = frozenset({"view", "macro", "function", "sequence", "type"})
 
 @dataclass(frozen=True)
 class RefusedStatement(TableStatement):
-    """A statement about a Lance table that is not supported: DuckDB would run it on the view that stands for the table.
+    """A statement about a Lance table that is not supported. DuckDB would run most of them on the table's view.
 
         DROP VIEW [IF EXISTS] t | ALTER VIEW [IF EXISTS] t … | COMMENT ON VIEW t …
+        ALTER INDEX [IF EXISTS] i ON t …
 
     Attributes:
         what: The statement, as an error names it.
         remedy: What does the same.
     """
+
+    parses: ClassVar[bool] = False
 
     what: str
     remedy: str
@@ -43,6 +46,11 @@ class RefusedStatement(TableStatement):
         if body.says(0, "alter", "view"):
             remedy = "a table is called what its folder is called: CREATE TABLE AS makes another one"
             return cls._of(_after_if_exists(body, 2), "ALTER VIEW", remedy)
+        if body.says(0, "alter", "index"):
+            index = _after_if_exists(body, 2)
+            target = None if index is None or body.word(index.after) != "on" else TableName.at(body, index.after + 1)
+            remedy = "OPTIMIZE takes options; an index keeps its name: DROP INDEX, and CREATE INDEX with another one"
+            return cls._of(target, "this form of ALTER INDEX", remedy)
         if body.says(0, "comment", "on", "view"):
             return cls._of(TableName.at(body, 3), "COMMENT ON VIEW", "COMMENT ON TABLE keeps the text")
         return None

@@ -17,14 +17,20 @@ class LanceStatement(ABC):
     """A statement run by this package instead of DuckDB.
 
     Attributes:
-        writes: Whether it changes anything; read-only connections refuse such statements.
         parses: Whether DuckDB's grammar has it, if its table is a name and not a path.
-        is_only_ours: Whether DuckDB's grammar lacks it, so that its table must be a Lance table.
     """
 
-    writes: ClassVar[bool] = True
     parses: ClassVar[bool] = True
-    is_only_ours: ClassVar[bool] = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether the statement changes anything. Read-only connections refuse such statements."""
+        return True
+
+    @property
+    def is_only_ours(self) -> bool:
+        """Whether DuckDB's grammar lacks the statement, so that its table must be a Lance table."""
+        return False
 
     @property
     @abstractmethod
