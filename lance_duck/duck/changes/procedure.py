@@ -18,7 +18,7 @@ from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, returned
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
-from lance_duck.duck.changes.upkeep.operations import PROCEDURES, TABLE, Operation
+from lance_duck.duck.changes.upkeep.operations import PROCEDURES, TABLE, TableOperation
 from lance_duck.duck.databases.database import SCHEMA
 from lance_duck.duck.history.names import PREFIX
 from lance_duck.duck.statement.call import Call
@@ -40,7 +40,7 @@ class ProcedureCall(LanceStatement):
         arguments: The text of each argument, by parameter.
     """
 
-    operation: Operation
+    operation: TableOperation
     call: Call
     arguments: Mapping[str, Clauses]
 

@@ -10,10 +10,9 @@ from lance_duck.duck.changes.databases.secret import CreateSecretStatement, Drop
 from lance_duck.duck.changes.indexes import CreateIndexStatement, DropIndexStatement
 from lance_duck.duck.changes.merge.statement import MergeStatement
 from lance_duck.duck.changes.procedure import ProcedureCall, SelectedProcedure
-from lance_duck.duck.changes.refused import RefusedAlias, RefusedObject, RefusedStatement
+from lance_duck.duck.changes.refused import NestedChange, RefusedAlias, RefusedObject, RefusedStatement
 from lance_duck.duck.changes.rows.delete import DeleteStatement
 from lance_duck.duck.changes.rows.insert import InsertStatement
-from lance_duck.duck.changes.rows.nested import NestedChange
 from lance_duck.duck.changes.rows.update import UpdateStatement
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.changes.tables.alter import AlterStatement

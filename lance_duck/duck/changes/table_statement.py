@@ -10,7 +10,7 @@ from typing import ClassVar
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.databases.database import LanceDatabase
-from lance_duck.duck.statement.clauses import TableName
+from lance_duck.duck.statement.clauses import Clauses, TableName
 
 
 class LanceStatement(ABC):
@@ -73,3 +73,8 @@ class TableStatement(LanceStatement):
         """Return the database of the table, unless a path names it."""
         database = session.database(self.target)
         return () if database is None else (database,)
+
+
+def name_after_if_exists(body: Clauses, place: int) -> TableName | None:
+    """Return the name at a token, or after IF EXISTS there. None if the token is not a name."""
+    return TableName.at(body, place + 2 if body.says(place, "if", "exists") else place)

@@ -36,7 +36,7 @@ Rows = Sequence[Sequence[Any]]
 TABLE: Final = "table"
 
 _EXPECTED: Final = {TABLE: "its name or path", "version": "a number or a tag"}
-_ALIASES: Final = {
+ALIASES: Final = {
     "older_than_seconds": "older_than",
     **dict.fromkeys(("retain", "retain_n_versions"), "retain_versions"),
 }
@@ -44,7 +44,7 @@ _ALIASES: Final = {
 
 
 @dataclass(frozen=True)
-class Operation:
+class TableOperation:
     """An operation on one table.
 
     Attributes:
@@ -89,7 +89,7 @@ class Operation:
             InvalidInputError: Two names mean one argument, or an argument must not be NULL.
         """
         known = [name for name in self.signature if name not in fixed]
-        aliases = {name: _ALIASES[name] for name in known if name in _ALIASES}
+        aliases = {name: ALIASES[name] for name in known if name in ALIASES}
         values = options.values(session, [name for name in known if name not in aliases], aliases)
         given = {name: value for name, value in {**values, **fixed}.items() if value is not None}
         for name in self.not_null if self.in_transaction else (TABLE, *self.not_null):
@@ -262,30 +262,30 @@ def _age(value: Any) -> timedelta:
     raise InvalidInputError("older_than", expected="INTERVAL '7 days', '7 days', or seconds", found=repr(value))
 
 
-COMPACT: Final = Operation(
+COMPACT: Final = TableOperation(
     *("compact", _compact, _FIGURES, _COMPACTION),
     note="Small fragments would be joined; dry_run = true says which. Nothing was written.",
     words="OPTIMIZE {table}",
 )
-CLEANUP: Final = Operation(
+CLEANUP: Final = TableOperation(
     *("cleanup", _cleanup, _FIGURES, _CLEANUP),
     note="Old versions would be removed; dry_run = true says how many. Nothing was removed.",
     words="VACUUM {table}",
 )
-OPTIMIZE_INDEXES: Final = Operation(
+OPTIMIZE_INDEXES: Final = TableOperation(
     *("optimize_indexes", _optimize_indexes, _FIGURES, _INDEXES),
     note="Indexes would be brought up to date. Nothing was written.",
     words="ALTER INDEX {index}",
 )
 REINDEX: Final = replace(OPTIMIZE_INDEXES, name="", run=_reindex, result=_no_count, words="REINDEX {table}")
-CHECKPOINT: Final = Operation(
+CHECKPOINT: Final = TableOperation(
     *("", _checkpoint, _FIGURES),
     note="The table would be compacted, indexed and cleaned up. Nothing was written.",
     words="CHECKPOINT {table}",
 )
-SET_AUTO_CLEANUP: Final = Operation(
+SET_AUTO_CLEANUP: Final = TableOperation(
     *("", _set_auto_cleanup, _success),
-    {"interval": "BIGINT", **{name: _CLEANUP[name] for name in ("older_than", "retain_versions", *_ALIASES)}},
+    {"interval": "BIGINT", **{name: _CLEANUP[name] for name in ("older_than", "retain_versions", *ALIASES)}},
     note="Settings of the table would change. Nothing was written.",
     words="ALTER TABLE {table} SET AUTO_CLEANUP",
 )
@@ -297,17 +297,17 @@ UNSET_AUTO_CLEANUP: Final = replace(
 )
 _OF_FRAGMENTS: Final = (
     *(COMPACT, CLEANUP, OPTIMIZE_INDEXES, REINDEX, CHECKPOINT, SET_AUTO_CLEANUP, UNSET_AUTO_CLEANUP),
-    Operation(
+    TableOperation(
         *("validate", _validate, _PROBLEMS), note="The whole table would be checked. Nothing was read.", writes=False
     ),
     # As the `lance` extension of DuckDB names them.
-    Operation("compact_files", _compact, _count),
-    Operation(
+    TableOperation("compact_files", _compact, _count),
+    TableOperation(
         *("cleanup_old_versions", _cleanup, _count),
         {name: _CLEANUP[name] for name in ("older_than_seconds", "delete_unverified")},
         required=2,
     ),
-    Operation(
+    TableOperation(
         *("create_scalar_index", _create_scalar_index, _count),
         *({"column": "VARCHAR", "name": "VARCHAR"}, 2, ("column",)),
     ),
@@ -317,7 +317,9 @@ _OF_FRAGMENTS: Final = (
 # Settings and metadata.
 
 
-def _of_metadata(kind: str, update: Callable[[LanceDataset, Given, Given], object], *more: str) -> Iterator[Operation]:
+def _of_metadata(
+    kind: str, update: Callable[[LanceDataset, Given, Given], object], *more: str
+) -> Iterator[TableOperation]:
     """Yield the operations that set and unset a key.
 
     Args:
@@ -330,7 +332,7 @@ def _of_metadata(kind: str, update: Callable[[LanceDataset, Given, Given], objec
         update(table.current(), {given["key"]: given.get("value")}, given)
 
     for name, names in ((f"set_{kind}", (*more, "key", "value")), (f"unset_{kind}", (*more, "key"))):
-        yield Operation(name, run, _count, dict.fromkeys(names, "VARCHAR"), len(names), names)
+        yield TableOperation(name, run, _count, dict.fromkeys(names, "VARCHAR"), len(names), names)
 
 
 _OF_METADATA: Final = (
@@ -355,14 +357,14 @@ def _version(table: TableHandle, given: Given) -> LanceDataset:
 
 def _of_references(
     name: str, change: Callable[[LanceDataset, str, tuple[str, int]], object], *parameters: str
-) -> Operation:
+) -> TableOperation:
     """Return the operation that changes a tag or branch, named by its first argument."""
 
     def run(table: TableHandle, given: Given) -> None:
         dataset = _version(table, given)
         change(dataset, given[parameters[0]], (dataset.handle.snapshot.branch or MAIN, dataset.version))
 
-    return Operation(name, run, _success, dict.fromkeys(parameters, "VARCHAR"), 1, parameters[:1])
+    return TableOperation(name, run, _success, dict.fromkeys(parameters, "VARCHAR"), 1, parameters[:1])
 
 
 def _restore(table: TableHandle, given: Given) -> Rows:
@@ -394,8 +396,8 @@ _OF_VERSIONS: Final = (
     _of_references("delete_tag", lambda table, name, _: table.tags.delete(name), "tag"),
     _of_references("create_branch", lambda table, name, at: table.create_branch(name, at), "branch", "version"),
     _of_references("delete_branch", lambda table, name, _: table.branches.delete(name), "branch"),
-    Operation("restore", _restore, _VERSION, dict.fromkeys(("version", "message"), "VARCHAR"), 1, ("version",)),
-    Operation(
+    TableOperation("restore", _restore, _VERSION, dict.fromkeys(("version", "message"), "VARCHAR"), 1, ("version",)),
+    TableOperation(
         *("set_commit_message", _set_commit_message, _success, dict.fromkeys(_PROPERTIES, "VARCHAR"), 2),
         note="The commit of the transaction would have the message. Nothing was written.",
         in_transaction=True,

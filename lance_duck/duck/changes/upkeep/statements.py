@@ -24,7 +24,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.upkeep.operations import (
     CHECKPOINT,
     CLEANUP,
@@ -34,7 +34,7 @@ from lance_duck.duck.changes.upkeep.operations import (
     SET_AUTO_CLEANUP,
     TABLE,
     UNSET_AUTO_CLEANUP,
-    Operation,
+    TableOperation,
     auto_cleanup_of,
 )
 from lance_duck.duck.statement.clauses import Clauses, TableName
@@ -61,7 +61,7 @@ class UpkeepStatement(TableStatement):
 
     parses: ClassVar[bool] = False
 
-    operation: Operation
+    operation: TableOperation
     options: Clauses
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
@@ -90,18 +90,17 @@ class UpkeepStatement(TableStatement):
     def read_alter_index(cls, head: StatementHead) -> UpkeepStatement | None:
         """Read ALTER INDEX … OPTIMIZE. Returns None for other statements."""
         body = head.body
-        place = 4 if body.says(2, "if", "exists") else 2
-        name = body.tokens[place].name if body.says(1, "index") and place < len(body) else None
-        target = TableName.at(body, place + 2) if body.word(place + 1) == "on" else None
-        if name is None or target is None or body.word(target.after) != "optimize":
+        index = name_after_if_exists(body, 2) if body.says(1, "index") else None
+        target = None if index is None or body.word(index.after) != "on" else TableName.at(body, index.after + 1)
+        if index is None or target is None or body.word(target.after) != "optimize":
             return None
-        return cls(target, OPTIMIZE_INDEXES, body.part(target.after + 1), {"index": name})
+        return cls(target, OPTIMIZE_INDEXES, body.part(target.after + 1), {"index": index.name})
 
     @classmethod
     def read_auto_cleanup(cls, head: StatementHead) -> UpkeepStatement | None:
         """Read ALTER TABLE … AUTO_CLEANUP. Returns None for other statements."""
         body = head.body
-        target = TableName.at(body, 4 if body.says(2, "if", "exists") else 2) if body.says(1, "table") else None
+        target = name_after_if_exists(body, 2) if body.says(1, "table") else None
         if target is None or body.word(target.after + 1) != "auto_cleanup":
             return None
         operation = {"set": SET_AUTO_CLEANUP, "unset": UNSET_AUTO_CLEANUP}.get(body.word(target.after) or "")

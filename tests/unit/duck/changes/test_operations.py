@@ -6,8 +6,7 @@ import inspect
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.registry import READERS, WORDS
-from lance_duck.duck.changes.upkeep import operations
-from lance_duck.duck.changes.upkeep.operations import CLEANUP, COMPACT, OPERATIONS, PROCEDURES, TABLE
+from lance_duck.duck.changes.upkeep.operations import ALIASES, CLEANUP, COMPACT, OPERATIONS, PROCEDURES, TABLE
 from lance_duck.duck.history.names import NAMES
 from lance_duck.maintenance.options import CompactionArguments
 
@@ -18,7 +17,7 @@ def test_every_option_of_a_compaction_is_an_argument() -> None:
 
 def test_every_argument_of_a_cleanup_is_one_of_the_verb() -> None:
     verb = inspect.signature(LanceDataset.cleanup_old_versions).parameters
-    assert {operations._ALIASES.get(name, name) for name in CLEANUP.parameters} <= set(verb)
+    assert {ALIASES.get(name, name) for name in CLEANUP.parameters} <= set(verb)
 
 
 def test_each_name_stands_for_one_operation() -> None:
