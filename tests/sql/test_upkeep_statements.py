@@ -288,6 +288,7 @@ def test_upkeep_is_explained_and_refused_in_transactions_and_on_read_only_connec
     with pytest.raises(UnsupportedError, match="read-only"):
         reader.execute(sql)
     assert reader.execute("SHOW MAINTENANCE ON small").fetchall() == [("enabled", "false")]
+    assert reader.execute("FROM lance_validate('small')").fetchall() == []
     assert [version["version"] for version in lance.dataset(small).versions()] == [1, 2, 3, 4]
 
 

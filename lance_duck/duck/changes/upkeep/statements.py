@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.options import Options
-from lance_duck.duck.changes.result import ChangeResult, nothing
+from lance_duck.duck.changes.result import ChangeResult, listed, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.upkeep.operations import (
@@ -34,12 +34,13 @@ from lance_duck.duck.changes.upkeep.operations import (
     SET_AUTO_CLEANUP,
     TABLE,
     UNSET_AUTO_CLEANUP,
+    Rows,
     TableOperation,
     auto_cleanup_of,
 )
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
-from lance_duck.duck.tables.facts import INDEX_COLUMNS, Rows, indexes, rows_as_sql
+from lance_duck.duck.tables.facts import INDEX_COLUMNS, indexes
 
 _VERBS: Final = {
     "optimize": (COMPACT, "table"),
@@ -179,7 +180,7 @@ class ShowStatement(TableStatement):
         """Return the rows."""
         session.explain_words("Facts about the table would be shown.")
         columns, find = _SHOWN[self.what]
-        return ChangeResult(rows_as_sql(columns, find(session.dataset(self.target))))
+        return listed(columns, find(session.dataset(self.target)))
 
 
 def _is_option(body: Clauses, place: int, word: str) -> bool:
