@@ -12,7 +12,14 @@ import lance
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, LanceDuckError, ReferencedError, UnsupportedError, WrongTypeError
+from lance_duck.errors import (
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    ReferencedError,
+    UnsupportedError,
+    WrongTypeError,
+)
 
 Connect = Callable[..., ld.Connection]
 
@@ -295,8 +302,16 @@ def test_upkeep_is_explained_and_refused_in_transactions_and_on_read_only_connec
 def test_procedures_of_duckdb_are_its_own(con: ld.Connection) -> None:
     con.execute("CREATE MACRO compact(t) AS TABLE SELECT t AS t")
     assert con.execute("FROM compact('small')").fetchall() == [("small",)]
-    with pytest.raises(duckdb.Error):
-        con.execute("CALL nope('small')")
+    for name in ("nope", "lance_nothing_like_it"):
+        with pytest.raises(duckdb.Error):
+            con.execute(f"CALL {name}('small')")
+
+
+def test_an_unknown_procedure_is_answered_by_the_nearest(con: ld.Connection) -> None:
+    with pytest.raises(NotFoundError, match="CALL lance_compct: no such procedure; did you mean 'lance_compact'"):
+        con.execute("CALL lance_compct('small')")
+    con.execute("CREATE MACRO lance_compct(t) AS TABLE SELECT t AS t")
+    assert con.execute("CALL lance_compct('small')").fetchall() == [("small",)]
 
 
 @pytest.mark.parametrize("name", ["ns.small", "ns.main.small"])

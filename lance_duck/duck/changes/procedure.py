@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Final, NoReturn
 
-from lance_duck.arguments import refuse_unknown
+from lance_duck.arguments import nearest_name, refuse_unknown
 from lance_duck.duck.changes.clause_tables import AFTER_TABLE
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, returned
@@ -20,14 +21,16 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.changes.upkeep.operations import PROCEDURES, TABLE, TableOperation
 from lance_duck.duck.databases.database import SCHEMA
-from lance_duck.duck.history.names import PREFIX
+from lance_duck.duck.history.names import NAMES, PREFIX
 from lance_duck.duck.statement.call import Call
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.user_scope import call_as_user
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, NotFoundError
+
+_NO_CALL: Final = Call(("",), (), {})
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,44 @@ class ProcedureCall(LanceStatement):
         if home is not None:
             home.check_writable(self.subject)
         return handle
+
+
+@dataclass(frozen=True)
+class UnknownProcedure(LanceStatement):
+    """A CALL of a name that is close to the name of a procedure.
+
+    Attributes:
+        name: The unknown name.
+        remedy: The procedure or function that was probably meant.
+    """
+
+    writes: ClassVar[bool] = False
+
+    name: str
+    remedy: str
+
+    @classmethod
+    def read(cls, head: StatementHead) -> UnknownProcedure | None:
+        """Read the name. Returns None for other statements."""
+        name = (Call.of(head.body) or _NO_CALL).name[-1]
+        names = [*(known.removeprefix(PREFIX) for known in PROCEDURES), *NAMES]
+        bare = name.removeprefix(PREFIX)
+        nearest = nearest_name(bare, names) if bare != name and bare not in names else None
+        return None if nearest is None else cls(name, f"did you mean {PREFIX + nearest!r}?")
+
+    @property
+    def subject(self) -> str:
+        """The name, for errors."""
+        return self.name
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether DuckDB has no function or macro of this name."""
+        sql = f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(self.name)}"  # noqa: S608
+        return not session.relation(sql, {}).fetchall()
+
+    def run(self, session: ChangeSession) -> NoReturn:
+        """Raise NotFoundError."""
+        raise NotFoundError("no such procedure", where=f"CALL {self.name}", remedy=self.remedy)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from lance_duck.duck.changes.databases.attach import AttachStatement, DetachStat
 from lance_duck.duck.changes.databases.secret import CreateSecretStatement, DropSecretStatement
 from lance_duck.duck.changes.indexes import CreateIndexStatement, DropIndexStatement
 from lance_duck.duck.changes.merge.statement import MergeStatement
-from lance_duck.duck.changes.procedure import ProcedureCall, SelectedProcedure
+from lance_duck.duck.changes.procedure import ProcedureCall, SelectedProcedure, UnknownProcedure
 from lance_duck.duck.changes.refused import NestedChange, RefusedAlias, RefusedObject, RefusedStatement
 from lance_duck.duck.changes.rows.delete import DeleteStatement
 from lance_duck.duck.changes.rows.insert import InsertStatement
@@ -75,7 +75,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
     "reindex": (UpkeepStatement.read_reindex,),
     "show": (ShowStatement.read, DescribeStatement.read),
     "describe": (DescribeStatement.read,),
-    "call": (ProcedureCall.read,),
+    "call": (ProcedureCall.read, UnknownProcedure.read),
     "select": (SelectedProcedure.read,),
     "from": (SelectedProcedure.read,),
 }
