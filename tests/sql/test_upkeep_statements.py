@@ -12,7 +12,14 @@ import lance
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, LanceDuckError, ReferencedError, UnsupportedError, WrongTypeError
+from lance_duck.errors import (
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    ReferencedError,
+    UnsupportedError,
+    WrongTypeError,
+)
 
 Connect = Callable[..., ld.Connection]
 
@@ -72,6 +79,8 @@ def test_a_dry_run_of_compaction_says_what_would_be_joined(con: ld.Connection, s
         ("VACUUM lance.main.small WITH (versions = [2])", [1, 3, 4]),
         ("CALL lance_cleanup('small', older_than => INTERVAL 0 DAYS, retain => 3)", [2, 3, 4]),
         ("CALL lance_cleanup(small, older_than => '7 days')", [1, 2, 3, 4]),
+        ("CALL lance_cleanup(small, older_than_seconds => 0, retain_versions => 2)", [3, 4]),
+        ("CALL lance_cleanup(small, versions => [2])", [1, 3, 4]),
     ],
 )
 def test_old_versions_are_removed(con: ld.Connection, small: Path, sql: str, versions: list[int]) -> None:
@@ -194,7 +203,7 @@ def test_settings_and_metadata_are_set_and_unset(con: ld.Connection, small: Path
     assert table.metadata == {}
     assert not table.schema.metadata
     assert not table.schema.field("id").metadata
-    with pytest.raises(InvalidInputError, match="value of lance_set_config: expected a string, found NULL"):
+    with pytest.raises(InvalidInputError, match="lance_set_config without a value: expected a string, found NULL"):
         con.execute("CALL lance_set_config('small', 'a', NULL)")
 
 
@@ -243,7 +252,13 @@ def test_a_procedure_runs_once_for_a_relation(con: ld.Connection, small: Path) -
         ("ALTER TABLE small SET AUTO_CLEANUP (interval = 0)", InvalidInputError, "a number above 0"),
         ("ALTER TABLE small SET AUTO_CLEANUP (every = 3)", WrongTypeError, "unknown option 'every'"),
         ("ALTER TABLE small SET AUTO_CLEANUP (older_than = 'soon')", InvalidInputError, "not a time span"),
-        ("ALTER TABLE small UNSET AUTO_CLEANUP (interval = 3)", InvalidInputError, "expected none, found interval"),
+        ("ALTER TABLE small UNSET AUTO_CLEANUP (interval = 3)", WrongTypeError, "unknown option 'interval'"),
+        ("CHECKPOINT small WITH (dry_run)", WrongTypeError, "CHECKPOINT small: unknown option 'dry_run'"),
+        ("REINDEX small rubbish", InvalidInputError, "REINDEX small: end of the statement: .*found rubbish"),
+        ("REINDEX small WITH (mode = 'append', retrain)", InvalidInputError, "retrain with another mode"),
+        ("CALL lance_compact(small, target_rows => 1)", WrongTypeError, "did you mean 'target_rows_per_fragment'"),
+        ("CALL lance_cleanup(small, retain => 1, retain_versions => 1)", InvalidInputError, "found retain, retain_"),
+        ("CALL lance_create_scalar_index(small, NULL, 'k')", InvalidInputError, "without a column"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -280,14 +295,23 @@ def test_upkeep_is_explained_and_refused_in_transactions_and_on_read_only_connec
     with pytest.raises(UnsupportedError, match="read-only"):
         reader.execute(sql)
     assert reader.execute("SHOW MAINTENANCE ON small").fetchall() == [("enabled", "false")]
+    assert reader.execute("FROM lance_validate('small')").fetchall() == []
     assert [version["version"] for version in lance.dataset(small).versions()] == [1, 2, 3, 4]
 
 
 def test_procedures_of_duckdb_are_its_own(con: ld.Connection) -> None:
     con.execute("CREATE MACRO compact(t) AS TABLE SELECT t AS t")
     assert con.execute("FROM compact('small')").fetchall() == [("small",)]
-    with pytest.raises(duckdb.Error):
-        con.execute("CALL nope('small')")
+    for name in ("nope", "lance_nothing_like_it"):
+        with pytest.raises(duckdb.Error):
+            con.execute(f"CALL {name}('small')")
+
+
+def test_an_unknown_procedure_is_answered_by_the_nearest(con: ld.Connection) -> None:
+    with pytest.raises(NotFoundError, match="CALL lance_compct: no such procedure; did you mean 'lance_compact'"):
+        con.execute("CALL lance_compct('small')")
+    con.execute("CREATE MACRO lance_compct(t) AS TABLE SELECT t AS t")
+    assert con.execute("CALL lance_compct('small')").fetchall() == [("small",)]
 
 
 @pytest.mark.parametrize("name", ["ns.small", "ns.main.small"])

@@ -40,7 +40,7 @@ DESCRIBED = ("column_name", "column_type", "null", "key", "default", "extra")
         ("CREATE MACRO lance.m() AS 1", UnsupportedError, "CREATE MACRO memory.main.m"),
         ("CREATE SEQUENCE lance.s", UnsupportedError, "CREATE SEQUENCE memory.main.s"),
         ("CREATE TYPE lance.t AS INTEGER", UnsupportedError, "CREATE TYPE memory.main.t"),
-        ("REINDEX trips WITH (x = 1)", InvalidInputError, "ALTER INDEX"),
+        ("REINDEX trips WITH (x = 1)", InvalidInputError, "retrain, memory_limit, mode"),
     ],
 )
 def test_refusals_say_what_to_write_in_sql(

@@ -80,8 +80,9 @@ class Options:
         if not self.texts:
             return {}
         option_names = [aliases.get(name, name) for name in self.texts]
-        if len(set(option_names)) < len(option_names):
-            raise InvalidInputError("two options with the same meaning", where=self.where, found=", ".join(self.texts))
+        same = [name for name, meant in zip(self.texts, option_names, strict=True) if option_names.count(meant) > 1]
+        if same:
+            raise InvalidInputError("two options with the same meaning", where=self.where, found=", ".join(same))
         selected = ", ".join(f"({text}) AS {quoted(name)}" for name, text in self.texts.items())
         row = session.relation(f"SELECT {selected}", {}).fetchall()[0]
         return {name: _without_decimals(value) for name, value in zip(option_names, row, strict=True)}

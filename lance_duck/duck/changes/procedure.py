@@ -1,97 +1,105 @@
-"""Base class of the procedures that CALL runs.
+"""Procedures: the operations of `upkeep.operations` as CALL and SELECT … FROM run them.
 
     CALL lance_name(table, …) | CALL lance.name(table, …)
+    SELECT list FROM lance_name(table, …) [[AS] alias] … | FROM lance_name(table, …) …
 
-`lance` stands for a database of Lance tables. A table is given by its name, with or without quotes, or by its path as a
-text.
+`lance` stands for a database of Lance tables. A table is given by name, with or without quotes, or by path as a string.
+In a SELECT, the procedure comes first after FROM. It runs once, before DuckDB evaluates the statement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final, NoReturn
 
+from lance_duck.arguments import nearest_name, refuse_unknown
+from lance_duck.duck.changes.clause_tables import AFTER_TABLE
+from lance_duck.duck.changes.options import Options
+from lance_duck.duck.changes.result import ChangeResult, returned
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
+from lance_duck.duck.changes.upkeep.operations import PROCEDURES, TABLE, TableOperation
 from lance_duck.duck.databases.database import SCHEMA
+from lance_duck.duck.history.names import NAMES, PREFIX
 from lance_duck.duck.statement.call import Call
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.duck.tables.handle import TableHandle
-from lance_duck.errors import InvalidInputError
+from lance_duck.duck.user_scope import call_as_user
+from lance_duck.errors import InvalidInputError, NotFoundError
 
-PREFIX: Final = "lance_"
-TABLE: Final = "table"
+_NO_CALL: Final = Call(("",), (), {})
 
 
 @dataclass(frozen=True)
-class Procedure(LanceStatement):
+class ProcedureCall(LanceStatement):
     """A CALL of a procedure.
 
-    A kind of procedure gives its name, its parameters with their types in DuckDB's words, and how many of them, from
-    the first on, have to be given.
-
     Attributes:
+        operation: The operation that it runs.
         call: The statement.
-        arguments: The text of each argument that is given, by its parameter.
+        arguments: The text of each argument, by parameter.
     """
 
-    name: ClassVar[str]
-    parameters: ClassVar[Mapping[str, str]]
-    required: ClassVar[int] = 0
-
+    operation: TableOperation
     call: Call
     arguments: Mapping[str, Clauses]
 
     @classmethod
-    def read(cls, head: StatementHead) -> Self | None:
-        """Read the arguments; None if the statement is not a CALL of this procedure.
+    def read(cls, head: StatementHead) -> ProcedureCall | None:
+        """Read the arguments. Returns None for other statements.
 
         Raises:
-            InvalidInputError: An argument is missing, is for no parameter, or is given twice.
+            WrongTypeError: An argument is unknown.
+            InvalidInputError: An argument is missing, or given twice.
         """
         call = Call.of(head.body)
-        if call is None or call.name[-1] not in (cls.name, PREFIX + cls.name):
+        if call is None:
             return None
-        if len(call.name) == 1 and call.name[-1] == cls.name:
+        *qualifiers, name = call.name
+        operation = PROCEDURES.get(name) or (PROCEDURES.get(f"{PREFIX}{name}") if qualifiers else None)
+        if operation is None:
             return None
-        return cls(call, _without_bare_table(call.bound(tuple(cls.parameters), cls.required)))
+        refuse_unknown(call.named, operation.signature, f"CALL {'.'.join(call.name)}")
+        required = operation.required + (not operation.in_transaction)
+        return cls(operation, call, _without_bare_table(call.bound(tuple(operation.signature), required)))
+
+    @property
+    def writes(self) -> bool:
+        """Whether the operation changes the table."""
+        return self.operation.writes
 
     @property
     def subject(self) -> str:
         """The procedure, for errors."""
-        return f"{PREFIX}{self.name}"
+        return f"{PREFIX}{self.operation.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the procedure is one of ours, and not one of another database or schema."""
+        """Return whether the name is unqualified, or qualified by a database of Lance tables."""
         database, *schema = self.call.name[:-1] or (session.catalog.name,)
         return session.catalog.database(database) is not None and schema in ([], [SCHEMA])
 
-    def values(self, session: ChangeSession) -> dict[str, Any]:
-        """Return the values of the arguments, as DuckDB evaluates them; None for those that are not given."""
-        values = dict.fromkeys(self.parameters)
-        selected = [
-            f"CAST(({argument.text}) AS {self.parameters[name]}) AS {quoted(name)}"
-            for name, argument in self.arguments.items()
-        ]
-        if selected:
-            sql = f"SELECT {', '.join(selected)}"
-            session.explain_query(sql, {})
-            values.update(zip(self.arguments, session.relation(sql, {}).fetchall()[0], strict=True))
-        return values
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Run the operation."""
+        operation, types = self.operation, self.operation.signature
+        session.explain_words(operation.note or f"{self.subject} would change the table. Nothing was written.")
+        if not operation.in_transaction:
+            session.refuse_in_transaction(f"CALL {self.subject}")
+        elif session.block is None:
+            raise InvalidInputError(f"{self.subject} outside a transaction", remedy="BEGIN first, then COMMIT")
+        texts = {name: f"CAST(({argument.text}) AS {types[name]})" for name, argument in self.arguments.items()}
+        values = operation.values(session, Options(texts, f"CALL {self.subject}"), {})
+        about = session.block if operation.in_transaction else self._table(session, values.pop(TABLE))
+        return operation.result(operation.run(about, values))
 
-    def table(self, session: ChangeSession, values: Mapping[str, Any]) -> TableHandle:
-        """Return the table that the argument `table` names.
+    def _table(self, session: ChangeSession, text: str) -> TableHandle:
+        """Return the table of a name or path.
 
         Raises:
-            InvalidInputError: It is NULL.
-            UnsupportedError: It is in a database that is only read, and the procedure changes it.
+            UnsupportedError: The operation would change a table of a read-only database.
         """
-        text = values[TABLE]
-        if text is None:
-            raise InvalidInputError(f"{self.subject} without a table", expected="its name or path", found="NULL")
         named = session.catalog.table((self.call.name[0], text)) if len(self.call.name) > 1 else None
         handle = named or session.catalog.path_handle(session.names.qualified(text, later=True))
         home = session.catalog.home(handle) if self.writes else None
@@ -100,8 +108,105 @@ class Procedure(LanceStatement):
         return handle
 
 
+@dataclass(frozen=True)
+class UnknownProcedure(LanceStatement):
+    """A CALL of a name that is close to the name of a procedure.
+
+    Attributes:
+        name: The unknown name.
+        remedy: The procedure or function that was probably meant.
+    """
+
+    writes: ClassVar[bool] = False
+
+    name: str
+    remedy: str
+
+    @classmethod
+    def read(cls, head: StatementHead) -> UnknownProcedure | None:
+        """Read the name. Returns None for other statements."""
+        name = (Call.of(head.body) or _NO_CALL).name[-1]
+        names = [*(known.removeprefix(PREFIX) for known in PROCEDURES), *NAMES]
+        bare = name.removeprefix(PREFIX)
+        nearest = nearest_name(bare, names) if bare != name and bare not in names else None
+        return None if nearest is None else cls(name, f"did you mean {PREFIX + nearest!r}?")
+
+    @property
+    def subject(self) -> str:
+        """The name, for errors."""
+        return self.name
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether DuckDB has no function or macro of this name."""
+        sql = f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(self.name)}"  # noqa: S608
+        return not session.relation(sql, {}).fetchall()
+
+    def run(self, session: ChangeSession) -> NoReturn:
+        """Raise NotFoundError."""
+        raise NotFoundError("no such procedure", where=f"CALL {self.name}", remedy=self.remedy)
+
+
+@dataclass(frozen=True)
+class SelectedProcedure(LanceStatement):
+    """A SELECT from a procedure.
+
+    Attributes:
+        procedure: The call.
+        before: Text before FROM.
+        alias: Name of the procedure's rows.
+        after: Text after the procedure.
+    """
+
+    procedure: ProcedureCall
+    before: str
+    alias: str
+    after: str
+
+    @classmethod
+    def read(cls, head: StatementHead) -> SelectedProcedure | None:
+        """Read the clauses. Returns None for other statements.
+
+        Raises:
+            LanceDuckError: See `ProcedureCall.read`.
+        """
+        body, place = head.body, head.body.find("from")
+        name = TableName.at(body, place + 1) if place >= 0 and not head.ctes.tokens else None
+        if name is None or name.path is not None or body.text_at(name.after) != "(":
+            return None
+        close = body.closer(name.after)
+        call = Clauses.of(f"CALL {body.part(place + 1, close + 1).text}")
+        procedure = ProcedureCall.read(StatementHead.of(call))
+        if procedure is None:
+            return None
+        rows = TableName((name.name,), None, name.first, close + 1)
+        alias, after = rows.alias(body, *AFTER_TABLE)
+        return cls(procedure, body.part(0, place).text, alias, body.part(after).text)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the procedure changes the table."""
+        return self.procedure.writes
+
+    @property
+    def subject(self) -> str:
+        """The procedure, for errors."""
+        return self.procedure.subject
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether the procedure concerns Lance tables."""
+        return self.procedure.concerns(session)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Run the procedure, and evaluate the statement on its rows."""
+        result = self.procedure.run(session)
+        sql = f"{self.before}FROM ({result.sql}) AS {quoted(self.alias)}\n{self.after}"
+        relation = session.relation(sql, result.tables)
+        types = list(map(str, relation.types))
+        return returned(call_as_user(relation.to_arrow_table, result.tables), types, result.rowcount)
+
+
 def _without_bare_table(arguments: Mapping[str, Clauses]) -> Mapping[str, Clauses]:
-    """Return the arguments with a text in place of a table that is named without quotes."""
+    """Return the arguments with a string instead of a table that is named without quotes."""
     table = arguments.get(TABLE)
     name = None if table is None or table.word(0) == "null" else TableName.at(table, 0)
     if table is None or name is None or name.path is not None or name.after != len(table):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
+from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement, name_after_if_exists
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
@@ -15,21 +15,24 @@ from lance_duck.errors import UnsupportedError
 
 _BEFORE_VIEW: Final = frozenset({"create", "or", "replace", "recursive"})
 """Words before VIEW with which a view comes into the database that its name tells."""
-
-
+_NAMED_AFTER: Final = {"insert": "into", "update": "update", "delete": "from", "merge": "into", "truncate": "truncate"}
+"""The word after which each change names its table."""
 _OBJECTS: Final = frozenset({"view", "macro", "function", "sequence", "type"})
 
 
 @dataclass(frozen=True)
 class RefusedStatement(TableStatement):
-    """A statement about a Lance table that is not supported: DuckDB would run it on the view that stands for the table.
+    """A statement about a Lance table that is not supported. DuckDB would run most of them on the table's view.
 
         DROP VIEW [IF EXISTS] t | ALTER VIEW [IF EXISTS] t … | COMMENT ON VIEW t …
+        ALTER INDEX [IF EXISTS] i ON t …
 
     Attributes:
         what: The statement, as an error names it.
         remedy: What does the same.
     """
+
+    parses: ClassVar[bool] = False
 
     what: str
     remedy: str
@@ -39,10 +42,15 @@ class RefusedStatement(TableStatement):
         """Read the clauses. Returns None for other statements."""
         body = head.body
         if body.says(0, "drop", "view"):
-            return cls._of(_after_if_exists(body, 2), "DROP VIEW", "DROP TABLE drops the table")
+            return cls._of(name_after_if_exists(body, 2), "DROP VIEW", "DROP TABLE drops the table")
         if body.says(0, "alter", "view"):
             remedy = "a table is called what its folder is called: CREATE TABLE AS makes another one"
-            return cls._of(_after_if_exists(body, 2), "ALTER VIEW", remedy)
+            return cls._of(name_after_if_exists(body, 2), "ALTER VIEW", remedy)
+        if body.says(0, "alter", "index"):
+            index = name_after_if_exists(body, 2)
+            target = None if index is None or body.word(index.after) != "on" else TableName.at(body, index.after + 1)
+            remedy = "OPTIMIZE takes options; an index keeps its name: DROP INDEX, and CREATE INDEX with another one"
+            return cls._of(target, "this form of ALTER INDEX", remedy)
         if body.says(0, "comment", "on", "view"):
             return cls._of(TableName.at(body, 3), "COMMENT ON VIEW", "COMMENT ON TABLE keeps the text")
         return None
@@ -129,7 +137,7 @@ class RefusedAlias(LanceStatement):
     @classmethod
     def read(cls, head: StatementHead) -> RefusedAlias | None:
         """Read the clauses. Returns None for other statements."""
-        name = _after_if_exists(head.body, 2) if head.body.says(0, "alter", "database") else None
+        name = name_after_if_exists(head.body, 2) if head.body.says(0, "alter", "database") else None
         return None if name is None or len(name.parts) > 1 else cls(name.name)
 
     @property
@@ -150,6 +158,32 @@ class RefusedAlias(LanceStatement):
         )
 
 
-def _after_if_exists(body: Clauses, place: int) -> TableName | None:
-    """Return the name at a place, perhaps after IF EXISTS."""
-    return TableName.at(body, place + 2 if body.says(place, "if", "exists") else place)
+@dataclass(frozen=True)
+class NestedChange(TableStatement):
+    """A change of a Lance table inside WITH, as DuckDB 2.0 has it.
+
+    WITH x AS (DELETE FROM t … RETURNING …) …
+    """
+
+    @classmethod
+    def targets(cls, head: StatementHead) -> list[NestedChange]:
+        """Return the changes inside WITH, of Lance tables and native tables."""
+        names = (_target(head.ctes, place) for place in range(len(head.ctes)))
+        return [cls(name) for name in names if name is not None]
+
+    def run(self, session: ChangeSession) -> NoReturn:
+        """Raise UnsupportedError."""
+        raise UnsupportedError(
+            "a change of a Lance table as a common table expression",
+            where=f"table {self.target.name}",
+            remedy="run it as a statement of its own, and keep what it returns",
+        )
+
+
+def _target(ctes: Clauses, place: int) -> TableName | None:
+    """Return the table of the change that begins at a token, after AS (. None without a change."""
+    word = _NAMED_AFTER.get(ctes.word(place) or "")
+    if word is None or ctes.text_at(place - 1) != "(" or ctes.word(place - 2) not in ("as", "materialized"):
+        return None
+    named = next((i for i in range(place, min(place + 4, len(ctes))) if ctes.word(i) == word), None)
+    return None if named is None else TableName.at(ctes, named + 1)

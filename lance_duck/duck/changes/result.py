@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from lance_duck.duck.statement.identifiers import literal, quoted
 _ROWS: Final = "__lance_result"
 _UNNAMED: Final = re.compile(r"STRUCT\([A-Z]+[,()\[]")
 """A tuple as DuckDB 1 writes it, of which it makes no table, and which it does not read in a CAST."""
-_OPERATED: Final = ["Operation", "Target", "MetricsJSON"]
 _SIZES: Final[Mapping[str, int | None]] = {"fetchone": 1, "fetchmany": 1, "fetchall": None}
 """Methods that fetch tuples, and how many without an argument."""
 
@@ -76,21 +74,16 @@ def returned(rows: pa.Table, types: Sequence[str], count: int, titles: Sequence[
     return ChangeResult(sql, count, {_ROWS: rows.rename_columns(names)})
 
 
-def listed(names: Sequence[str], rows: Sequence[Sequence[str]]) -> ChangeResult:
-    """Return the rows of texts."""
-    values = ", ".join("(" + ", ".join(literal(value) for value in row) + ")" for row in rows)
-    return ChangeResult(f"SELECT * FROM (VALUES {values}) AS r({', '.join(map(quoted, names))})")  # noqa: S608
-
-
-def operated(outcomes: Sequence[tuple[str, str, Mapping[str, Any]]]) -> ChangeResult:
-    """Return what upkeep did, in the columns that the `lance` extension of DuckDB has for it.
+def listed(columns: Mapping[str, str], rows: Sequence[Sequence[Any]] | None) -> ChangeResult:
+    """Return a result with these rows.
 
     Args:
-        outcomes: For each operation its name, the table, and figures.
+        columns: Types of the columns, in DuckDB's words, by name.
+        rows: Values in the order of the columns; None for no rows.
     """
-    columns = zip(*[(name, target, json.dumps(dict(figures))) for name, target, figures in outcomes], strict=True)
-    rows = pa.table([pa.array(column, pa.string()) for column in columns], _OPERATED)
-    return returned(rows, ["VARCHAR"] * 3, -1)
+    values = zip(*rows, strict=True) if rows else [[] for _ in columns]
+    arrays = [pa.array(list(column)) for column in values]
+    return returned(pa.table(arrays, list(columns)), list(columns.values()), -1)
 
 
 class CountResult:

@@ -17,7 +17,6 @@ from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, bind_name, unbind_name
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.prepared import Preparation, PreparedStatements
-from lance_duck.duck.changes.procedure import PREFIX
 from lance_duck.duck.changes.registry import WORDS, nested_changes, statement_of
 from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing, returned
 from lance_duck.duck.changes.rows.insert import InsertStatement
@@ -27,6 +26,7 @@ from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
 from lance_duck.duck.explain import rows_as_statement
 from lance_duck.duck.failures import unwrapped
 from lance_duck.duck.full_text.calls import may_find
+from lance_duck.duck.history.names import PREFIX
 from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of

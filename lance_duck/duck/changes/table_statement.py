@@ -10,21 +10,27 @@ from typing import ClassVar
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.databases.database import LanceDatabase
-from lance_duck.duck.statement.clauses import TableName
+from lance_duck.duck.statement.clauses import Clauses, TableName
 
 
 class LanceStatement(ABC):
     """A statement run by this package instead of DuckDB.
 
     Attributes:
-        writes: Whether it changes anything; read-only connections refuse such statements.
         parses: Whether DuckDB's grammar has it, if its table is a name and not a path.
-        is_only_ours: Whether DuckDB's grammar lacks it, so that its table must be a Lance table.
     """
 
-    writes: ClassVar[bool] = True
     parses: ClassVar[bool] = True
-    is_only_ours: ClassVar[bool] = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether the statement changes anything. Read-only connections refuse such statements."""
+        return True
+
+    @property
+    def is_only_ours(self) -> bool:
+        """Whether DuckDB's grammar lacks the statement, so that its table must be a Lance table."""
+        return False
 
     @property
     @abstractmethod
@@ -67,3 +73,8 @@ class TableStatement(LanceStatement):
         """Return the database of the table, unless a path names it."""
         database = session.database(self.target)
         return () if database is None else (database,)
+
+
+def name_after_if_exists(body: Clauses, place: int) -> TableName | None:
+    """Return the name at a token, or after IF EXISTS there. None if the token is not a name."""
+    return TableName.at(body, place + 2 if body.says(place, "if", "exists") else place)

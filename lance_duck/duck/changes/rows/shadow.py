@@ -40,20 +40,40 @@ def shadow(session: ChangeSession, table: TargetTable, rows: pa.Table, unique: S
         rows: The rows that the shadow has, with their addresses, as `TargetTable.stored` gives them.
         unique: Columns of which no two rows may have the same values.
     """
-    table.refuse_ambiguous()
-    columns = [f"{c.quoted} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
-    columns.append(f'"{ADDRESS}" UBIGINT')
-    if unique:
-        columns.append(f"UNIQUE ({', '.join(map(quoted, unique))})")
-    try:
-        session.run(f"CREATE OR REPLACE TEMP TABLE {SHADOW} ({', '.join(columns)})")
+    more = [f'"{ADDRESS}" UBIGINT', *([f"UNIQUE ({', '.join(map(quoted, unique))})"] if unique else [])]
+    with temporary_table(session, columns_as_sql(table, *more), table.name):
         session.run(f"INSERT INTO {SHADOW} BY NAME SELECT * FROM {_ROWS}", {_ROWS: rows})  # noqa: S608
         yield
+
+
+@contextmanager
+def temporary_table(session: ChangeSession, columns: str, name: str) -> Iterator[None]:
+    """Create the temporary table `SHADOW`, and drop it after the statement.
+
+    Args:
+        session: The statement.
+        columns: SQL of the columns and constraints, in parentheses.
+        name: The name that replaces `SHADOW` in DuckDB's errors.
+    """
+    try:
+        session.run(f"CREATE OR REPLACE TEMP TABLE {SHADOW} {columns}")
+        yield
     except duckdb.Error as error:
-        raise type(error)(str(error).replace(SHADOW, table.name)) from error
+        raise type(error)(str(error).replace(SHADOW, name)) from error
     finally:
-        with suppress(duckdb.Error):  # a transaction that failed takes it along
+        with suppress(duckdb.Error):  # a failed transaction drops it
             session.run(f"DROP TABLE IF EXISTS temp.main.{SHADOW}")
+
+
+def columns_as_sql(table: TargetTable, *more: str) -> str:
+    """Return SQL of the columns of a table, and of more columns and constraints, in parentheses.
+
+    Raises:
+        InvalidInputError: Names of columns differ by case alone.
+    """
+    table.refuse_ambiguous()
+    columns = [f"{c.quoted} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
+    return f"({', '.join([*columns, *more])})"
 
 
 def changed_shadow(

@@ -21,7 +21,7 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession, check_table_name
-from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.tables.altered_fields import (
     default_values,
     dropped_field,
@@ -30,7 +30,7 @@ from lance_duck.duck.changes.tables.altered_fields import (
     renamed_field,
 )
 from lance_duck.duck.changes.tables.column_path import ColumnPath, lance_path, refuse_ambiguous_names
-from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import UnsupportedError
 from lance_duck.store.uri import join_uri, split_place
@@ -66,14 +66,13 @@ class AlterStatement(TableStatement):
     def read(cls, head: StatementHead) -> AlterStatement | None:
         """Read the clauses. Returns None for other statements."""
         body = head.body
-        place = 4 if body.says(2, "if", "exists") else 2
-        target = TableName.at(body, place) if body.says(0, "alter", "table") else None
+        target = name_after_if_exists(body, 2) if body.says(0, "alter", "table") else None
         return None if target is None else cls(target, body.part(target.after))
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Change the columns, or the name."""
         session.refuse_in_transaction("ALTER TABLE")
-        session.explain_query("SELECT 1 WHERE false", {})
+        session.explain_words("The columns or the name of the table would change. Nothing was written.")
         handle = session.handle(self.target)
         dataset = handle.current()
         verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")

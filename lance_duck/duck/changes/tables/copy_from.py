@@ -9,17 +9,16 @@ read as it reads them, with its options and errors. The rows of a Lance table ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
-import duckdb
 import pyarrow as pa
 
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.insert import InsertStatement
-from lance_duck.duck.changes.rows.shadow import SHADOW
+from lance_duck.duck.changes.rows.shadow import SHADOW, columns_as_sql, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
 from lance_duck.duck.changes.target import TargetTable
@@ -78,22 +77,14 @@ class CopyFromStatement(TableStatement):
 
     @contextmanager
     def _rows(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
-        table.refuse_ambiguous()
-        columns = [f"{c.quoted} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
         names = "" if self.names is None else f" ({', '.join(map(quoted, self.names))})"
         sql = f"COPY {SHADOW}{names} {self.source.text}"
-        try:
-            session.run(f"CREATE OR REPLACE TEMP TABLE {SHADOW} ({', '.join(columns)})")
+        with temporary_table(session, columns_as_sql(table), table.name):
             session.explain_query(sql, {})
             session.affected(sql, {})
             values = ", ".join(column.cast(column.quoted) for column in table.columns)
             with session.stream(f"SELECT {values} FROM {SHADOW}", {}, table) as reader:  # noqa: S608
                 yield reader
-        except duckdb.Error as error:
-            raise type(error)(str(error).replace(SHADOW, table.name)) from error
-        finally:
-            with suppress(duckdb.Error):  # a transaction that failed takes it along
-                session.run(f"DROP TABLE IF EXISTS temp.main.{SHADOW}")
 
 
 @dataclass(frozen=True)

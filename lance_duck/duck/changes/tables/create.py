@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted, nothing
-from lance_duck.duck.changes.rows.shadow import SHADOW
+from lance_duck.duck.changes.rows.shadow import SHADOW, temporary_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_new_table, write_query
@@ -35,7 +35,6 @@ from lance_duck.write.relations import relation_reader
 
 _REFUSED: Final = ("check", "references", "foreign", "generated", "default", "unique", "collate", "as")
 _PRIMARY_KEY: Final = "lance-schema:unenforced-primary-key"
-_NOTHING: Final = "SELECT 1 WHERE false"
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,9 @@ class CreateStatement(TableStatement):
     def run(self, session: ChangeSession) -> ChangeResult:
         """Create the table."""
         query = self._query()
-        session.explain_query(query or _NOTHING, {})
+        if query:
+            session.explain_query(query, {})
+        session.explain_words("A table without rows would be created. Nothing was written.")
         uri, storage = session.place_of(self.target)
         database = session.database_of_new(self.target)
         try:
@@ -158,14 +159,10 @@ class CreateStatement(TableStatement):
         if refused is not None:
             raise UnsupportedError(f"{refused.upper()} in CREATE TABLE", where=self.target.name, remedy="leave it out")
         try:
-            session.run(f"CREATE OR REPLACE TEMP TABLE {SHADOW} {self.columns.text}")
-            return _described(session, SHADOW)
+            with temporary_table(session, self.columns.text, self.target.name):
+                return _described(session, SHADOW)
         except duckdb.Error as error:
-            message = str(error).partition("\n\nLINE ")[0]  # what follows is not the user's text
-            raise type(error)(message.replace(SHADOW, self.target.name)) from error
-        finally:
-            with suppress(duckdb.Error):
-                session.run(f"DROP TABLE IF EXISTS temp.main.{SHADOW}")
+            raise type(error)(str(error).partition("\n\nLINE ")[0]) from error  # the line is not the user's
 
     def _alike(self, session: ChangeSession) -> pa.Table:
         """Return a table without rows that has the columns of another."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-import pyarrow as pa
-
-from lance_duck.duck.changes.result import ChangeResult, returned
+from lance_duck.duck.changes.result import ChangeResult, listed
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.statement.clauses import TableName
@@ -42,11 +40,16 @@ class DescribeStatement(TableStatement):
         """Describe the columns, in order."""
         session.explain_words("The columns of the table would be described.")
         table = session.table(self.target, session.dataset(self.target))
-        keys = {field.name for field in primary_key(table.dataset.handle.snapshot.schema)}
+        keys = {field.name: "PRI" for field in primary_key(table.dataset.handle.snapshot.schema)}
         rows = [
-            (column.name, column.type, "YES" if column.nullable else "NO", "PRI" if column.name in keys else None)
+            (
+                column.name,
+                column.type,
+                "YES" if column.nullable else "NO",
+                "PRI" if column.name in keys else None,
+                None,
+                None,
+            )
             for column in table.columns
         ]
-        columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
-        columns += [pa.nulls(len(rows), pa.string())] * (len(_COLUMNS) - len(columns))
-        return returned(pa.table(columns, list(_COLUMNS)), ["VARCHAR"] * len(_COLUMNS), -1)
+        return listed(dict.fromkeys(_COLUMNS, "VARCHAR"), rows)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import duckdb
 
@@ -22,8 +21,6 @@ from lance_duck.duck.statement.clauses import TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import NotFoundError, UnsupportedError
-
-_NOTHING: Final = "SELECT 1 WHERE false"
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class DropStatement(LanceStatement):
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Drop the tables with all their versions."""
-        session.explain_query(_NOTHING, {})
+        session.explain_words("The table would be dropped. Nothing was dropped.")
         session.refuse_in_transaction("DROP TABLE")
         for target in [target for target in self.targets if self._is_there(session, target)]:
             handle, database = session.handle(target), session.database(target)

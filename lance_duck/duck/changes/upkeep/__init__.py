@@ -1,5 +1,5 @@
-"""Statements of upkeep: OPTIMIZE, VACUUM, CHECKPOINT of a table, automatic cleanup, and the procedures for the same.
+"""Upkeep: operations on one table, in one table of names, arguments, functions and results.
 
-You hold: a statement's clauses and a session. You get: a table that was compacted or cleaned up by the verbs of
-`LanceDataset`, and figures of that. Never here: which files go or are joined, which `maintenance` decides.
+You hold: a table and the arguments of a statement or procedure. You get: the change that a verb of `LanceDataset` made,
+and its result. Never here: which files are joined or removed. `maintenance` decides that.
 """

@@ -1,92 +1,127 @@
-"""OPTIMIZE, VACUUM and CHECKPOINT, which end in `optimize.compact_files`, `cleanup_old_versions` and both.
+"""Statements of upkeep: the operations of `upkeep.operations` in words of their own.
 
-    OPTIMIZE [TABLE] target [WITH (option = value, …)]
-    VACUUM [LANCE] target [WITH (option = value, …)]
-    VACUUM ANALYZE target | ANALYZE target
+    OPTIMIZE [TABLE] target [WITH (argument = value, …)]
+    VACUUM [LANCE] target [WITH (argument = value, …)]
     CHECKPOINT target
+    ALTER INDEX [IF EXISTS] name ON target OPTIMIZE [WITH (mode = 'append' | 'merge' | 'retrain', …)]
+    REINDEX [INDEX] name ON target [RETRAIN] | REINDEX [TABLE] target [RETRAIN]
+    ALTER TABLE [IF EXISTS] target SET AUTO_CLEANUP [WITH] (interval = n, older_than = '14 days', retain_versions = n)
+    ALTER TABLE [IF EXISTS] target UNSET AUTO_CLEANUP
+    SHOW INDEXES | INDEX | MAINTENANCE ON | FROM | IN target
+    VACUUM ANALYZE target | ANALYZE target
 
-Options are the arguments of the verbs, and dry_run; `retain` and `retain_n_versions` mean `retain_versions`, and
-`older_than_seconds` is `older_than` as a number. CHECKPOINT compacts, brings indexes up to date, and cleans up.
-ANALYZE does nothing: statistics of a Lance table are in its files and indexes, which writers keep.
+Mode append puts the rows that no segment covers into a new segment, merge joins it with others, and retrain rebuilds
+the index. ANALYZE does nothing: writers keep the statistics of a Lance table in its files and indexes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
+from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.options import Options
-from lance_duck.duck.changes.result import ChangeResult, nothing, operated
+from lance_duck.duck.changes.result import ChangeResult, listed, nothing
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.table_statement import TableStatement, name_after_if_exists
 from lance_duck.duck.changes.upkeep.operations import (
-    CLEANUP_ALIASES,
-    CLEANUP_OPTIONS,
-    COMPACTION_OPTIONS,
-    cleaned_up,
-    compacted,
-    indexes_optimized,
+    CHECKPOINT,
+    CLEANUP,
+    COMPACT,
+    OPTIMIZE_INDEXES,
+    REINDEX,
+    SET_AUTO_CLEANUP,
+    TABLE,
+    UNSET_AUTO_CLEANUP,
+    Rows,
+    TableOperation,
+    auto_cleanup_of,
 )
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
+from lance_duck.duck.tables.facts import INDEX_COLUMNS, indexes
+
+_VERBS: Final = {
+    "optimize": (COMPACT, "table"),
+    "vacuum": (CLEANUP, "lance"),
+    "checkpoint": (CHECKPOINT, ""),
+}
+"""The operation of each statement, and a word that may precede the table."""
 
 
 @dataclass(frozen=True)
-class OptimizeStatement(TableStatement):
-    """An OPTIMIZE.
+class UpkeepStatement(TableStatement):
+    """A statement that runs an operation.
 
     Attributes:
-        options: What follows the table.
+        operation: The operation.
+        options: The part of the statement after the words.
+        fixed: Arguments that the words give.
     """
 
-    is_only_ours: ClassVar[bool] = True
+    parses: ClassVar[bool] = False
 
+    operation: TableOperation
     options: Clauses
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, head: StatementHead) -> OptimizeStatement | None:
-        """Read the clauses. Returns None for other statements."""
+    def read(cls, head: StatementHead) -> UpkeepStatement | None:
+        """Read OPTIMIZE, VACUUM or CHECKPOINT. Returns None without a table."""
         body = head.body
-        target = TableName.at(body, 2) if body.word(1) == "table" else None
-        target = target or TableName.at(body, 1)
-        return None if head.verb != "optimize" or target is None else cls(target, body.part(target.after))
-
-    def run(self, session: ChangeSession) -> ChangeResult:
-        """Compact the table."""
-        dataset = session.handle(self.target).current()
-        options = Options.of(self.options, f"OPTIMIZE {self.target.name}")
-        session.explain_words("Small fragments would be joined; dry_run = true says which. Nothing was written.")
-        session.refuse_in_transaction("OPTIMIZE")
-        return operated([compacted(dataset, options.values(session, COMPACTION_OPTIONS))])
-
-
-@dataclass(frozen=True)
-class VacuumStatement(TableStatement):
-    """A VACUUM.
-
-    Attributes:
-        options: What follows the table.
-    """
-
-    options: Clauses
+        operation, word = _VERBS[head.verb or ""]
+        target = TableName.at(body, 1 + _is_option(body, 1, word))
+        return None if target is None else cls(target, operation, body.part(target.after))
 
     @classmethod
-    def read(cls, head: StatementHead) -> VacuumStatement | None:
-        """Read the clauses. Returns None for other statements."""
+    def read_reindex(cls, head: StatementHead) -> UpkeepStatement | None:
+        """Read REINDEX. Returns None without a table."""
         body = head.body
-        place = 1
-        place += _is_option(body, place, "lance")
-        target = TableName.at(body, place)
-        is_analyze = _is_option(body, place, "analyze")
-        return None if head.verb != "vacuum" or target is None or is_analyze else cls(target, body.part(target.after))
+        place = 1 + (_is_option(body, 1, "table") or _is_option(body, 1, "index"))
+        name = body.tokens[place].name if body.word(place + 1) == "on" else None
+        target = TableName.at(body, place if name is None else place + 2)
+        if target is None:
+            return None
+        retrain = body.word(target.after) == "retrain"
+        fixed = {**({} if name is None else {"index": name}), **({"retrain": True} if retrain else {})}
+        return cls(target, REINDEX, body.part(target.after + retrain), fixed)
+
+    @classmethod
+    def read_alter_index(cls, head: StatementHead) -> UpkeepStatement | None:
+        """Read ALTER INDEX … OPTIMIZE. Returns None for other statements."""
+        body = head.body
+        index = name_after_if_exists(body, 2) if body.says(1, "index") else None
+        target = None if index is None or body.word(index.after) != "on" else TableName.at(body, index.after + 1)
+        if index is None or target is None or body.word(target.after) != "optimize":
+            return None
+        return cls(target, OPTIMIZE_INDEXES, body.part(target.after + 1), {"index": index.name})
+
+    @classmethod
+    def read_auto_cleanup(cls, head: StatementHead) -> UpkeepStatement | None:
+        """Read ALTER TABLE … AUTO_CLEANUP. Returns None for other statements."""
+        body = head.body
+        target = name_after_if_exists(body, 2) if body.says(1, "table") else None
+        if target is None or body.word(target.after + 1) != "auto_cleanup":
+            return None
+        operation = {"set": SET_AUTO_CLEANUP, "unset": UNSET_AUTO_CLEANUP}.get(body.word(target.after) or "")
+        return None if operation is None else cls(target, operation, body.part(target.after + 2))
+
+    @property
+    def is_only_ours(self) -> bool:
+        """Whether DuckDB's grammar lacks it."""
+        return self.operation not in (CLEANUP, CHECKPOINT)
 
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Remove old versions."""
-        dataset = session.handle(self.target).current()
-        options = Options.of(self.options, f"VACUUM {self.target.name}")
-        session.explain_words("Old versions would be removed; dry_run = true says how many. Nothing was removed.")
-        session.refuse_in_transaction("VACUUM")
-        return operated([cleaned_up(dataset, options.values(session, CLEANUP_OPTIONS, CLEANUP_ALIASES))])
+        """Run the operation."""
+        handle, fixed = session.handle(self.target), {TABLE: self.target.name, **self.fixed}
+        handle.current()  # EXPLAIN of a missing table fails
+        options = Options.of(self.options, self.operation.words.format(**fixed))
+        session.explain_words(self.operation.note)
+        session.refuse_in_transaction(self.operation.words.partition(" {")[0])
+        values = self.operation.values(session, options, fixed)
+        del values[TABLE]
+        return self.operation.result(self.operation.run(handle, values))
 
 
 @dataclass(frozen=True)
@@ -98,44 +133,61 @@ class AnalyzeStatement(TableStatement):
     @classmethod
     def read(cls, head: StatementHead) -> AnalyzeStatement | None:
         """Read the clauses. Returns None for other statements."""
-        body = head.body
-        place = 1
+        body, place = head.body, 1
         if head.verb == "vacuum":
             place += _is_option(body, place, "lance")
-            place += 1 if _is_option(body, place, "analyze") else len(body)
+            if not _is_option(body, place, "analyze"):
+                return None
+            place += 1
         target = TableName.at(body, place)
         return None if target is None else cls(target)
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Do nothing."""
-        session.explain_words("Statistics of a Lance table are kept by those who write it. Nothing would be done.")
+        session.explain_words("Writers keep the statistics of a Lance table. Nothing would be done.")
         return nothing()
 
 
+_SHOWN: Final[Mapping[str, tuple[Mapping[str, str], Callable[[LanceDataset], Rows]]]] = {
+    **dict.fromkeys(("indexes", "index"), (INDEX_COLUMNS, indexes)),
+    "maintenance": ({"Key": "VARCHAR", "Value": "VARCHAR"}, auto_cleanup_of),
+}
+
+
 @dataclass(frozen=True)
-class CheckpointStatement(TableStatement):
-    """A CHECKPOINT of a table."""
+class ShowStatement(TableStatement):
+    """A SHOW of the indexes or the automatic cleanup of a table.
+
+    Attributes:
+        what: A key of `_SHOWN`.
+    """
+
+    writes: ClassVar[bool] = False
+    is_only_ours: ClassVar[bool] = True
+
+    what: str
 
     @classmethod
-    def read(cls, head: StatementHead) -> CheckpointStatement | None:
+    def read(cls, head: StatementHead) -> ShowStatement | None:
         """Read the clauses. Returns None for other statements."""
-        body = head.body
-        target = TableName.at(body, 1) if head.verb == "checkpoint" else None
-        return None if target is None or target.after < len(body) else cls(target)
+        body, what = head.body, head.body.word(1) or ""
+        target = TableName.at(body, 3) if body.word(2) in ("on", "from", "in") else None
+        if what not in _SHOWN or target is None or target.after < len(body):
+            return None
+        return cls(target, what)
 
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Compact the table, bring its indexes up to date, and remove old versions."""
-        dataset = session.handle(self.target).current()
-        session.explain_words("The table would be compacted, indexed and cleaned up. Nothing was written.")
-        session.refuse_in_transaction("CHECKPOINT")
-        return operated([compacted(dataset, {}), indexes_optimized(dataset, {}), cleaned_up(dataset, {})])
+        """Return the rows."""
+        session.explain_words("Facts about the table would be shown.")
+        columns, find = _SHOWN[self.what]
+        return listed(columns, find(session.dataset(self.target)))
 
 
 def _is_option(body: Clauses, place: int, word: str) -> bool:
-    """Return whether a word stands before a table, and is not the name of one."""
+    """Return whether a word precedes a table, and is not the name of one."""
     return body.word(place) == word and TableName.at(body, place + 1) is not None and not _ends(body, place)
 
 
 def _ends(body: Clauses, place: int) -> bool:
-    """Return whether the word at a place is the last part of what a statement is about."""
-    return body.text_at(place + 1) in ("", ".", "(") or body.word(place + 1) == "with"
+    """Return whether a token is the last one of a name."""
+    return body.text_at(place + 1) in ("", ".", "(") or body.word(place + 1) in ("with", "on")

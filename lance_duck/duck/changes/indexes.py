@@ -4,9 +4,9 @@
     CREATE [OR REPLACE] INDEX [IF NOT EXISTS] [name] ON target (column) [USING kind] [WITH (option = value, …)]
     DROP INDEX [IF EXISTS] name ON target
 
-Options are the parameters of the verbs; `metric_type` and `distance_type` mean `metric`, and `params` is JSON of more
-options. Without a kind it is BTREE, but for vectors, whose kind has to be named. Indexes do not make values unique:
-UNIQUE is refused.
+Options are the parameters of the verbs. `metric_type` and `distance_type` mean `metric`, and `params` is JSON of more
+options. The kind is BTREE by default; an index on vectors must name its kind. UNIQUE is refused, because indexes do not
+make values unique. `upkeep.statements` reads the other statements about indexes.
 """
 
 from __future__ import annotations
