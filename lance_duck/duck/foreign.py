@@ -7,7 +7,7 @@ from typing import Final
 
 from lance_duck.duck.catalog import WORD, TableCatalog
 from lance_duck.duck.changes.registry import WORDS
-from lance_duck.duck.run.search_settings import PREFIX
+from lance_duck.duck.history.names import PREFIX
 from lance_duck.duck.statement.head import FirstWords, StatementKind
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.tokens import LONGEST

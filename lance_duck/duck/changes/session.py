@@ -399,11 +399,8 @@ class ChangeSession:
 
     def visible(self, sql: str) -> list[Edit]:
         """Return edits by which a statement reads the versions of the transaction, whatever names it uses."""
-        return [
-            edit
-            for table in (() if self.block is None else self.block.shown.values())
-            for edit in self._respellings(Clauses.of(sql), table.identity, table.name, table.view)
-        ]
+        tables, part = (() if self.block is None else self.block.shown.values()), Clauses.of(sql)
+        return [edit for each in tables for edit in self._respellings(part, each.identity, each.name, each.view)]
 
     def _respellings(
         self, part: Clauses, identity: tuple[str, VersionChoice], name: str, source: str
@@ -423,8 +420,7 @@ class ChangeSession:
                 at += 1
                 continue
             at = mention.after
-            edit = self._respelling(part, mention, identity, name, source)
-            if edit is not None:
+            if (edit := self._respelling(part, mention, identity, name, source)) is not None:
                 yield edit
 
     def _respelling(

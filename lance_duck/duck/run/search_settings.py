@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lance_duck.arguments import did_you_mean, known_names
+from lance_duck.duck.history.names import PREFIX
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.statement.lifted import LiftedText
 from lance_duck.errors import InvalidInputError, UnsupportedError
 
-PREFIX: Final = "lance_"
 _LONGEST: Final = 1000
 """Characters of the longest INSTALL or LOAD that is recognized, with its comments."""
 _MODES: Final = ("auto", "exact", "off")
