@@ -1,4 +1,7 @@
-"""Kernels that join levels and parts of buffers to pages."""
+"""Kernels that join levels and parts of buffers to pages.
+
+Apart from the writer of pages, since only `kernels` compiles code.
+"""
 
 from __future__ import annotations
 
