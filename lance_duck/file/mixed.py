@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.errors import UnsupportedError
-from lance_duck.file.nested import Locate
+from lance_duck.file.contract import ColumnReader, Locate, PlainColumn
 from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import Field
 
 
-class SingleVersionReader(Protocol):
-    """A reader of the fields in files of one kind, which gives other fields as nulls."""
-
-    def read(self, rows: Rows) -> Request[pa.Array]:
-        """Return the rows of the column."""
-
-
-class MixedColumn:
+class MixedColumn(PlainColumn):
     """A reader of a struct that lies in 2.0 files and later ones.
 
     Args:
@@ -40,8 +29,8 @@ class MixedColumn:
         locate: Locate,
         num_rows: int,
         arrow_type: pa.DataType,
-        older: SingleVersionReader,
-        newer: SingleVersionReader,
+        older: ColumnReader,
+        newer: ColumnReader,
     ) -> None:
         self.arrow_type = arrow_type
         self.num_rows = num_rows
@@ -49,22 +38,6 @@ class MixedColumn:
         self._older, self._newer = older, newer
         self._locate = locate
         _check(field, locate)
-
-    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return None: rows are read by `read` alone."""
-        return None
-
-    def is_dictionary(self) -> bool:
-        """Return False."""
-        return False
-
-    def has_no_nulls(self) -> bool:
-        """Return False: only the values tell."""
-        return False
-
-    def has_no_null_items(self) -> bool:
-        """Return False: only the values tell."""
-        return False
 
     def read(self, rows: Rows) -> Request[pa.Array]:
         """Read rows from both kinds of files."""

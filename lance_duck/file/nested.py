@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,12 +15,11 @@ from lance_duck.encoding.layouts.assemble import Structure, item_slots, list_slo
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.encoding.layouts.page_rows import check_rows
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file.contract import Locate
 from lance_duck.file.leaf import LeafColumn, LeafValues
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Bytes, Request, gather
 from lance_duck.wire.schema import Field
-
-Locate = Callable[[int], tuple[LanceFile, int] | None]
 
 
 @dataclass(frozen=True, slots=True)

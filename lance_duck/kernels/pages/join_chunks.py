@@ -1,6 +1,6 @@
 """Kernels that join levels and parts of buffers to pages.
 
-Apart from the writer of pages, since only `kernels` compiles code.
+Apart from its reader, as kernels are a room of their own.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ with the sign of x. The further bits of a negative number are those of 2 ** bits
 range, then refined by ever smaller steps to either side. The angle between a vector and its code is as narrow as faiss
 finds it, which tries every scale; `tests/unit/kernels/vectors` compares them.
 
-Apart from the training of indexes, since only `kernels` compiles code.
+Apart from its reader, as kernels are a room of their own.
 """
 
 from __future__ import annotations
