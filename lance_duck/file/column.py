@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from lance_duck import lazy
 from lance_duck.encoding.layouts.page import Rows
-from lance_duck.file.contract import ColumnReader, Locate
-from lance_duck.file.mixed import MixedColumn, located_in, part_versions
+from lance_duck.errors import UnsupportedError
+from lance_duck.file.contract import ColumnReader, Locate, PlainColumn
 from lance_duck.file.nested import NestedColumn
+from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import Field
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 else:
     columns01 = lazy.modules(globals(), "lance_duck.file.v01", "columns")
     columns20 = lazy.modules(globals(), "lance_duck.file.v20", "columns")
+
 
 __all__ = ["ColumnReader", "Locate", "Rows", "open_column"]
 
@@ -47,3 +49,71 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
     older = columns20.open_column20(field, located_in(locate, field, older=True), num_rows, arrow_type)
     newer = NestedColumn(field, located_in(locate, field, older=False), num_rows, arrow_type)
     return MixedColumn(field, locate, num_rows, arrow_type, older, newer)
+
+
+class MixedColumn(PlainColumn):
+    """A reader of a struct that lies in 2.0 files and later ones.
+
+    Args:
+        field: The struct.
+        locate: From a field id to its file and physical column.
+        num_rows: Number of rows of the fragment.
+        arrow_type: Type of the arrays that are returned.
+        older: Reader of the fields in 2.0 files.
+        newer: Reader of the fields in later files, whose nulls count: structs of 2.0 have none.
+    """
+
+    def __init__(
+        self,
+        field: Field,
+        locate: Locate,
+        num_rows: int,
+        arrow_type: pa.DataType,
+        older: ColumnReader,
+        newer: ColumnReader,
+    ) -> None:
+        self.arrow_type = arrow_type
+        self.num_rows = num_rows
+        self._field = field
+        self._older, self._newer = older, newer
+        self._locate = locate
+        _check(field, locate)
+
+    def read(self, rows: Rows) -> Request[pa.Array]:
+        """Read rows from both kinds of files."""
+        older, newer = yield from gather([self._older.read(rows), self._newer.read(rows)])
+        return self._join(self._field, older, newer)
+
+    def _join(self, field: Field, older: pa.Array, newer: pa.Array) -> pa.Array:
+        kinds = part_versions(field, self._locate)
+        if kinds <= {(2, 0)}:
+            return older
+        if (2, 0) not in kinds:
+            return newer
+        children = [self._join(child, older.field(i), newer.field(i)) for i, child in enumerate(field.children)]
+        return pa.Array.from_buffers(newer.type, len(newer), [newer.buffers()[0]], children=children)
+
+
+def part_versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
+    """Return the versions of the files that hold parts of a field."""
+    places = (locate(f.id) for f in field.walk())
+    return {place[0].version for place in places if place is not None}
+
+
+def located_in(locate: Locate, field: Field, older: bool) -> Locate:
+    """Return `locate` for the fields in 2.0 files only, or in later files only."""
+    places = {f.id: locate(f.id) for f in field.walk()}
+    same_version = {
+        i: place for i, place in places.items() if place is not None and (place[0].version == (2, 0)) == older
+    }
+    return same_version.get
+
+
+def _check(field: Field, locate: Locate) -> None:
+    if len(part_versions(field, locate)) == 1 or not part_versions(field, locate):
+        return
+    kinds = part_versions(field, locate)
+    if (2, 0) in kinds and field.logical_type != "struct":
+        raise UnsupportedError("parts of a list in files of version 2.0 and later", where=f"column {field.name}")
+    for child in field.children:
+        _check(child, locate)

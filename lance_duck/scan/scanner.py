@@ -379,10 +379,9 @@ def _listed_rows(
         return None
     try:
         if isinstance(rows, bytes):
-            ids = row_set_bytes.read_row_address_map(rows, name, rows_of).rows()
+            values = pa.array(row_set_bytes.read_row_address_map(rows, name, rows_of).rows(), pa.uint64())
         else:
-            ids = list(map(operator.index, rows))
-        values = pa.array(ids, pa.uint64())
+            values = pa.array(list(map(operator.index, rows)), pa.uint64())
     except CorruptError as error:
         raise InvalidInputError(name, expected="a row address map, or row ids", found=error.what) from error
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:

@@ -236,7 +236,9 @@ def _by_chance(addresses: Addresses, share: float) -> Mask:
     return in_share
 
 
-def displaced(rows: Vectors, which: Int64s, others: Vectors, metric: str, rng: np.random.Generator) -> Vectors:
+def displaced(
+    rows: NDArray[Any], which: Int64s, others: NDArray[Any], metric: str, rng: np.random.Generator
+) -> NDArray[Any]:
     """Displace rows, each in a direction drawn by chance, by the distance to the nearest of some others.
 
     A graph has edges from a row to its own neighbours. A walk finds them more easily than those of a similar vector,
