@@ -342,10 +342,10 @@ QUESTIONS: Final = (
     Question(
         "scan.read.joined_fragments.JOINED_FILE_BYTES", lambda t, size: new_scan(t.fragments(200, int(size) // 8))
     ),
-    Question("scan.read.selectivity.PAYS_BELOW", sql_part),
-    Question("scan.read.selectivity.PAYS_BELOW_WHEN_WIDE", wide_sql_part, (3 / 8, 3 / 4, 3 / 2, 9 / 4)),
+    Question("scan.table_scan.PAYS_BELOW", sql_part),
+    Question("scan.table_scan.PAYS_BELOW_WHEN_WIDE", wide_sql_part, (3 / 8, 3 / 4, 3 / 2, 9 / 4)),
     Question(
-        "scan.read.selectivity.SAMPLE_SLICES",
+        "scan.table_scan.SAMPLE_SLICES",
         lambda t, _: first_sql(t.numbers, f"SELECT sum(y) FROM t WHERE pick < {PICKED // 100}"),
         ONCE,
     ),
@@ -360,9 +360,9 @@ QUESTIONS: Final = (
     Question("scan.nearest.compare.LONE_PRODUCT", flat(64, 10), ONCE),
     Question("scan.nearest.exact.BLOCK_BYTES", flat(1, 10), ONCE),
     Question("scan.nearest.exact.SPARSE_SHARE", sparse),
-    Question("scan.read.selectivity.WIDE_ROW", wide_rows),
+    Question("scan.table_scan.WIDE_ROW", wide_rows),
     Question(
-        "scan.read.dictionary_hint.FRAGMENTS_AT_ONCE",
+        "scan.table_scan.FRAGMENTS_AT_ONCE",
         lambda t, n: first_sql(t.text_fragments(int(n)), "SELECT text, count(*), sum(y) FROM t GROUP BY text"),
         label=", with dictionaries",
     ),
@@ -371,7 +371,7 @@ QUESTIONS: Final = (
     Question("scan.nearest.exact.SMALL_BATCH_ROWS", ranked, (64 / 8192, 256 / 8192), ", ranked again"),
     Question("scan.nearest.exact.SMALL_BATCH_ROWS", lambda t, _: sparse(t, 66), ONCE, ", few of a table"),
     Question("scan.nearest.extremes.SMALL_BATCH_ROWS", lengths, ONCE, ", of lengths"),
-    Question("scan.nearest.multivector.search.TASK_ROWS", multivectors, ONCE, ", of several vectors"),
+    Question("scan.nearest.multivector.TASK_ROWS", multivectors, ONCE, ", of several vectors"),
     Question("scan.text.flat.ANALYSED_ROWS", flat_words, ONCE),
     Question("scan.scored.candidates.CHECKED_FOR_EACH", filtered_words(200_000, 10, 0)),
     Question(

@@ -24,7 +24,7 @@ import pyarrow as pa
 import lance_duck as ld
 from benchmarks._harness import chosen, machine, options
 from lance_duck.scan.nearest.settings import compared_queries, segment_curves
-from lance_duck.scan.nearest.settings.displaced import displaced
+from lance_duck.scan.nearest.settings.compared_queries import displaced
 
 K: Final = 10
 QUERIES: Final = 500

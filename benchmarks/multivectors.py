@@ -21,7 +21,7 @@ from rich.table import Table
 
 import lance_duck as ld
 from benchmarks._harness import chosen, machine, options
-from lance_duck.scan.nearest.multivector import search as module
+from lance_duck.scan.nearest import multivector as module
 
 DIM: Final = 32
 K: Final = 10

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.keys import bloom, xxhash
+from lance_duck.kernels.keys import xxhash
+from lance_duck.kernels.keys.bits import FILTER_WORDS, find_hashes, insert_hashes
 from lance_duck.kernels.memory import Bytes
 
 Hashes = NDArray[np.uint64]
 Words = NDArray[np.uint32]
 
-BLOCK_BYTES: Final = 4 * bloom.WORDS
+BLOCK_BYTES: Final = 4 * FILTER_WORDS
 
 _LOG2_SIZES: Final = range(5, 28)  # of filters in bytes
 _BLOCK_BITS: Final = 8 * BLOCK_BYTES
@@ -54,19 +55,19 @@ def hash_keys(keys: Sequence[bytes]) -> Hashes:
 
 def new_filter(blocks: int) -> Words:
     """Return an empty filter, (blocks, 8)."""
-    return np.zeros((blocks, bloom.WORDS), "<u4")
+    return np.zeros((blocks, FILTER_WORDS), "<u4")
 
 
 def insert(words: Words, hashes: Hashes) -> None:
     """Insert values, by their hashes, into a filter, (blocks, 8)."""
-    bloom.insert_hashes(words, readonly(hashes))
+    insert_hashes(words, readonly(hashes))
 
 
 def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
     """Return whether each of some filters, (filters, blocks, 8), may hold one of some values, by their hashes."""
     result = np.zeros(len(filters), np.bool_)
     if filters.shape[1]:
-        bloom.find_hashes(readonly(filters), readonly(hashes), result)
+        find_hashes(readonly(filters), readonly(hashes), result)
     return result
 
 
@@ -96,5 +97,5 @@ def _wrong(items: int, log2_bytes: int) -> float:
         log_share = values * math.log(mean) - mean - math.lgamma(values + 1)
         all_set = 1 - (1 - 1 / 32) ** values
         if all_set:
-            total += math.exp(log_share + bloom.WORDS * math.log(all_set))
+            total += math.exp(log_share + FILTER_WORDS * math.log(all_set))
     return min(total, 1.0)

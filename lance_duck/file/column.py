@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_duck import lazy
 from lance_duck.encoding.layouts.page import Rows
-from lance_duck.file.mixed import MixedColumn, located_in, part_versions
-from lance_duck.file.nested import Locate, NestedColumn
-from lance_duck.store.request import Request
+from lance_duck.errors import UnsupportedError
+from lance_duck.file.contract import ColumnReader, Locate, PlainColumn
+from lance_duck.file.nested import NestedColumn
+from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import Field
 
 if TYPE_CHECKING:
@@ -22,52 +21,8 @@ else:
     columns01 = lazy.modules(globals(), "lance_duck.file.v01", "columns")
     columns20 = lazy.modules(globals(), "lance_duck.file.v20", "columns")
 
+
 __all__ = ["ColumnReader", "Locate", "Rows", "open_column"]
-
-
-class ColumnReader(Protocol):
-    """A reader of one top-level column of a fragment. Safe to use from several threads."""
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """Type of the arrays that `read` gives."""
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the fragment, deleted ones among them."""
-
-    def read(self, rows: Rows) -> Request[pa.Array]:
-        """Return rows of the column.
-
-        Raises:
-            CorruptError: A file contradicts itself.
-            UnsupportedError: A page has an encoding that is not supported.
-        """
-
-    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return the same array as `read`, but at once, without a request: for a few rows of mapped files.
-
-        Args:
-            rows: Ascending, at least one.
-
-        Returns:
-            The array, or None where nothing is faster than `read`.
-
-        Raises:
-            CorruptError: A file contradicts itself.
-        """
-
-    def is_dictionary(self) -> bool:
-        """Return whether every page is dictionary-encoded, so that `dictionary(int32, value)` costs nothing."""
-
-    def has_no_nulls(self) -> bool:
-        """Return whether no row is null by the descriptions of the pages; False where only the values tell."""
-
-    def has_no_null_items(self) -> bool:
-        """Return whether each row is null or a fixed-size list without null items, by the descriptions of the pages.
-
-        False where only the values tell.
-        """
 
 
 def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> ColumnReader:
@@ -94,3 +49,71 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
     older = columns20.open_column20(field, located_in(locate, field, older=True), num_rows, arrow_type)
     newer = NestedColumn(field, located_in(locate, field, older=False), num_rows, arrow_type)
     return MixedColumn(field, locate, num_rows, arrow_type, older, newer)
+
+
+class MixedColumn(PlainColumn):
+    """A reader of a struct that lies in 2.0 files and later ones.
+
+    Args:
+        field: The struct.
+        locate: From a field id to its file and physical column.
+        num_rows: Number of rows of the fragment.
+        arrow_type: Type of the arrays that are returned.
+        older: Reader of the fields in 2.0 files.
+        newer: Reader of the fields in later files, whose nulls count: structs of 2.0 have none.
+    """
+
+    def __init__(
+        self,
+        field: Field,
+        locate: Locate,
+        num_rows: int,
+        arrow_type: pa.DataType,
+        older: ColumnReader,
+        newer: ColumnReader,
+    ) -> None:
+        self.arrow_type = arrow_type
+        self.num_rows = num_rows
+        self._field = field
+        self._older, self._newer = older, newer
+        self._locate = locate
+        _check(field, locate)
+
+    def read(self, rows: Rows) -> Request[pa.Array]:
+        """Read rows from both kinds of files."""
+        older, newer = yield from gather([self._older.read(rows), self._newer.read(rows)])
+        return self._join(self._field, older, newer)
+
+    def _join(self, field: Field, older: pa.Array, newer: pa.Array) -> pa.Array:
+        kinds = part_versions(field, self._locate)
+        if kinds <= {(2, 0)}:
+            return older
+        if (2, 0) not in kinds:
+            return newer
+        children = [self._join(child, older.field(i), newer.field(i)) for i, child in enumerate(field.children)]
+        return pa.Array.from_buffers(newer.type, len(newer), [newer.buffers()[0]], children=children)
+
+
+def part_versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
+    """Return the versions of the files that hold parts of a field."""
+    places = (locate(f.id) for f in field.walk())
+    return {place[0].version for place in places if place is not None}
+
+
+def located_in(locate: Locate, field: Field, older: bool) -> Locate:
+    """Return `locate` for the fields in 2.0 files only, or in later files only."""
+    places = {f.id: locate(f.id) for f in field.walk()}
+    same_version = {
+        i: place for i, place in places.items() if place is not None and (place[0].version == (2, 0)) == older
+    }
+    return same_version.get
+
+
+def _check(field: Field, locate: Locate) -> None:
+    if len(part_versions(field, locate)) == 1 or not part_versions(field, locate):
+        return
+    kinds = part_versions(field, locate)
+    if (2, 0) in kinds and field.logical_type != "struct":
+        raise UnsupportedError("parts of a list in files of version 2.0 and later", where=f"column {field.name}")
+    for child in field.children:
+        _check(child, locate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,19 +9,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.limits import check_count
-from lance_duck.arrow.types import storage_type, with_type
+from lance_duck.arrow.types import is_bytes, is_text, storage_type, with_type
 from lance_duck.encoding.arrow.blocks import validity_buffer
 from lance_duck.encoding.layouts.assemble import Structure, item_slots, list_slots
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.encoding.layouts.page_rows import check_rows
-from lance_duck.errors import CorruptError, UnsupportedError
-from lance_duck.file.arrow_forms import check_form
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file.contract import Locate
 from lance_duck.file.leaf import LeafColumn, LeafValues
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Bytes, Request, gather
 from lance_duck.wire.schema import Field
-
-Locate = Callable[[int], tuple[LanceFile, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +210,55 @@ def _child_types(storage: pa.DataType, field: Field) -> list[pa.DataType]:
     if pa.types.is_map(storage):
         return [pa.struct([storage.key_field, storage.item_field])]
     return [storage.value_type]
+
+
+def check_form(field: Field, stored: pa.DataType, target: pa.DataType) -> None:
+    """Check that a leaf can be read as `target`.
+
+    A leaf has these forms besides its own type:
+
+        stored                                  | forms
+        string, large_string, string_view       | each other
+        binary, large_binary, binary_view       | each other
+        JSON, as text                           | those of string; binary, large_binary: the stored bytes
+        blob description of 2.1                 | binary, large_binary: its bytes
+        decimal128, decimal256                  | decimals of the same scale (0 if it is negative) and no more bits
+        halffloat, fixed_size_binary(2)         | float32
+        all of these, and any other             | dictionary(index, form)
+        fixed_size_list(item)                   | fixed_size_list(form of the item)
+
+    Args:
+        field: The field of the leaf.
+        stored: Storage type that the file has.
+        target: Storage type that the caller wants.
+
+    Raises:
+        InvalidInputError: The leaf has no such form.
+    """
+    if not (stored == target or _has_form(field, stored, target)):
+        raise InvalidInputError(
+            "column cannot be read as this type", where=f"column {field.name}", expected=f"{stored}", found=target
+        )
+
+
+def _has_form(field: Field, stored: pa.DataType, target: pa.DataType) -> bool:
+    if stored == target:
+        return True
+    if pa.types.is_dictionary(target):
+        inner = stored.value_type if pa.types.is_dictionary(stored) else stored
+        return _has_form(field, inner, target.value_type)
+    if pa.types.is_dictionary(stored):
+        return _has_form(field, stored.value_type, target)
+    if pa.types.is_fixed_size_list(stored) and pa.types.is_fixed_size_list(target):
+        return stored.list_size == target.list_size and _has_form(field, stored.value_type, target.value_type)
+    if is_bytes(target):
+        return is_bytes(stored) or field.is_json or field.blob_version == 1
+    if is_text(target):
+        return is_text(stored)
+    if pa.types.is_decimal(target):
+        same_scale = pa.types.is_decimal(stored) and max(stored.scale, 0) == target.scale
+        return bool(same_scale and target.bit_width <= stored.bit_width)
+    if pa.types.is_float32(target):
+        is_brain = pa.types.is_fixed_size_binary(stored) and stored.byte_width == 2
+        return bool(pa.types.is_float16(stored)) or bool(is_brain)
+    return False

@@ -19,8 +19,8 @@ from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.encoding.layouts.page_rows import check_rows
 from lance_duck.errors import CorruptError, UnsupportedError
-from lance_duck.file.column import ColumnReader, open_column
-from lance_duck.file.nested import Locate
+from lance_duck.file.column import open_column
+from lance_duck.file.contract import ColumnReader, Locate, PlainColumn
 from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import Field
 
@@ -55,7 +55,7 @@ class Unit:
     field: Field
 
 
-class OverlaidColumn:
+class OverlaidColumn(PlainColumn):
     """A reader of a column with overlays. Safe to use from several threads.
 
     Args:
@@ -86,22 +86,6 @@ class OverlaidColumn:
             if own:
                 base = replace_cells(base, patch.unit.path, [places for places, _, _ in own], news)
         return base
-
-    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return None: rows are read by `read` alone."""
-        return None
-
-    def is_dictionary(self) -> bool:
-        """Return False: the values of overlays need not be dictionary-encoded."""
-        return False
-
-    def has_no_nulls(self) -> bool:
-        """Return False: only the values tell."""
-        return False
-
-    def has_no_null_items(self) -> bool:
-        """Return False: only the values tell."""
-        return False
 
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:

@@ -118,7 +118,7 @@ JOINED_ROWS: Final = 1 << 16
 ALONE_BYTES: Final = 2 << 20
 """Maximum size of a scan that the calling thread reads by itself, in bytes: 1.6 MB take half of the time so."""
 
-# Filters that DuckDB offers: see `scan.read.selectivity`.
+# Filters that DuckDB offers: see `filter_pays` of `scan.table_scan`.
 
 PAYS_BELOW: Final = 0.02
 """Share of narrow rows that pass a filter, 0 to 1, up to which the scan applies it instead of DuckDB: with 0.005, a

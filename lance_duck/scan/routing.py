@@ -1,12 +1,17 @@
-"""Routing: which indexes answer the filter of a plan, and the plan of the rows that they choose."""
+"""Routing: which indexes answer a filter or give the ends of a column, and the plan of the rows that they choose."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_duck.index.aggregates import count
-from lance_duck.index.catalog import IndexCatalog, catalog
+from lance_duck.index.aggregates import extremes as indexed_extremes
+from lance_duck.index.catalog import ColumnIndex, IndexCatalog, catalog
 from lance_duck.scan.filters import Filter, SqlFilter
 from lance_duck.scan.indexes.conjuncts import Conjunct, conjuncts_of
 from lance_duck.scan.indexes.lookup import IndexRows
@@ -113,3 +118,51 @@ def _plan(part: Conjunct, indexes: IndexCatalog) -> IndexPlan:
         by = "DuckDB" if isinstance(part.filter, SqlFilter) else "pyarrow, and not understood"
         return Open(f"{part.filter} is evaluated by {by}")
     return plan_index(part.implied, indexes)
+
+
+ReadColumn = Callable[[Iterable[int]], Iterable[pa.Array]]
+"""Reads the column of fragments, by their ids, batch by batch."""
+
+
+def extremes(snapshot: Snapshot, path: str, type_: pa.DataType, read: ReadColumn) -> tuple[pa.Scalar, pa.Scalar] | None:
+    """Return the least and the greatest value of a column.
+
+    Args:
+        snapshot: The version of the table.
+        path: Dotted path of the column.
+        type_: Its type. Only numbers, dates, timestamps, strings and bytes have a known order.
+        read: Reads the fragments that no index covers.
+
+    Returns:
+        Two values, null if all rows are null. None if no index covers half of the rows, or if a value is NaN.
+    """
+    if not _is_ordered(type_):
+        return None
+    for index in catalog(snapshot).over(path):
+        if index.segments[0].type == type_ and _covers_most(snapshot, index):
+            values = indexed_extremes(snapshot, index)
+            if values is not None:
+                rest = set(snapshot.fragments.ids()) - set(index.fragments.tolist())
+                return _ends(chain([values], read(sorted(rest)) if rest else ()), type_)
+    return None
+
+
+def _ends(parts: Iterable[pa.Array], type_: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
+    ends: list[pa.Scalar] = []
+    for values in parts:
+        if pa.types.is_floating(type_) and pc.any(pc.is_nan(values)).as_py():
+            return None
+        ends += pc.min_max(values).values()
+    pair = pc.min_max(pa.array(ends, type_))
+    return pair["min"], pair["max"]
+
+
+def _is_ordered(type_: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal)
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(test(type_) for test in (*tests, *texts)) and type_ != pa.float16()
+
+
+def _covers_most(snapshot: Snapshot, index: ColumnIndex) -> bool:
+    covered = sum(snapshot.num_rows(snapshot.fragment(number)) for number in index.fragments.tolist())
+    return covered * 2 >= snapshot.count_rows()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -12,23 +13,24 @@ import pyarrow.dataset as pads
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.markup import PlanText
 from lance_duck.redact import shown
 from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.predicate.tree import In, Not, Predicate
 from lance_duck.scan.statistics import count_reads
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire.fragment import Fragment
 
 if TYPE_CHECKING:
     from lance_duck.encoding.arrow import gather
+    from lance_duck.rows import row_set_bytes
     from lance_duck.scan import explain
     from lance_duck.scan.hybrid import scan as hybrid
     from lance_duck.scan.nearest import extremes
     from lance_duck.scan.nearest import scan as nearest
-    from lance_duck.scan.predicate import row_lists
     from lance_duck.scan.read import take
     from lance_duck.scan.text import filter as text_filter
     from lance_duck.scan.text import scan as texts
@@ -38,10 +40,11 @@ else:
     explain = lazy.modules(globals(), "lance_duck.scan", "explain")
     hybrid = lazy.modules(globals(), "lance_duck.scan.hybrid", "scan")
     extremes, nearest = lazy.modules(globals(), "lance_duck.scan.nearest", "extremes", "scan")
-    row_lists = lazy.modules(globals(), "lance_duck.scan.predicate", "row_lists")
+    row_set_bytes = lazy.modules(globals(), "lance_duck.rows", "row_set_bytes")
     take = lazy.modules(globals(), "lance_duck.scan.read", "take")
     text_filter, texts = lazy.modules(globals(), "lance_duck.scan.text", "filter", "scan")
     query_tree = lazy.modules(globals(), "lance_duck.scan.text.query", "tree")
+
 
 BATCH_SIZE: Final = "LANCE_DEFAULT_BATCH_SIZE"
 """Variable of the environment with the rows of a batch at most, for scans that do not say."""
@@ -353,6 +356,35 @@ def _with_row_lists(table: TableScan, options: ScanOptions) -> tuple[TableScan, 
         return snapshot.physical_rows(snapshot.fragment(fragment_id)) if fragment_id in present else None
 
     for name in _ROW_LISTS:
-        condition = row_lists.listed_rows(getattr(options, name), name, rows_of, excluded=name == _ROW_LISTS[1])
+        condition = _listed_rows(getattr(options, name), name, rows_of, excluded=name == _ROW_LISTS[1])
         table = table if condition is None else table.restricted(condition)
     return table, replace(options, row_addr_allowlist=None, row_addr_blocklist=None)
+
+
+def _listed_rows(
+    rows: bytes | Iterable[int] | None, name: str, rows_of: Callable[[int], int | None], *, excluded: bool = False
+) -> Predicate | None:
+    """Return the condition that a row is in a list.
+
+    Args:
+        rows: Row ids, or a row address map of them (`rows.row_set_bytes`); None for no condition.
+        name: Name of the argument, for messages.
+        rows_of: Returns the physical rows of a fragment, for maps that have whole fragments.
+        excluded: Whether to return the condition that a row is not in the list.
+
+    Raises:
+        InvalidInputError: The bytes are not a row address map, or an item is not a row id.
+    """
+    if rows is None:
+        return None
+    try:
+        if isinstance(rows, bytes):
+            values = pa.array(row_set_bytes.read_row_address_map(rows, name, rows_of).rows(), pa.uint64())
+        else:
+            values = pa.array(list(map(operator.index, rows)), pa.uint64())
+    except CorruptError as error:
+        raise InvalidInputError(name, expected="a row address map, or row ids", found=error.what) from error
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+        raise InvalidInputError(name, expected="row ids, or a row address map", found=str(error)) from error
+    condition = In(("_rowid",), values)
+    return Not(condition) if excluded else condition

@@ -13,31 +13,40 @@ import pyarrow.dataset as pads
 from lance_duck import lazy
 from lance_duck.arrow.decimals import MOST_DIGITS, wide_decimal
 from lance_duck.cache import LruCache
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import LanceDuckError, UnsupportedError
 from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
+from lance_duck.scan.costs import (
+    FRAGMENTS_AT_ONCE,
+    LARGEST_REPEATED_TEXT,
+    PAYS_BELOW,
+    PAYS_BELOW_WHEN_WIDE,
+    SAMPLE_SLICES,
+    TASK_ROWS,
+    WIDE_ROW,
+)
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
 from lance_duck.scan.options import OptionCache, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.predicate.tree import Predicate
-from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
+from lance_duck.scan.projection import HIDDEN, ColumnsLike, Projection, Read, nested_projection, readable_schema, reads
 from lance_duck.scan.read.execute import count_rows, has_rows, read_chosen, scan_batches
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader, open_at_once
 from lance_duck.snapshot import Snapshot
+from lance_duck.store import local_path
+from lance_duck.store.request import run
 from lance_duck.wire.column_path import join_path
 from lance_duck.wire.fragment import Fragment
 
 if TYPE_CHECKING:
     from lance_duck.index import catalog
     from lance_duck.scan import routing, sort
-    from lance_duck.scan.indexes import extremes
-    from lance_duck.scan.read import dictionary_hint, selectivity, take
+    from lance_duck.scan.read import take
 else:
     catalog = lazy.modules(globals(), "lance_duck.index", "catalog")
     routing, sort = lazy.modules(globals(), "lance_duck.scan", "routing", "sort")
-    extremes = lazy.modules(globals(), "lance_duck.scan.indexes", "extremes")
-    dictionary_hint, selectivity, take = lazy.modules(
-        globals(), "lance_duck.scan.read", "dictionary_hint", "selectivity", "take"
-    )
+    take = lazy.modules(globals(), "lance_duck.scan.read", "take")
+
 
 _CACHED_ESTIMATES: Final = 1024
 """Filters of DuckDB for which a version caches whether they pay. A bound of memory."""
@@ -206,7 +215,7 @@ class TableScan:
             return (batch.column(name) for batch in batches)
 
         type_ = self.snapshot.schema.scan_arrow.field(name).type
-        make = partial(extremes.extremes, self.snapshot, join_path([name]), type_, read)
+        make = partial(routing.extremes, self.snapshot, join_path([name]), type_, read)
         return self.snapshot.derived(("extremes", name), make)
 
     def has_rows(self, plan: ScanPlan) -> bool:
@@ -214,7 +223,7 @@ class TableScan:
         return has_rows(self.snapshot, self.routed(plan), self._columns)
 
     def filter_pays(self, predicate: Predicate) -> bool:
-        """Return whether to filter here rather than leave it to DuckDB: see `scan.read.selectivity`."""
+        """Return whether to filter here rather than leave it to DuckDB: see `filter_pays`."""
         return self._pays.get(str(predicate), lambda: self._filter_pays(predicate))
 
     def predicate_reader(
@@ -282,7 +291,7 @@ class TableScan:
     def _filter_pays(self, predicate: Predicate) -> bool:
         condition = TreeFilter(predicate)
         expected = routing.rows_expected(self.snapshot, self.routes(condition))
-        return selectivity.filter_pays(self.snapshot, self._columns, condition, expected)
+        return filter_pays(self.snapshot, self._columns, condition, expected)
 
     def _stream(self, plan: ScanPlan, workers: int | None) -> pa.RecordBatchReader:
         """Return a lazy reader: nothing is read, and no index searched, before its first batch."""
@@ -298,7 +307,7 @@ class TableScan:
         forms = {}
         for read in reads(self.snapshot.schema, strings):
             if read.name not in self._repeats:
-                self._repeats[read.name] = dictionary_hint.repeats(self.snapshot, self._columns, read)
+                self._repeats[read.name] = repeats(self.snapshot, self._columns, read)
             if self._repeats[read.name]:
                 forms[read.name] = pa.dictionary(pa.int32(), pa.string())
         return forms
@@ -313,3 +322,78 @@ class TableScan:
         columns = self._stream(sort_plan, workers).read_all()
         ordered = sort.sort_table(table, columns, options.orderings)
         return ordered.slice(plan.offset, plan.limit)
+
+
+def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
+    """Return whether to read a string column as dictionary(int32, string), which DuckDB groups and compares faster.
+
+    That is so if all its pages are dictionary-encoded, and its values are short.
+
+    Args:
+        snapshot: The version of the table.
+        columns: Column readers to use again.
+        read: A top-level column of strings.
+    """
+    fragments = snapshot.fragments
+    if not len(fragments) or len(fragments) > FRAGMENTS_AT_ONCE:
+        return False
+    readers = [FragmentReader(snapshot, fragment, columns) for fragment in fragments]
+    try:
+        if any(reader.stored_bytes(read) > LARGEST_REPEATED_TEXT * reader.num_rows for reader in readers):
+            return False
+        return all(reader.is_dictionary(read) for reader in readers)
+    except LanceDuckError:
+        return False  # the scan will raise the error
+
+
+def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, expected: int | None = None) -> bool:
+    """Return whether a scan should filter by itself rather than leave it to DuckDB.
+
+    A filter in the scan saves reading other columns of rows that do not pass. It copies the rows that pass, which
+    DuckDB need not do. DuckDB also plans its joins as if every row passed a filter that the scan accepts. So the scan
+    filters if very few rows pass, or if rows are wide, or in an object store.
+
+    Args:
+        snapshot: The version of the table.
+        columns: Column readers to use again.
+        condition: The filter.
+        expected: Rows that the scan reads at most, with the help of indexes. None without indexes.
+    """
+    if local_path(snapshot.uri) is None or any(path[0] in HIDDEN for path in condition.paths()):
+        return True
+    wide = sum(row_width(field.type) for field in snapshot.schema.scan_arrow) >= WIDE_ROW
+    most = PAYS_BELOW_WHEN_WIDE if wide else PAYS_BELOW
+    if expected is not None and expected <= most * snapshot.count_rows():
+        return True
+    try:
+        selectivity = estimate_selectivity(snapshot, columns, condition)
+    except LanceDuckError:
+        return True  # the scan will raise the error
+    return selectivity <= most
+
+
+def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Filter) -> float:
+    """Estimate the share of rows that pass a filter, 0 to 1, from slices spread over the table."""
+    fragments = snapshot.fragments
+    columns_to_read = reads(snapshot.schema, condition.paths())
+    spots = {
+        _spot(snapshot, (i + 0.5) * len(fragments) / SAMPLE_SLICES)
+        for i in range(SAMPLE_SLICES if len(fragments) else 0)
+    }
+    num_rows = num_passing = 0
+    for index, start, stop in sorted(spots):
+        if start < stop:
+            reader = FragmentReader(snapshot, fragments[index], columns)
+            num_rows += stop - start
+            num_passing += condition.mask(
+                run(reader.read(columns_to_read, slice(start, stop))), stop - start
+            ).true_count
+    return num_passing / num_rows if num_rows else 0.0
+
+
+def _spot(snapshot: Snapshot, place: float) -> tuple[int, int, int]:
+    """Return the fragment, start and stop of the slice around a place, in fragments from the start of the table."""
+    index = int(place)
+    count = snapshot.physical_rows(snapshot.fragments[index])
+    start = max(0, min(int((place % 1) * count) - TASK_ROWS // 2, count - TASK_ROWS))
+    return index, start, min(start + TASK_ROWS, count)

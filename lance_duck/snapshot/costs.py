@@ -14,10 +14,6 @@ CACHED_FILES: Final = 256
 CACHED_SEQUENCES: Final = 1024
 """Deletion vectors, and sequences of row ids and versions, that a version keeps, so many of each: one a fragment."""
 
-JOINED_BYTES: Final = 16 << 20
-"""Bytes that joined small data files keep, by all versions of a table: as many as those of `JOINED_FRAGMENTS` of
-`scan.costs` take at most."""
-
 CACHED_DERIVED: Final = 64
 """Other things that are derived from a version and kept with it, such as the parts of indexes."""
 

@@ -14,7 +14,7 @@ from spark.faulty import FaultySource
 
 import lance_duck as ld
 import lance_duck.spark as ls
-from lance_duck.spark.io.read_limits import LIMITS_READS
+from lance_duck.spark.io.stream_source import LIMITS_READS
 
 HASTY = {"fsync": "false"}
 Run = Callable[..., list[int]]

@@ -15,10 +15,16 @@ from lance_duck.encoding.block import Dictionary, VariableWidth
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
-from lance_duck.kernels.texts.ascii import is_ascii
-from lance_duck.kernels.texts.expand import SLACK, Offsets, expand_bytes, expand_offsets, expand_views
+from lance_duck.kernels.texts.strings import (
+    SLACK,
+    Offsets,
+    expand_bytes,
+    expand_offsets,
+    expand_views,
+    is_ascii,
+    string_views,
+)
 from lance_duck.kernels.texts.variable import ascending_within
-from lance_duck.kernels.texts.views import string_views
 
 
 def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:

@@ -16,7 +16,7 @@ from lance_duck.encoding.block import VariableWidth
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.texts import fsst_table as kernels
-from lance_duck.kernels.texts.fsst_count import KINDS, count_codes
+from lance_duck.kernels.texts.fsst_encode import KINDS, count_codes
 from lance_duck.kernels.texts.take import gather_variable
 
 SAMPLE: Final = 1 << 15

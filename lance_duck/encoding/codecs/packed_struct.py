@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck import lazy
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding import block as blocks
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
@@ -33,16 +32,11 @@ from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
-from lance_duck.kernels.numbers.packed_struct import NULL_ROW, find_fields
+from lance_duck.kernels.numbers.packed_struct import NULL_ROW, find_fields, place_fixed, place_variable
 from lance_duck.kernels.status import check_status
 from lance_duck.kernels.texts.take import gather_fixed, gather_variable
 from lance_duck.kernels.texts.variable import ascending_within
 from lance_duck.wire.pb import encodings21_pb2 as pb
-
-if TYPE_CHECKING:
-    from lance_duck.kernels.numbers import packed_struct_encode
-else:
-    packed_struct_encode = lazy.modules(globals(), "lance_duck.kernels.numbers", "packed_struct_encode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +107,7 @@ class PackedStructCodec:
         out = np.empty(block.count * stride, np.uint8)
         places = np.arange(block.count, dtype=np.int64) * stride
         for field, width in zip(fields, self.widths, strict=True):
-            packed_struct_encode.place_fixed(
-                readonly(fixed_values(field, width * 8, "packed struct").data), width, places, out
-            )
+            place_fixed(readonly(fixed_values(field, width * 8, "packed struct").data), width, places, out)
         return FixedWidth(self.rows.bits, out, block.count)
 
     def _split(self, rows: FixedWidth) -> blocks.PackedStruct:
@@ -232,12 +224,10 @@ class VariablePackedStruct:
         out, places = np.empty(int(offsets[-1]), np.uint8), offsets[:-1].copy()
         for field, encoded in values:
             if isinstance(encoded, VariableWidth):
-                packed_struct_encode.place_variable(
-                    readonly(encoded.data), readonly(encoded.offsets), field.length, places, out
-                )
+                place_variable(readonly(encoded.data), readonly(encoded.offsets), field.length, places, out)
             else:
                 fixed = fixed_values(encoded, field.fixed * 8, "variable packed struct")
-                packed_struct_encode.place_fixed(readonly(fixed.data), field.fixed, places, out)
+                place_fixed(readonly(fixed.data), field.fixed, places, out)
         return VariableWidth(offsets.astype(np.int32) if len(out) <= MAX_INT32 else offsets, out)
 
 

@@ -6,15 +6,13 @@ The fields of a struct may lie in several files; fields below a list lie in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.types import is_bytes, is_text, storage_type
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
-from lance_duck.file.reader import LanceFile
+from lance_duck.file.contract import Locate
 from lance_duck.file.v01.container import LegacyFile, is_texts, page_sizes, storage_bits
 from lance_duck.file.v01.nodes import BatchedLists, DictionaryNode, LengthyNode, NullNode, ValueNode
 from lance_duck.file.v01.pages import Batches
@@ -23,7 +21,6 @@ from lance_duck.file.v20.nodes import MissingNode, StructNode, V20Node
 from lance_duck.wire.schema import Field
 
 Int64s = NDArray[np.int64]
-Locate = Callable[[int], tuple[LanceFile, int] | None]
 
 
 def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> Column20:

@@ -21,7 +21,7 @@ from lance_duck.encoding.v20.runs import RowRuns, merged_runs, span
 from lance_duck.errors import CorruptError
 from lance_duck.file.v01.pages import Batches, read_flags, read_offsets, read_texts, read_values
 from lance_duck.file.v20.lists import list_offsets
-from lance_duck.file.v20.nodes import V20Node
+from lance_duck.file.v20.nodes import PlainNode, V20Node
 from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request
 
@@ -59,7 +59,7 @@ def _read_bits(pages: Batches, runs: RowRuns) -> Request[Block]:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchedNode:
+class BatchedNode(PlainNode):
     """A field with pages of its own.
 
     Attributes:
@@ -74,11 +74,6 @@ class BatchedNode:
     def num_rows(self) -> int:
         """Number of values of all batches."""
         return self.pages.num_rows
-
-    @property
-    def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices."""
-        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,17 @@ Each field is a physical column of its own, parents included:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError
-from numpy.typing import NDArray
 
 from lance_duck.arrow.types import storage_type
 from lance_duck.encoding.v20.buffers import PageBuffers
 from lance_duck.encoding.v20.registry import parse_encoding
 from lance_duck.encoding.v20.runs import Rows, runs_of_rows
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file.contract import Locate, PlainColumn
 from lance_duck.file.metadata import ColumnMetadata
 from lance_duck.file.reader import LanceFile
 from lance_duck.file.v20.lists import ListNode, ListPages, TextNode, list_pages
@@ -33,13 +31,11 @@ from lance_duck.store.request import Request
 from lance_duck.wire.pb import encodings20_pb2 as pb
 from lance_duck.wire.schema import Field
 
-Locate = Callable[[int], tuple[LanceFile, int] | None]
-
 COLUMN_MESSAGE = "lance.encodings.ColumnEncoding"
 
 
 @dataclass(frozen=True)
-class Column20:
+class Column20(PlainColumn):
     """A column of a 2.0 file; implements `ColumnReader`.
 
     Attributes:
@@ -60,21 +56,9 @@ class Column20:
         """
         return (yield from self.node.read(runs_of_rows(rows, self.num_rows)))
 
-    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return None: rows are read by `read` alone."""
-        return None
-
     def is_dictionary(self) -> bool:
         """Return whether all pages hold distinct values and indices."""
         return self.node.is_dictionary
-
-    def has_no_nulls(self) -> bool:
-        """Return False: only the values tell."""
-        return False
-
-    def has_no_null_items(self) -> bool:
-        """Return False: only the values tell."""
-        return False
 
 
 def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> Column20:

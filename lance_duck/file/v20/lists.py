@@ -20,7 +20,7 @@ from lance_duck.encoding.v20.registry import Context, list_from_proto, parse_enc
 from lance_duck.encoding.v20.runs import RowRuns, merged_runs
 from lance_duck.errors import CorruptError
 from lance_duck.file.metadata import ColumnMetadata
-from lance_duck.file.v20.nodes import MAX_ROWS, LeafNode, V20Node, located, page_bounds
+from lance_duck.file.v20.nodes import MAX_ROWS, LeafNode, PlainNode, V20Node, located, page_bounds
 from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request, gather
 
@@ -91,7 +91,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
 
 
 @dataclass(frozen=True, slots=True)
-class _ListedNode:
+class _ListedNode(PlainNode):
     """Rows that each end at an item, beside the node of all items."""
 
     arrow_type: pa.DataType
@@ -101,11 +101,6 @@ class _ListedNode:
     def num_rows(self) -> int:
         """Number of rows of all pages."""
         return self.pages.num_rows
-
-    @property
-    def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices: no."""
-        return False
 
 
 @dataclass(frozen=True, slots=True)

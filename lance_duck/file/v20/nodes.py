@@ -50,6 +50,17 @@ class V20Node(Protocol):
         """Read runs of rows, which the caller has checked against num_rows."""
 
 
+class PlainNode:
+    """A base for nodes whose values are not dictionary-encoded."""
+
+    __slots__ = ()
+
+    @property
+    def is_dictionary(self) -> bool:
+        """False: no page is dictionary-encoded."""
+        return False
+
+
 class LeafNode:
     """Values, in pages that are opened when they are needed.
 
@@ -134,7 +145,7 @@ def page_bounds(column: ColumnMetadata, where: str) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class MissingNode:
+class MissingNode(PlainNode):
     """A field that the file does not have: nulls."""
 
     arrow_type: pa.DataType
@@ -144,11 +155,6 @@ class MissingNode:
         """None: any row can be read."""
         return None
 
-    @property
-    def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices: no."""
-        return False
-
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Read rows, all null."""
         yield from ()
@@ -156,17 +162,12 @@ class MissingNode:
 
 
 @dataclass(frozen=True, slots=True)
-class StructNode:
+class StructNode(PlainNode):
     """Structs, none of them null."""
 
     arrow_type: pa.DataType
     children: tuple[V20Node, ...]
     num_rows: int | None
-
-    @property
-    def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices: no."""
-        return False
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Return the structs of the rows, made of the children's arrays."""
@@ -176,7 +177,7 @@ class StructNode:
 
 
 @dataclass(frozen=True, slots=True)
-class BlobNode:
+class BlobNode(PlainNode):
     """A field of blobs, whose bytes lie outside the pages, found by descriptors.
 
     A descriptor is a row of a packed struct: its position in the file, and its size, 8 bytes each. (1, 0) is a null,
@@ -192,11 +193,6 @@ class BlobNode:
     def num_rows(self) -> int:
         """Rows of the descriptors."""
         return self.descriptors.num_rows
-
-    @property
-    def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices: no."""
-        return False
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Return the bytes of the rows."""

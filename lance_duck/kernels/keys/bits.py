@@ -1,11 +1,16 @@
-"""Kernels that set bits, for sets of numbers that come in any order."""
+"""Kernels of sets as bits: bitmaps of numbers that come in any order, and split-block Bloom filters.
+
+`encoding.bloom` has the layout of the filters.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.jit import kernel, subroutine
 
 UInt64s = NDArray[np.uint64]
 
@@ -57,3 +62,60 @@ def set_bits_reference(names: UInt64s, least: int, words: NDArray[np.uint64]) ->
     for name in names.tolist():
         row, within = (name >> 32) - least, name & 0xFFFFFFFF
         words[row, within >> 6] |= np.uint64(1 << (within & 63))
+
+
+FILTER_WORDS = 8
+
+_SALTS = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+
+
+@kernel
+def insert_hashes(words: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None:
+    """Set the bits of some hashes in a filter, (blocks, 8), of at least one block."""
+    blocks = np.uint64(len(words))
+    for i in range(len(hashes)):
+        block = np.int64((hashes[i] >> np.uint64(32)) * blocks >> np.uint64(32))
+        for j in range(FILTER_WORDS):
+            words[block, j] |= _bit(hashes[i], j)
+
+
+@kernel
+def find_hashes(filters: NDArray[np.uint32], hashes: NDArray[np.uint64], is_maybe: NDArray[np.bool_]) -> None:
+    """Write for each filter, (filters, blocks, 8) of at least one block, whether it may hold one of some hashes."""
+    blocks = np.uint64(filters.shape[1])
+    for k in range(len(filters)):
+        is_maybe[k] = False
+        for i in range(len(hashes)):
+            block = np.int64((hashes[i] >> np.uint64(32)) * blocks >> np.uint64(32))
+            j = 0
+            while j < FILTER_WORDS and filters[k, block, j] & _bit(hashes[i], j):
+                j += 1
+            if j == FILTER_WORDS:
+                is_maybe[k] = True
+                break
+
+
+@subroutine
+def _bit(value: Any, word: int) -> Any:
+    # Products of two uint32 are uint64 here, and uint32 elsewhere.
+    place = np.uint32((value & np.uint64(0xFFFFFFFF)) * np.uint64(_SALTS[word])) >> np.uint32(27)
+    return np.uint32(1) << np.uint32(place)
+
+
+def insert_hashes_reference(words: NDArray[np.uint32], hashes: list[int]) -> None:
+    """Compute the plain reference, in Python."""
+    for value in hashes:
+        block = (value >> 32) * len(words) >> 32
+        for j, salt in enumerate(_SALTS):
+            words[block, j] |= np.uint32(1 << ((value % 2**32) * salt % 2**32 >> 27))
+
+
+def find_hashes_reference(filters: NDArray[np.uint32], hashes: list[int]) -> list[bool]:
+    """Compute the plain reference, in Python."""
+    is_maybe = []
+    for each in filters:
+        masks = [np.zeros_like(each) for _ in hashes]
+        for mask, value in zip(masks, hashes, strict=True):
+            insert_hashes_reference(mask, [value])
+        is_maybe.append(any(bool((each & mask == mask).all()) for mask in masks))
+    return is_maybe

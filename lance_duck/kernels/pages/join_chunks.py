@@ -1,4 +1,7 @@
-"""Kernels that join levels and parts of buffers to pages."""
+"""Kernels that join levels and parts of buffers to pages.
+
+Apart from its reader, as kernels are a room of their own.
+"""
 
 from __future__ import annotations
 

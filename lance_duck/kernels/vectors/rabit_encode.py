@@ -4,6 +4,8 @@ A number x becomes its sign and u, the integer part of |x| times a scale, at mos
 with the sign of x. The further bits of a negative number are those of 2 ** bits - 1 - u. The scale is the best of a
 range, then refined by ever smaller steps to either side. The angle between a vector and its code is as narrow as faiss
 finds it, which tries every scale; `tests/unit/kernels/vectors` compares them.
+
+Apart from its reader, as kernels are a room of their own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The method of a dataset that returns it as a LazyFrame of polars."""
+"""The method of a dataset that returns it as a LazyFrame of polars.
+
+A mixin, since `dataset.py` would exceed 500 lines.
+"""
 
 from __future__ import annotations
 

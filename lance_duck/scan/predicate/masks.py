@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.arrow.types import number_dtype
@@ -19,8 +20,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.kernels.jit import readonly
 from lance_duck.scan.predicate import kernels
 from lance_duck.scan.predicate.arrays import pick
-from lance_duck.scan.predicate.kernels import Mask
-from lance_duck.scan.predicate.members import keep_members
+from lance_duck.scan.predicate.kernels import Mask, and_hashed
 from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, In, Op, Opaque, Or, Predicate
 
 Columns = Mapping[str, pa.Array]
@@ -207,3 +207,29 @@ def _to_bytes(answer: pa.BooleanArray) -> Mask:
         answer = answer.fill_null(False)
     mask: Mask = answer.to_numpy(zero_copy_only=False).view(np.uint8)
     return mask
+
+
+_HASH_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+_SLOTS_FOR_EACH: Final = 16
+"""Slots of the hash table for each member, at least: one in 16 other rows passes the hash filter."""
+_LEAST_BITS: Final = 10
+_MOST_BITS: Final = 24
+
+
+def keep_members(numbers: NDArray[Any], members: NDArray[Any], mask: Mask) -> None:
+    """Keep rows whose number is a member.
+
+    Args:
+        numbers: One for each row, integers of any width.
+        members: Values of the same type.
+        mask: 0 or 1 for each row; changed in place.
+    """
+    bits = min(max(int(_SLOTS_FOR_EACH * len(members)).bit_length(), _LEAST_BITS), _MOST_BITS)
+    shift = np.uint64(64 - bits)
+    answers = np.zeros(1 << bits, np.uint8)
+    # Signed integers wrap around, as in the kernel.
+    answers[(members.astype(np.uint64) * _HASH_FACTOR) >> shift] = 1
+    and_hashed(readonly(numbers), _HASH_FACTOR, shift, readonly(answers), mask)
+    rows = np.flatnonzero(mask.view(np.bool_))
+    are_members = pc.is_in(pa.array(numbers[rows]), value_set=pa.array(members))
+    mask[rows] = are_members.to_numpy(zero_copy_only=False)

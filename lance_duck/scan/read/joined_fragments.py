@@ -1,7 +1,8 @@
-"""Neighbouring fragments of few rows, read as one: opening each by itself takes longer than decoding its rows.
+"""Neighbouring fragments of few rows, read as one. Opening each alone takes longer than decoding its rows.
 
-`FragmentReader` is the plain reference: it reads fragments that cannot be joined, and those whose joined read failed,
-so that errors are its own.
+`file.joined` opens the data files as one file, and `encoding.layouts.alike` decodes pages of one layout as one page.
+`FragmentReader` is the plain reference. It reads fragments that cannot be joined, and those whose joined read failed,
+so that it raises the errors. `docs/decisions/joined-fragments.md` has figures.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.file.column import Rows
+from lance_duck.cache import SizedCache
+from lance_duck.errors import CorruptError
+from lance_duck.file.column import ColumnReader, Rows, open_column
+from lance_duck.file.joined import JoinedFile, join_files
 from lance_duck.rows import DeletionVector
-from lance_duck.scan.costs import JOINED_FILE_BYTES
+from lance_duck.scan.costs import JOINED_FILE_BYTES, JOINED_FRAGMENTS
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.arrays import keep
 from lance_duck.scan.projection import Read
 from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
 from lance_duck.snapshot import Snapshot
-from lance_duck.snapshot.joined import is_local, joined_files
+from lance_duck.store import local_path
 from lance_duck.store.request import Request, gather, is_watched
-from lance_duck.wire.fragment import Fragment
+from lance_duck.wire import paths
+from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.schema import Field
 
 
 class JoinedFragments:
@@ -42,7 +48,7 @@ class JoinedFragments:
         rows = [reader.num_rows for reader in readers]
         self._bounds = [*accumulate(rows, initial=0)]
         self.num_rows = self._bounds[-1]
-        self._files = joined_files(snapshot, [reader.fragment for reader in readers], rows)
+        self._files = _joined_files(snapshot, [reader.fragment for reader in readers], rows)
 
     @cached_property
     def deletions(self) -> DeletionVector | None:
@@ -106,7 +112,7 @@ def shape_of(snapshot: Snapshot) -> Callable[[Fragment], Hashable | None]:
             if not file.column_indices or not file.file_size or file.file_size > JOINED_FILE_BYTES:
                 return None
             if file.base_id not in local:
-                local[file.base_id] = is_local(snapshot, file)
+                local[file.base_id] = _is_local(snapshot, file)
             if not local[file.base_id]:
                 return None
             parts.append((file.fields, file.column_indices, file.file_version))
@@ -119,3 +125,97 @@ def _has_dictionary(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         return True
     return any(_has_dictionary(type_.field(place).type) for place in range(type_.num_fields))
+
+
+class _JoinedFiles:
+    """The data files of several fragments; files with the same fields are one. Safe to use from several threads.
+
+    Args:
+        snapshot: A version that has the fragments.
+        fragments: The fragments, in order; their files have the same fields, in the same order.
+        num_rows: Physical rows of each fragment.
+
+    Attributes:
+        nbytes: Size of the files, in bytes.
+    """
+
+    def __init__(self, snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: Sequence[int]) -> None:
+        self._fields_of = fragments[0].files
+        self._num_rows = sum(num_rows)
+        places = [[fragment.files[place] for fragment in fragments] for place in range(len(self._fields_of))]
+        self._open_at = [_opener(snapshot, files, num_rows) for files in places]
+        self._opened: dict[int, JoinedFile] = {}
+        self._columns: dict[Hashable, ColumnReader] = {}
+        self.nbytes = sum(file.file_size or 0 for files in places for file in files)
+
+    def column(self, key: Hashable, field: Field, arrow_type: pa.DataType) -> ColumnReader:
+        """Return the reader of a top-level column.
+
+        Args:
+            key: Key of the other two arguments.
+            field: The column.
+            arrow_type: Type of the arrays that the reader returns.
+
+        Raises:
+            CorruptError: A file contradicts the manifest, or is not a Lance file.
+            NotFoundError: A file does not exist.
+            UnsupportedError: The files differ in version or columns.
+        """
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = open_column(field, self._locate, self._num_rows, arrow_type)
+        return column
+
+    def _locate(self, field_id: int) -> tuple[JoinedFile, int] | None:
+        for place, data_file in enumerate(self._fields_of):
+            if field_id in data_file.fields:
+                column = data_file.column_of(field_id)
+                return None if column is None else (self._file(place), column)
+        return None
+
+    def _file(self, place: int) -> JoinedFile:
+        file = self._opened.get(place)
+        if file is None:
+            file = self._opened[place] = self._open_at[place]()
+        return file
+
+
+def _joined_files(snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: Sequence[int]) -> _JoinedFiles:
+    """Return the data files of fragments as one, from a cache of the last ones."""
+    kept: SizedCache[_JoinedFiles] = snapshot.shared(
+        "joined files", lambda: SizedCache(JOINED_FRAGMENTS * JOINED_FILE_BYTES, lambda files: files.nbytes)
+    )
+    # Another version may have other fields in the same files.
+    shape = tuple([(file.fields, file.column_indices) for file in fragments[0].files])
+    paths_of = tuple([(file.base_id, file.path) for fragment in fragments for file in fragment.files])
+    key = shape, paths_of, tuple(num_rows)
+    return kept.get(key, lambda: _JoinedFiles(snapshot, fragments, num_rows))
+
+
+def _is_local(snapshot: Snapshot, data_file: DataFile) -> bool:
+    """Return whether a data file lies on a local disk."""
+    return local_path(snapshot.place(data_file.base_id)[0].uri) is not None
+
+
+def _opener(snapshot: Snapshot, data_files: Sequence[DataFile], num_rows: Sequence[int]) -> Callable[[], JoinedFile]:
+    """Return a function that reads small data files whole, and opens them as one, in this order."""
+    stores = [snapshot.place(file.base_id) for file in data_files]
+    where, checksums = snapshot.uri, snapshot.store.checksums
+
+    def open_() -> JoinedFile:
+        contents = []
+        for file, (store, base) in zip(data_files, stores, strict=True):
+            path = paths.data_file(file.path, is_dataset_root=base is None or base.is_dataset_root)
+            data = store.get(path)
+            if len(data) != file.file_size:
+                raise CorruptError(
+                    "file has another size than its manifest says", where=path, expected=file.file_size, found=len(data)
+                )
+            contents.append((path, data))
+        joined = join_files(where, contents, checksums=checksums)
+        for (path, _), rows, expected in zip(contents, joined.rows, num_rows, strict=True):
+            if rows != expected:
+                raise CorruptError("rows of a data file", where=path, expected=expected, found=rows)
+        return joined
+
+    return open_

@@ -1,4 +1,7 @@
-"""The method of a dataset that searches."""
+"""The method of a dataset that searches.
+
+A mixin, since `dataset.py` would exceed 500 lines.
+"""
 
 from __future__ import annotations
 

@@ -12,9 +12,10 @@ from lance_duck.arguments import refuse_unknown
 from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.nearest.options import only_vector_column
-from lance_duck.scan.nearest.prepared_search import search_table
+from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.sql.constants import asks_for_the_time
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.query.tree import FullTextQuery
 from lance_duck.snapshot import Snapshot
@@ -68,7 +69,7 @@ def read_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
         arguments: Arguments of `ScanOptions`.
     """
     if _is_plain_search(arguments):
-        return search_table(table, {"columns": None, "filter": None, **arguments})
+        return _search_table(table, {"columns": None, "filter": None, **arguments})
     return LanceScanner(table, ScanOptions.of(arguments)).to_table()
 
 
@@ -80,3 +81,45 @@ def _is_plain_search(arguments: Mapping[str, Any]) -> bool:
     if arguments.get("nearest") is None or isinstance(arguments.get("filter"), FullTextQuery):
         return False
     return all(arguments.get(name) is None for name in _SEEN_TO_BY_SCANNER)
+
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_TEXT: Final = frozenset({str})
+
+
+def _search_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
+    """Search for vectors, and read the result.
+
+    A search that is repeated with other queries is planned once for a version: see `benchmarks/caches.py`.
+
+    Args:
+        table: The table.
+        arguments: Arguments of `ScanOptions`, including `nearest`.
+
+    Raises:
+        InvalidInputError: An argument does not fit this table.
+        UnsupportedError: An argument is not supported with a search.
+    """
+    key = _key(arguments)
+    if key is None:
+        scan = NearestScan(table, ScanOptions.of(arguments))
+    else:
+        without = {**arguments, "nearest": {name: each for name, each in arguments["nearest"].items() if name != "q"}}
+        scan = table.option_cache.layout(key, lambda: NearestScan(table, ScanOptions.of(without)))
+    return scan.table(scan.queries(arguments["nearest"]))
+
+
+def _key(arguments: Mapping[str, Any]) -> object | None:
+    """Return all arguments but the queries as a key; None if equal keys might not mean the same search."""
+    nearest, columns, filter_ = arguments["nearest"], arguments["columns"], arguments["filter"]
+    if type(nearest) is not dict or "q" not in nearest or not (columns is None or type(columns) is list):
+        return None
+    if filter_ is not None and (type(filter_) is not str or asks_for_the_time(filter_)):
+        return None
+    if columns is not None and not _TEXT.issuperset(map(type, columns)):
+        return None
+    options = {**arguments, **nearest, "nearest": None, "columns": None, "q": None}
+    types = tuple(map(type, options.values()))
+    if not _PLAIN.issuperset(types) or len(options) != len(arguments) + len(nearest):
+        return None
+    return "searches", None if columns is None else tuple(columns), tuple(options.items()), types

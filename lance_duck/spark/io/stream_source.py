@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -20,18 +20,37 @@ from lance_duck.scan.projection import HIDDEN
 from lance_duck.spark.brief_errors import brief_errors
 from lance_duck.spark.costs import LARGEST_PARTITION, STREAM_PARTITION_ROWS
 from lance_duck.spark.io.options import ReadOptions
-from lance_duck.spark.io.read_limits import (
-    LIMITS_READS,
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
 from lance_duck.spark.io.source import chosen, opened_version
 from lance_duck.spark.io.stream_offsets import NewFragment, Offset, Walk
 from lance_duck.spark.io.stream_options import Limits, StreamOptions
 from lance_duck.spark.io.types import Declaration, arrow_type
 from lance_duck.verbs.inserted_rows import unchanged_fragments
+
+# Spark has limits of a batch from 4.2 on.
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+
+    LIMITS_READS: bool
+else:
+    try:
+        from pyspark.sql.streaming.datasource import (
+            ReadAllAvailable,
+            ReadLimit,
+            ReadMaxFiles,
+            SupportsTriggerAvailableNow,
+        )
+
+        LIMITS_READS = True
+    except ImportError:
+        ReadLimit = ReadMaxFiles = object
+
+        class ReadAllAvailable:
+            """No limit. Older versions of Spark lack the class."""
+
+        class SupportsTriggerAvailableNow:
+            """A source that reads everything at once. Older versions of Spark lack the class."""
+
+        LIMITS_READS = False
 
 
 @dataclass(frozen=True)

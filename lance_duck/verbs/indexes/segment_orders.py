@@ -7,25 +7,33 @@ of dead processes are found: see `index.segment_uuids`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 
 from lance_duck.arrow.memory import release_unused
-from lance_duck.errors import FormatError, InvalidInputError, NotFoundError, UnsupportedError
-from lance_duck.index.build import build_segment, merge_segments
-from lance_duck.index.catalog import catalog
-from lance_duck.index.kind import BuildOptions
+from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.index.build import build_segment, builds_by_row_id, merge_segments
+from lance_duck.index.catalog import Segment, catalog
+from lance_duck.index.kind import BuildOptions, Details
+from lance_duck.index.opened import segment_files
 from lance_duck.index.registry import kind_of
 from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.storage.files import RECALL_FILE
+from lance_duck.scan.nearest.covered import CoveredVectors
+from lance_duck.scan.nearest.options import vector_column
+from lance_duck.scan.nearest.settings.segment_curves import measured_at_build
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.indexes.describe import fragment_ids
 from lance_duck.verbs.indexes.kinds import IndexSpec, Progress
-from lance_duck.verbs.indexes.recall_file import with_recall
 from lance_duck.verbs.indexes.rows import index_rows, rows_of
-from lance_duck.wire.index import IndexMetadata
+from lance_duck.wire.index import IndexMetadata, index_from_proto
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ class SegmentOrder:
             if not self.may_skip or kind_of(self.kind) is not VECTOR:
                 raise
             return SkippedIndex(str(error))
-        segment = with_recall(snapshot, self.path, segment)
+        segment = _with_recall(snapshot, self.path, segment)
         if self.change is not None:
             snapshot.store.sync()
         return segment
@@ -167,3 +175,41 @@ class Here:
 def _from(progress: Progress, before: int, total: int) -> Callable[[int], Any]:
     """Return an observer of one segment that reports its rows as rows of all segments."""
     return lambda rows: progress(min(before + rows, total), total)
+
+
+def _with_recall(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> IndexMetadata:
+    """Measure the recall of a segment, write it beside the segment, and return the metadata with that file listed.
+
+    The metadata is returned unchanged if nothing can be measured: searches work without the file, so no failure is an
+    error.
+
+    Args:
+        snapshot: Version that the segment was built from.
+        path: Dotted path of the column.
+        metadata: Metadata of the segment, which is not part of the table yet.
+    """
+    names = {name for name, _ in metadata.files}
+    if metadata.details_type != VECTOR.type_url or not names or RECALL_FILE in names:
+        return metadata
+    with suppress(LanceDuckError):
+        data = _measured(snapshot, path, metadata)
+        if data is not None:
+            snapshot.store.put(f"{metadata.directory}/{RECALL_FILE}", data)
+            metadata.proto.files.add(path=RECALL_FILE, size_bytes=len(data))
+            return index_from_proto(metadata.proto, snapshot.uri)
+    return metadata
+
+
+def _measured(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> bytes | None:
+    """Return the file; opens the segment without caching it, as it may never become part of the table."""
+    field = snapshot.schema.by_path(path)
+    column = vector_column(TableScan(snapshot), path)  # refuses several vectors a row, for which no recall is promised
+    index = VECTOR.open(
+        segment_files(snapshot, metadata), field.storage_type, Details(metadata.version, metadata.details)
+    )
+    present = snapshot.fragments.id_set
+    fragments = np.array([i for i in sorted(fragment_ids(metadata)) if i in present], np.uint32)
+    by_row_id = builds_by_row_id(snapshot, VECTOR)
+    segment = Segment(metadata, VECTOR, field, path, field.storage_type, fragments, by_row_id)
+    rows = CoveredVectors(snapshot, segment, index)
+    return measured_at_build(TableScan(snapshot), column, segment, index, rows)

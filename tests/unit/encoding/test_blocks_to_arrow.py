@@ -13,7 +13,7 @@ from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWid
 from lance_duck.encoding.layouts.chunk_decoder import join_ranges
 from lance_duck.encoding.layouts.page_rows import adjacent_runs, expand_ranges
 from lance_duck.errors import ArrayLimitError, CorruptError, LanceDuckError
-from lance_duck.kernels.texts.expand import (
+from lance_duck.kernels.texts.strings import (
     SLACK,
     expand_bytes,
     expand_bytes_reference,
@@ -21,8 +21,9 @@ from lance_duck.kernels.texts.expand import (
     expand_offsets_reference,
     expand_views,
     expand_views_reference,
+    string_views,
+    string_views_reference,
 )
-from lance_duck.kernels.texts.views import string_views, string_views_reference
 from lance_duck.store.request import ByteRange, Bytes
 
 VALID = np.array([True, False, True])

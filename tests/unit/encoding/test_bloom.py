@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lance_duck.encoding.bloom import blocks_for, hash_keys, hash_values, insert, may_hold_any, new_filter
 from lance_duck.errors import CorruptError
-from lance_duck.kernels.keys.bloom import find_hashes_reference, insert_hashes_reference
+from lance_duck.kernels.keys.bits import find_hashes_reference, insert_hashes_reference
 from lance_duck.kernels.keys.xxhash import xxh64_reference
 
 hashes = st.lists(st.integers(0, 2**64 - 1), max_size=20)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.file.arrow_forms import check_form
+from lance_duck.file.nested import check_form
 from lance_duck.wire.schema import Field
 
 BLOB = {"lance-encoding:blob": "true"}

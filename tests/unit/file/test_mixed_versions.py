@@ -7,7 +7,7 @@ import pytest
 
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.errors import UnsupportedError
-from lance_duck.file.mixed import MixedColumn, located_in, part_versions
+from lance_duck.file.column import MixedColumn, located_in, part_versions
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request, run
 from lance_duck.wire.pb import file_pb2

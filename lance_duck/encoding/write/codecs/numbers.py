@@ -16,7 +16,7 @@ from lance_duck.encoding.codecs.rle import MAX_RUN, Rle
 from lance_duck.encoding.write.costs import CHUNK_VALUES, WORTH
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.kernels.numbers.bitpacking import BLOCK
-from lance_duck.kernels.numbers.number_stats import collect_number_stats
+from lance_duck.kernels.numbers.bitpacking_encode import collect_number_stats
 
 
 @dataclass(frozen=True, slots=True)

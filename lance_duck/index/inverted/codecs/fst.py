@@ -32,8 +32,7 @@ from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets, large_bin
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings import fst_build
-from lance_duck.kernels.postings.crc32c import TABLES, crc32c
-from lance_duck.kernels.postings.fst import NODE_FIELDS, find_terms, list_terms
+from lance_duck.kernels.postings.fst import CRC_TABLES, NODE_FIELDS, crc32c, find_terms, list_terms
 from lance_duck.kernels.postings.fst_near import STACK_FIELDS, near_terms
 
 FST_SLOTS: Final = 1 << 12
@@ -51,7 +50,7 @@ _VERSION: Final = 3
 _FIRST_DEPTH: Final = 64
 _FIRST_COUNT: Final = 64
 _COMMON: Final = readonly(np.frombuffer(COMMON, np.uint8))
-_TABLES: Final = readonly(TABLES)
+_TABLES: Final = readonly(CRC_TABLES)
 
 
 @dataclass(frozen=True, eq=False)

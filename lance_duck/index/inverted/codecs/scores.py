@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InternalError
 from lance_duck.index.inverted.codecs.logarithms import natural_logs
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.greatest import find_greatest
+from lance_duck.kernels.postings.scores import find_greatest
 
 Float32s = NDArray[np.float32]
 Norms = tuple[NDArray[np.unsignedinteger], Float32s]

@@ -22,8 +22,7 @@ from lance_duck.index.inverted.search.intersect import intersected, work_of
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.scores import SLACK
-from lance_duck.kernels.postings.search.best import find_best_of_term
-from lance_duck.kernels.postings.search.best_of_all import find_best_of_all
+from lance_duck.kernels.postings.search.best import find_best_of_all, find_best_of_term
 from lance_duck.kernels.postings.search.best_of_any import find_best_of_any
 
 NO_MASK = readonly(np.empty(0, np.bool_))

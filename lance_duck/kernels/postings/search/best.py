@@ -1,5 +1,6 @@
-"""A kernel that finds the documents of one term with the greatest scores; bounds tell which blocks can be skipped.
+"""Kernels that find the documents of one term, or of all of several terms, with the greatest scores.
 
+Blocks are skipped by the bounds of their scores.
 Arithmetic is that of `kernels.postings.scores`. Arguments that the kernels of this room share come in tuples:
 
     postings   of several terms: bytes of all blocks; where each block begins, and where the last one ends; the first
@@ -27,6 +28,7 @@ from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel
 from lance_duck.kernels.postings.scores import norm_of, score_of
 from lance_duck.kernels.postings.search.heap import push, score_to_reach
+from lance_duck.kernels.postings.search.intersect import intersect_promising, score_row
 from lance_duck.kernels.postings.search.reading import count_of, decode_known
 
 Int64s = NDArray[np.int64]
@@ -79,5 +81,41 @@ def find_best_of_term(
             score = score_of(weights[0], frequencies[i], norm_of(norms, document))
             if score >= threshold:
                 num_best = push(scores, documents, keys, num_best, score, document)
+    counts[0] = num_best
+    return status.OK
+
+
+@kernel
+def find_best_of_all(
+    postings: Any, scoring: Any, windows: Any, least: float, best: Any, work: Any, counts: Int64s
+) -> int:
+    """Find the best documents that have all of several terms.
+
+    Args:
+        postings: Postings of the terms.
+        scoring: Weights, norms and keys of documents.
+        windows: Bounds of the scores in each window, and the order of windows.
+        least: Lowest score of a document that is returned.
+        best: Written: scores and ids of the best documents.
+        work: Room for the candidates of a window.
+        counts: Written: number of documents found, number of blocks decoded.
+
+    Returns:
+        A status; its place is a term.
+    """
+    keys, slots = scoring[3], scoring[4]
+    scores, documents = best
+    num_best = np.int64(0)
+    for number in range(len(windows[2])):
+        threshold = score_to_reach(scores, num_best, least)
+        num_candidates, code = intersect_promising(postings, scoring, windows, number, threshold, work, counts)
+        if code != status.OK:
+            return int(code)
+        for i in range(num_candidates):
+            score, code = score_row(postings, scoring, slots, work, i, counts)
+            if code != status.OK:
+                return int(code)
+            if score >= threshold:
+                num_best = push(scores, documents, keys, num_best, score, work[5][0, i])
     counts[0] = num_best
     return status.OK

@@ -1,6 +1,6 @@
 """A kernel that finds the documents with the greatest scores among those that have a phrase: words in their order.
 
-Documents that have all words are found and scored as by `kernels.postings.search.best_of_all`, and gathered. Positions
+Documents that have all words are found and scored as by `kernels.postings.search.best`, and gathered. Positions
 are read of the best of these first, group by group, until there are enough that have the phrase.
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `best`.
 

@@ -1,6 +1,6 @@
 """Rows of a segment drawn as queries, and compared with all of its rows, or with a part of them.
 
-Where the segment has graphs, the rows are displaced first: see `displaced`.
+If the segment has graphs, the rows are displaced first: see `displaced`. Rows are drawn as runs of consecutive rows.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import difference_of, distinct, union_of
 from lance_duck.index.catalog import Segment
+from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.search.contract import Probe, VectorIndex
-from lance_duck.index.vector.vectors import Vectors, vectors_of
+from lance_duck.index.vector.vectors import Vectors, usable_rows, vectors_of
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import (
     LEAST_SAMPLE_BYTES,
@@ -35,10 +36,9 @@ from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import CoveredRows
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.options import VectorColumn
-from lance_duck.scan.nearest.settings.displaced import displaced
-from lance_duck.scan.nearest.settings.runs import Numbering, sample_runs
 from lance_duck.scan.projection import project
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
 
 Addresses = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
@@ -104,13 +104,13 @@ class ComparedQueries(NamedTuple):
 
 def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
     """Compare rows drawn by chance with the rows of a table on a local disk: with all, or with many short runs."""
-    numbering = Numbering.of(sampled.table.snapshot, sampled.segment)
+    numbering = _Numbering.of(sampled.table.snapshot, sampled.segment)
     row_bytes = sampled.share * sampled.column.dim * sampled.column.dtype.itemsize
     limit = min(max(numbering.total * row_bytes / SAMPLE_PART, LEAST_SAMPLE_BYTES), MOST_SAMPLE_BYTES)
     part, addresses = 1.0, None
     if numbering.total * row_bytes > limit:
         num_runs = max(int(limit / row_bytes) // SAMPLE_RUN_ROWS, 1)
-        numbers = sample_runs(numbering.total, num_runs, SAMPLE_RUN_ROWS, rng)
+        numbers = _sample_runs(numbering.total, num_runs, SAMPLE_RUN_ROWS, rng)
         part, addresses = len(numbers) / numbering.total, numbering.addresses(numbers)
     if sampled.share < 1:
         addresses = numbering.addresses(np.arange(numbering.total)) if addresses is None else addresses
@@ -132,13 +132,13 @@ def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQ
     are more often neighbours in space than rows drawn by chance.
     """
     column, rows = sampled.column, sampled.rows
-    numbering = Numbering.of(sampled.table.snapshot, sampled.segment)
+    numbering = _Numbering.of(sampled.table.snapshot, sampled.segment)
     total = numbering.total
     run_rows = -(-REMOTE_SAMPLE_BYTES // (column.dim * column.dtype.itemsize * REMOTE_SAMPLE_RUNS))
-    long_runs = sample_runs(total, REMOTE_SAMPLE_RUNS, run_rows, rng)
+    long_runs = _sample_runs(total, REMOTE_SAMPLE_RUNS, run_rows, rng)
     part = len(long_runs) / total
     count = num_neighbours(sampled.k, part)
-    short_runs = sample_runs(total, REMOTE_SAMPLE_RUNS, -(-_num_queries(count) // REMOTE_SAMPLE_RUNS), rng)
+    short_runs = _sample_runs(total, REMOTE_SAMPLE_RUNS, -(-_num_queries(count) // REMOTE_SAMPLE_RUNS), rng)
     long_runs = long_runs if part == 1 else difference_of(long_runs, short_runs)
     numbers = union_of(short_runs, long_runs)
     drawn = numbering.addresses(numbers)
@@ -234,3 +234,91 @@ def _by_chance(addresses: Addresses, share: float) -> Mask:
     bits ^= bits >> np.uint64(32)
     in_share: Mask = bits < np.uint64(int(share * 2**64))
     return in_share
+
+
+def displaced(
+    rows: NDArray[Any], which: Int64s, others: NDArray[Any], metric: str, rng: np.random.Generator
+) -> NDArray[Any]:
+    """Displace rows, each in a direction drawn by chance, by the distance to the nearest of some others.
+
+    A graph has edges from a row to its own neighbours. A walk finds them more easily than those of a similar vector,
+    and most queries are only similar to a row. Of 20,000 vectors of 24 uniform numbers, a walk of 20 candidates finds
+    0.882 of the neighbours of similar vectors, 0.985 of those of rows, and 0.888 of those of displaced rows
+    (`benchmarks/graph_recall.py --walks`).
+
+    For cosine and dot, the distance is that between directions, since the length of a query does not change the order.
+    A row keeps its position if an equal vector exists, if no other vector is compared with it, or if the result would
+    overflow.
+
+    Args:
+        rows: float32 (n, dim), usable.
+        which: int64 (pairs,): row of each pair.
+        others: float32 (pairs, dim), usable: vectors near to the rows, but not these themselves.
+        metric: "l2", "cosine" or "dot".
+        rng: Source of randomness.
+
+    Returns:
+        float32 (n, dim).
+    """
+    wide = rows.astype(np.float64)
+    distances = np.full(len(rows), np.inf)
+    if metric == "l2":
+        np.minimum.at(distances, which, np.linalg.norm(wide[which] - others, axis=1))
+    else:
+        chords = np.linalg.norm(normalized(rows)[which].astype(np.float64) - normalized(others), axis=1)
+        np.minimum.at(distances, which, chords)
+        distances *= np.linalg.norm(wide, axis=1)
+    distances[~np.isfinite(distances)] = 0
+    directions = rng.standard_normal(rows.shape)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        moved = (wide + distances[:, None] * directions).astype(np.float32)
+    stays = (distances == 0) | ~usable_rows(moved, metric)
+    return np.where(stays[:, None], rows, moved)
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbering:
+    """Consecutive numbers of all rows of a segment's fragments, deleted ones included, in the order of the table.
+
+    Attributes:
+        fragments: uint32 (n,): ids of the fragments.
+        ends: int64 (n,): one more than the number of the last row of each fragment.
+    """
+
+    fragments: NDArray[np.uint32]
+    ends: Int64s
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, segment: Segment) -> _Numbering:
+        """Return the numbering of a segment's rows."""
+        sizes = [snapshot.physical_rows(snapshot.fragment(i)) for i in segment.fragments.tolist()]
+        return cls(segment.fragments, np.cumsum(np.array(sizes, np.int64)))
+
+    @property
+    def total(self) -> int:
+        """Rows of all fragments."""
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    def addresses(self, numbers: Int64s) -> NDArray[np.uint64]:
+        """Return the addresses of rows by their numbers."""
+        places = np.searchsorted(self.ends, numbers, "right")
+        starts = np.concatenate([[0], self.ends[:-1]])
+        offsets = (numbers - starts[places]).astype(np.uint64)
+        addresses: NDArray[np.uint64] = (self.fragments.astype(np.uint64)[places] << np.uint64(32)) | offsets
+        return addresses
+
+
+def _sample_runs(total: int, count: int, length: int, rng: np.random.Generator) -> Int64s:
+    """Return the numbers of the rows of at most `count` runs, ascending; of all rows if runs would hold as many.
+
+    Args:
+        total: Rows to draw from.
+        count: Runs to draw.
+        length: Rows of a run.
+        rng: Source of randomness.
+    """
+    slots = -(-total // length)
+    starts = np.arange(slots) if slots <= count else distinct(rng.integers(0, slots, count))
+    numbers = (starts[:, None] * length + np.arange(length)).ravel()
+    return numbers[numbers < total]

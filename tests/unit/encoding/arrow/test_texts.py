@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lance_duck.encoding.arrow.texts import looked_up_texts, texts_to_arrow
 from lance_duck.encoding.block import Dictionary, VariableWidth
 from lance_duck.errors import CorruptError
-from lance_duck.kernels.texts.ascii import is_ascii, is_ascii_reference
+from lance_duck.kernels.texts.strings import is_ascii, is_ascii_reference
 
 TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 

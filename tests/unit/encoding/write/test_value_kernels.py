@@ -13,11 +13,10 @@ from lance_duck.kernels.numbers import (
     bitpacking_encode,
     byte_stream_split,
     flat_encode,
-    number_stats,
-    packed_struct_encode,
+    packed_struct,
     rle_encode,
 )
-from lance_duck.kernels.texts import dictionary_encode, fsst_count, fsst_encode, fsst_table, variable_encode
+from lance_duck.kernels.texts import dictionary_encode, fsst_encode, fsst_table, variable_encode
 
 counts_of = st.lists(st.integers(0, 2100), min_size=1, max_size=3).map(lambda c: np.array(c, np.int64))
 few = st.lists(st.binary(max_size=12), min_size=1, max_size=40)
@@ -71,7 +70,7 @@ def test_runs_and_looks_equal_their_references(bits: int, counts: np.ndarray, lo
     args = (values.view(np.uint8), lengths, runs, words.itemsize)
     same(rle_encode.write_runs, rle_encode.join_runs_reference, args, [out])
     seen = np.zeros(-(-total // 1024), np.uint64)
-    same(number_stats.collect_number_stats, number_stats.look_reference, (words,), [seen])
+    same(bitpacking_encode.collect_number_stats, bitpacking_encode.look_reference, (words,), [seen])
 
 
 @settings(deadline=None, max_examples=30)
@@ -112,9 +111,9 @@ def test_packing_rows_equals_its_reference(values: list[bytes]) -> None:
     out = np.zeros(sum(map(len, values)) + 8 * len(values), np.uint8)
     for length in (4, 8):
         args = (data, offsets, length)
-        same(packed_struct_encode.place_variable, packed_struct_encode.place_variable_reference, args, [places, out])
+        same(packed_struct.place_variable, packed_struct.place_variable_reference, args, [places, out])
     fixed = np.arange(3 * len(values), dtype=np.uint8)
-    same(packed_struct_encode.place_fixed, packed_struct_encode.place_fixed_reference, (fixed, 3), [places, out])
+    same(packed_struct.place_fixed, packed_struct.place_fixed_reference, (fixed, 3), [places, out])
 
 
 @settings(deadline=None, max_examples=60)
@@ -163,5 +162,5 @@ def test_symbols_equal_their_references(table: list[bytes], values: list[bytes],
         used = compress(*args, middle, ends, out, np.zeros_like(out))
         results.append((ends.tolist(), out[:used].tobytes()))
     assert results[0] == results[1]
-    kinds = [np.zeros(fsst_count.KINDS, np.int32), np.zeros(fsst_count.KINDS**2, np.int32)]
-    same(fsst_count.count_codes, fsst_count.count_codes_reference, args, kinds)
+    kinds = [np.zeros(fsst_encode.KINDS, np.int32), np.zeros(fsst_encode.KINDS**2, np.int32)]
+    same(fsst_encode.count_codes, fsst_encode.count_codes_reference, args, kinds)

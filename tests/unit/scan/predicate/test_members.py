@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_duck.scan.predicate.members import keep_members
+from lance_duck.scan.predicate.masks import keep_members
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64])

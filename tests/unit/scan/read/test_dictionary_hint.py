@@ -8,8 +8,8 @@ import pytest
 import lance_duck as ld
 from lance_duck.scan.costs import LARGEST_REPEATED_TEXT
 from lance_duck.scan.projection import reads
-from lance_duck.scan.read.dictionary_hint import repeats
 from lance_duck.scan.read.fragment_reader import ColumnCache
+from lance_duck.scan.table_scan import repeats
 
 FEW = [f"text {i}" for i in range(4)]
 MANY = [f"{i:06d}" for i in range(4_000)]

@@ -18,10 +18,9 @@ from lance_duck.errors import CorruptError, NotFoundError
 from lance_duck.file import leaf
 from lance_duck.file.joined import JoinedFile, join_files
 from lance_duck.scan.costs import JOINED_FILE_BYTES
-from lance_duck.scan.read import tasks
+from lance_duck.scan.read import joined_fragments, tasks
 from lance_duck.scan.read.fragment_reader import FragmentReader
 from lance_duck.scan.read.joined_fragments import JoinedFragments
-from lance_duck.snapshot import joined
 from lance_duck.store.request import watched
 
 VERSIONS = ["2.0", "2.1", "2.2"]
@@ -80,7 +79,7 @@ def test_files_that_are_read_together_stay_open_also_for_the_next_versions(
         opened.append(len(contents))
         return join_files(where, contents, checksums=checksums)
 
-    monkeypatch.setattr(joined, "join_files", spied)
+    monkeypatch.setattr(joined_fragments, "join_files", spied)
     ds = ld.dataset(path)
     first = ds.to_table(use_threads=False)
     assert opened == [4, 5]

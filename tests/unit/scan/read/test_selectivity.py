@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 from unit.scan.fake_table import FakeSnapshot
 
+from lance_duck.scan import table_scan
 from lance_duck.scan.filters import TreeFilter
 from lance_duck.scan.predicate.tree import Compare
-from lance_duck.scan.read import fragment_reader, selectivity
+from lance_duck.scan.read import fragment_reader
 from lance_duck.scan.read.fragment_reader import ColumnCache
-from lance_duck.scan.read.selectivity import estimate_selectivity, filter_pays
+from lance_duck.scan.table_scan import estimate_selectivity, filter_pays
 
 CURRENT: list[FakeSnapshot] = []
 
@@ -59,7 +60,7 @@ def test_a_filter_pays_where_very_few_rows_stay() -> None:
 
 
 def test_a_filter_pays_on_wide_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selectivity, "WIDE_ROW", 8)
+    monkeypatch.setattr(table_scan, "WIDE_ROW", 8)
     assert filter_pays(table(1000), ColumnCache(), below(300))
     assert not filter_pays(table(1000), ColumnCache(), below(900))
 

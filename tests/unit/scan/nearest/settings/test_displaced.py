@@ -18,7 +18,7 @@ from lance_duck.index.vector.metric import distances, normalized
 from lance_duck.scan.nearest.covered import CoveredVectors
 from lance_duck.scan.nearest.options import vector_column
 from lance_duck.scan.nearest.settings import compared_queries
-from lance_duck.scan.nearest.settings.displaced import displaced
+from lance_duck.scan.nearest.settings.compared_queries import displaced
 from lance_duck.scan.nearest.settings.sample import Sample, draw
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import open_snapshot

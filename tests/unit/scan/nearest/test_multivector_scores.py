@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from lance_duck.index.vector.metric import distances
+from lance_duck.scan.nearest import multivector
 from lance_duck.scan.nearest.best import Neighbours
-from lance_duck.scan.nearest.multivector import compare
-from lance_duck.scan.nearest.multivector.scores import best_rows, nearest_vectors
+from lance_duck.scan.nearest.multivector import best_rows, nearest_vectors
 
 DIM = 4
 
@@ -31,11 +31,11 @@ def rows_of(metric: str) -> list[list[list[float] | None] | None]:
 def test_the_distance_of_a_row_is_the_sum_of_least_distances(
     metric: str, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compare, "BLOCK_BYTES", 1000)  # a few vectors at once
+    monkeypatch.setattr(multivector, "BLOCK_BYTES", 1000)  # a few vectors at once
     rows, item = rows_of(metric), pa.uint8() if metric == "hamming" else pa.float32()
     type_ = (pa.large_list if large else pa.list_)(pa.list_(item, DIM))
     query = np.array([[1, 2, 3, 4], [5, 0, 0, 1], [7, 7, 1, 0]], item.to_pandas_dtype())
-    found = compare.row_distances(metric, query, pa.array([[[1.0] * DIM], *rows], type_).slice(1))
+    found = multivector.row_distances(metric, query, pa.array([[[1.0] * DIM], *rows], type_).slice(1))
     for row, distance in zip(rows, found.tolist(), strict=True):
         vectors = [v for v in row or [] if v is not None and np.isfinite(v).all() and (metric != "cosine" or any(v))]
         if not vectors:

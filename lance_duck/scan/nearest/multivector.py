@@ -1,4 +1,9 @@
-"""Searches of a column with several vectors in each row: exact, or through the segments that index the vectors."""
+"""Late interaction: exact and indexed searches of a column with several vectors in each row.
+
+The vectors of a search make one query. The distance of a row is a sum over these vectors: each adds the distance to the
+nearest vector of the row. Indexes find the nearest vectors, which give each row a score. The rows with the best scores
+are compared, so that distances are always exact.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +18,14 @@ from numpy.typing import NDArray
 
 from lance_duck.index.catalog import Segment
 from lance_duck.index.search import ask
+from lance_duck.index.vector.metric import distances
+from lance_duck.index.vector.multivectors import vectors_in
 from lance_duck.index.vector.search.contract import VectorIndex
+from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan.costs import RANKED_FOR_EACH, TASK_ROWS, VECTORS_FOR_EACH
+from lance_duck.scan.costs import BLOCK_BYTES, RANKED_FOR_EACH, TASK_ROWS, VECTORS_FOR_EACH
 from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours
 from lance_duck.scan.nearest.covered import covered_vectors
-from lance_duck.scan.nearest.multivector.compare import row_distances
-from lance_duck.scan.nearest.multivector.scores import best_rows, nearest_vectors
 from lance_duck.scan.nearest.passing_rows import PassingRows
 from lance_duck.scan.nearest.search import NOTHING, PreparedSearch, is_beyond
 from lance_duck.scan.projection import ROW_ADDRESS, project
@@ -161,3 +167,82 @@ class MultivectorSearch(PreparedSearch):
             is_near &= distances < self.nearest.upper
         addresses = batch.column(1).to_numpy()
         return Neighbours(np.zeros(int(is_near.sum()), np.int64), distances[is_near], addresses[is_near])
+
+
+def row_distances(metric: str, query: NDArray[Any], array: pa.Array) -> NDArray[np.float32]:
+    """Return the distance of each row, float32 (rows,); NaN for rows without a vector that can be a neighbour.
+
+    Args:
+        metric: As `metric_of` returns it.
+        query: (vectors, dim), float32; uint8 for hamming.
+        array: Rows: lists of vectors of this dim.
+    """
+    items, counts = vectors_in(array)
+    vectors = vectors_of(items, metric=metric)
+    owners = np.repeat(np.arange(len(counts)), counts)[vectors.usable]
+    values = vectors.values if vectors.usable.all() else vectors.values[vectors.usable]
+    rows, starts = np.unique(owners, return_index=True)
+    ends = np.append(starts[1:], len(owners))
+    result = np.full(len(counts), np.nan, np.float32)
+    for first, last in _groups(ends, 8 * len(query) + 16 * query.shape[1]):
+        begin = int(starts[first])
+        pairs = distances(metric, query, values[begin : ends[last - 1]])
+        nearest = np.minimum.reduceat(pairs, starts[first:last] - begin, axis=1)
+        result[rows[first:last]] = nearest.sum(axis=0, dtype=np.float64)
+    return result
+
+
+def _groups(ends: NDArray[np.int64], width: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of at least one row whose vectors are compared at a time.
+
+    Args:
+        ends: Where the vectors of each row end.
+        width: Bytes that a vector takes during the comparison.
+    """
+    first = before = 0
+    while first < len(ends):
+        last = int(np.searchsorted(ends, before + BLOCK_BYTES // width, "right"))
+        last = min(max(last, first + 1), len(ends))
+        yield first, last
+        first, before = last, int(ends[last - 1])
+
+
+def nearest_vectors(neighbours: Neighbours, most: int) -> Neighbours:
+    """Return for each query vector the nearest of the vectors that several segments found: by query, nearest first.
+
+    Args:
+        neighbours: Pairs of a query vector, and a row with the distance of one of its vectors.
+        most: Vectors to keep for each query vector.
+    """
+    order = np.lexsort((neighbours.addresses, neighbours.distances, neighbours.queries))
+    sizes = np.bincount(neighbours.queries)
+    ranks = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    best = order[ranks < most]
+    return Neighbours(neighbours.queries[best], neighbours.distances[best], neighbours.addresses[best])
+
+
+def best_rows(nearest: Neighbours, count: int) -> NDArray[np.uint64]:
+    """Return the rows with the best scores, best first, rows of equal score by address.
+
+    A row's score is a sum over the query vectors. Each adds the similarity (1 - distance) of the row's nearest vector.
+    If none of its vectors was found, the similarity of the last vector found is added. XTR (contextual token retrieval)
+    imputes missing similarities in this way.
+
+    Args:
+        nearest: Nearest vectors of each query vector, as `nearest_vectors` gives them.
+        count: Rows at most.
+
+    Returns:
+        Addresses, uint64, at most `count`.
+    """
+    rows, places = np.unique(nearest.addresses, return_inverse=True)
+    queries, numbers = np.unique(nearest.queries, return_inverse=True)
+    similar = 1 - nearest.distances.astype(np.float64)
+    floors = np.full(len(queries), np.inf)
+    np.minimum.at(floors, numbers, similar)
+    best = np.repeat(floors[:, None], len(rows), axis=1)
+    np.maximum.at(best, (numbers, places), similar)
+    scores = best.sum(axis=0)
+    order = np.lexsort((rows, -scores))[:count]
+    addresses: NDArray[np.uint64] = rows[order]
+    return addresses

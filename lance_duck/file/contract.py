@@ -1,0 +1,82 @@
+"""What all column readers have in common, whichever version their files have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.layouts.page import Rows
+from lance_duck.file.reader import LanceFile
+from lance_duck.store.request import Request
+
+Locate = Callable[[int], tuple[LanceFile, int] | None]
+"""Returns the file and the physical column of a field id. Returns None if the fragment has no values for the field."""
+
+
+class ColumnReader(Protocol):
+    """A reader of one top-level column of a fragment. Safe to use from several threads."""
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Type of the arrays that `read` gives."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the fragment, deleted ones among them."""
+
+    def read(self, rows: Rows) -> Request[pa.Array]:
+        """Return rows of the column.
+
+        Raises:
+            CorruptError: A file contradicts itself.
+            UnsupportedError: A page has an encoding that is not supported.
+        """
+
+    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """Return the same array as `read`, but at once, without a request: for a few rows of mapped files.
+
+        Args:
+            rows: Ascending, at least one.
+
+        Returns:
+            The array, or None where nothing is faster than `read`.
+
+        Raises:
+            CorruptError: A file contradicts itself.
+        """
+
+    def is_dictionary(self) -> bool:
+        """Return whether every page is dictionary-encoded, so that `dictionary(int32, value)` costs nothing."""
+
+    def has_no_nulls(self) -> bool:
+        """Return whether no row is null by the descriptions of the pages; False where only the values tell."""
+
+    def has_no_null_items(self) -> bool:
+        """Return whether each row is null or a fixed-size list without null items, by the descriptions of the pages.
+
+        False where only the values tell.
+        """
+
+
+class PlainColumn:
+    """A base for column readers with no other way to read than `read`, and no hints about their values."""
+
+    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """Return None: only `read` reads rows."""
+        return None
+
+    def is_dictionary(self) -> bool:
+        """Return False: the values need not be dictionary-encoded."""
+        return False
+
+    def has_no_nulls(self) -> bool:
+        """Return False: descriptions of pages do not rule out nulls."""
+        return False
+
+    def has_no_null_items(self) -> bool:
+        """Return False: descriptions of pages do not rule out null items."""
+        return False
