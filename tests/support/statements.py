@@ -6,7 +6,8 @@ A statement ends with a semicolon at the end of a line. The lines below it say w
     --> 2 | a
     --> 3 | NULL
 
-- `--> 2 | a` is a row. `…` stands for any value. The order of rows counts if the statement says ORDER BY.
+- `--> 2 | a` is a row. `…` stands for any value. The order of rows counts if the statement says ORDER BY, or if a line
+  `--ordered` is above it.
 - `--~ words` are part of a value, such as a plan. The rows are then not compared.
 - `--! words` are part of an error, as in `--! NotFoundError: no table`. `…` stands for any text in between.
 - A statement without such lines gives no rows.
@@ -51,6 +52,7 @@ class StatementCase:
         holds: Parts of its values.
         error: A part of its error, or None if it succeeds.
         only: Where it runs: "lance", "duckdb 2".
+        ordered: The order of its rows counts.
         on: The connection that runs it: "", "other" or "reader".
         about: The title of its case.
         each: The values that stand for names in its case.
@@ -62,6 +64,7 @@ class StatementCase:
     holds: list[str] = field(default_factory=list)
     error: str | None = None
     only: set[str] = field(default_factory=set)
+    ordered: bool = False
     on: str = ""
     about: str = ""
     each: dict[str, list[str]] = field(default_factory=dict)
@@ -97,7 +100,7 @@ class StatementCase:
             assert all(words in values for words in self.holds), f"gave {values}"
             return
         wanted = self.rows
-        if not re.search(r"\border\s+by\b", self.sql, re.IGNORECASE):
+        if not self.ordered and not re.search(r"\border\s+by\b", self.sql, re.IGNORECASE):
             rows, wanted = sorted(rows), sorted(wanted)
         assert list(map(len, rows)) == list(map(len, wanted)), f"gave {rows}, not {wanted}"
         pairs = [pair for row, texts in zip(rows, wanted, strict=True) for pair in zip(row, texts, strict=True)]
@@ -147,6 +150,8 @@ def _read_words(following: StatementCase, line: str) -> None:
         following.each = following.each | {name: [value.strip() for value in values.split(" | ")]}
     elif head == "--only":
         following.only = following.only | {words}
+    elif head == "--ordered":
+        following.ordered = True
     elif head == "--on":
         following.on = words
 
