@@ -21,8 +21,8 @@ Lines above a statement say where it runs:
 Several such lines may precede one statement.
 
 `--= words` begins a case. Each case has tables of its own: the statements above the first case of a file run before
-each. `--each name: a | b` below it repeats the case, with each of the values in place of `{name}`; several such lines
-multiply. A file without cases is one case.
+each. `--each name: a | b` below it repeats the case, with each of the values in place of `{name}`. Lines of one name
+add values, lines of different names multiply. A file without cases is one case.
 
 `{folder}` is the folder of the tables, which is the working directory, too. Other lines that begin with `--` are
 comments.
@@ -36,6 +36,10 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any
+
+import duckdb
+
+from lance_duck.errors import LanceDuckError
 
 Run = Callable[[str], Sequence[Sequence[Any]]]
 ANY = "…"
@@ -89,7 +93,7 @@ class StatementCase:
         """Run the statement and compare. On DuckDB's own tables any error will do."""
         try:
             rows = [[text_of(value) for value in row] for row in run(self.sql)]
-        except Exception as error:
+        except (duckdb.Error, LanceDuckError) as error:
             text = f"{type(error).__name__}: {error}"
             if self.error is None or not (is_native or pattern_of(self.error).search(text)):
                 raise
@@ -147,7 +151,8 @@ def _read_words(following: StatementCase, line: str) -> None:
         following.about, following.each = words, {}
     elif head == "--each":
         name, _, values = words.partition(":")
-        following.each = following.each | {name: [value.strip() for value in values.split(" | ")]}
+        more = [value.strip() for value in values.split(" | ")]
+        following.each = following.each | {name: following.each.get(name, []) + more}
     elif head == "--only":
         following.only = following.only | {words}
     elif head == "--ordered":
