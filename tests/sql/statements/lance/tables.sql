@@ -8,10 +8,10 @@ CREATE TABLE lance.dim AS FROM (VALUES ('a', 'Aa'), ('b', 'Bb'), ('c', 'Cc')) v(
 --= tables are made of columns
 
 CREATE TABLE lance.fresh (id BIGINT PRIMARY KEY, "v v" FLOAT[3], s VARCHAR NOT NULL);
-SELECT column_name, "null" FROM (DESCRIBE fresh);
---> id | YES
---> v v | YES
---> s | YES
+DESCRIBE fresh;
+--> id | BIGINT | NO | PRI | NULL | NULL
+--> v v | FLOAT[3] | YES | NULL | NULL | NULL
+--> s | VARCHAR | NO | NULL | NULL | NULL
 INSERT INTO fresh VALUES (1, [1, 2, 3], 'a');
 --> 1
 INSERT OR REPLACE INTO fresh VALUES (1, NULL, 'b');
@@ -184,14 +184,14 @@ SELECT version FROM lance_info('trips');
 CREATE TEMP TABLE own (a INTEGER PRIMARY KEY, b VARCHAR NOT NULL, c DATE);
 CREATE TABLE lance.first LIKE own;
 CREATE TABLE lance.second (LIKE lance.first);
-SELECT column_name, "null" FROM (DESCRIBE first);
---> a | YES
---> b | YES
---> c | YES
-SELECT column_name, "null" FROM (DESCRIBE second);
---> a | YES
---> b | YES
---> c | YES
+DESCRIBE first;
+--> a | INTEGER | NO | PRI | NULL | NULL
+--> b | VARCHAR | NO | NULL | NULL | NULL
+--> c | DATE | YES | NULL | NULL | NULL
+DESCRIBE second;
+--> a | INTEGER | NO | PRI | NULL | NULL
+--> b | VARCHAR | NO | NULL | NULL | NULL
+--> c | DATE | YES | NULL | NULL | NULL
 INSERT INTO first VALUES (1, 'x', NULL);
 --> 1
 INSERT OR REPLACE INTO first VALUES (1, 'y', NULL);
