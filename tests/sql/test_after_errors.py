@@ -106,14 +106,3 @@ def test_rows_that_fail_late_are_an_error_of_the_relation(con: ld.Connection, fo
     if isinstance(ended.value, InvalidInputError):  # DuckDB 1 finds the error before there are rows
         assert str(ended.value).startswith("data: rows of a DuckDB relation: found ")
     assert not (folder / "w.lance").exists()
-
-
-def test_a_statement_that_fails_in_a_transaction_ends_it_until_rollback(con: ld.Connection) -> None:
-    con.execute("BEGIN")
-    con.execute("UPDATE trips SET city = 'q'")
-    with pytest.raises(duckdb.ConversionException):
-        con.execute("INSERT INTO trips SELECT 'abc', 'd'")
-    with pytest.raises(duckdb.TransactionException):
-        con.execute("SELECT 1")
-    con.execute("ROLLBACK")
-    assert con.execute("SELECT count(*), count(*) FILTER (city = 'q') FROM trips").fetchall() == [(7, 0)]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import duckdb
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import UnsupportedError
 
 SINCE_2 = duckdb.__version__ >= "2"
 INTERNAL = ("__lance_", "temp.main", "CAST((", "not an table")
@@ -92,22 +88,3 @@ def test_a_failed_transaction_says_so_to_every_change(con: ld.Connection, failur
             getattr(con, method)(sql)
     con.execute("ROLLBACK")
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
-
-
-def test_nobody_reads_that_sql_does_not_change_tables(con: ld.Connection) -> None:
-    for sql in ("DELETE FROM ONLY (trips)", "UPDATE trips * SET id = 1"):
-        with pytest.raises(duckdb.ParserException if SINCE_2 else UnsupportedError) as failed:
-            con.execute(sql)
-        assert SINCE_2 or str(failed.value) == (
-            f"table trips: a statement of a form that is not supported on Lance tables: found {sql}"
-        )
-
-
-@pytest.mark.skipif(SINCE_2, reason="DuckDB 2 has no ONLY")
-def test_only_means_nothing_as_in_duckdb_1(
-    con: ld.Connection, rows: Callable[..., list[tuple[object, ...]]], folder: Path
-) -> None:
-    assert rows(con, "UPDATE ONLY trips SET city = 'o' WHERE id = 1") == [(1,)]
-    assert rows(con, "DELETE FROM ONLY trips WHERE id = 1") == [(1,)]
-    assert rows(con, "TRUNCATE TABLE ONLY trips") == [(6,)]
-    assert ld.dataset(folder / "trips.lance").count_rows() == 0

@@ -91,16 +91,6 @@ def test_a_relation_of_a_transaction_reads_its_version(con: ld.Connection, folde
     assert len(con.sql("FROM trips").fetchall()) == 9
 
 
-def test_an_older_version_is_that_version(con: ld.Connection, folder: Path) -> None:
-    con.execute("BEGIN; TRUNCATE trips")
-    for name in ("trips", "lance.trips", "lance.main.trips", f"'{folder}/trips.lance'"):
-        assert con.execute(f"SELECT count(*) FROM {name} AT (VERSION => 1)").fetchall() == [(5,)]
-        assert con.sql(f"SELECT count(*) FROM {name} AS x AT (VERSION => 'second')").fetchall() == [(8,)]
-        assert con.execute(f"SELECT count(*) FROM {name}").fetchall() == [(0,)]
-    assert con.execute("SELECT count(*) FROM lance_scan('trips', version := 2)").fetchall() == [(8,)]
-    con.execute("ROLLBACK")
-
-
 def test_tags_stay_where_they_were_first_read(con: ld.Connection, folder: Path) -> None:
     sql = "SELECT count(*) FROM lance_scan('trips', tag := 'second')"
     con.begin()

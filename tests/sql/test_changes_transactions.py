@@ -69,16 +69,6 @@ def test_a_failed_statement_takes_the_transaction_along(con: ld.Connection, fold
     assert ids(con) == [0, 2, 3, 4, 5, 7]
 
 
-def test_an_error_of_ours_takes_the_transaction_along(con: ld.Connection) -> None:
-    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
-    with pytest.raises(LanceDuckError, match="no column"):
-        con.execute("UPDATE trips SET nope = 1")
-    with pytest.raises(duckdb.Error, match="aborted"):
-        con.execute("FROM trips").fetchall()
-    con.execute("ROLLBACK")
-    assert ids(con) == [0, 1, 2, 3, 4, 5, 7]
-
-
 def test_rows_that_others_changed_are_kept_at_commit(con: ld.Connection, folder: Path) -> None:
     con.execute("BEGIN; UPDATE trips SET city = 'mine' WHERE id = 1; DELETE FROM trips WHERE id = 2")
     theirs = lance.dataset(folder / "trips.lance")
@@ -101,25 +91,6 @@ def test_a_lost_race_for_a_row_commits_nothing(con: ld.Connection, folder: Path)
     assert files(folder) == after
     con.execute("BEGIN; DELETE FROM trips WHERE id IN (1, 2); COMMIT")
     assert ids(con) == [0, 3, 4, 5, 7]
-
-
-def test_a_transaction_changes_one_table(con: ld.Connection) -> None:
-    con.execute("CREATE TABLE own(a INT)")
-    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
-    with pytest.raises(UnsupportedError, match=r"one Lance table.*COMMIT first"):
-        con.execute("DELETE FROM dim")
-    con.execute("ROLLBACK")
-    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
-    with pytest.raises(duckdb.TransactionException, match="single"):
-        con.execute("INSERT INTO own VALUES (1)")
-    con.execute("ROLLBACK; BEGIN; INSERT INTO own VALUES (1)")
-    with pytest.raises(duckdb.TransactionException, match="single"):
-        con.execute("DELETE FROM trips WHERE id = 1")
-    con.execute("ROLLBACK")
-    assert ids(con) == [0, 1, 2, 3, 4, 5, 7]
-    con.execute("BEGIN; CREATE TEMP TABLE staged AS SELECT id + 60 AS id FROM trips LIMIT 1")
-    con.execute("INSERT INTO trips (id) FROM staged; COMMIT")
-    assert ids(con)[-1] == 60
 
 
 def test_many_sets_of_parameters_belong_to_the_transaction(con: ld.Connection, folder: Path) -> None:
@@ -229,14 +200,6 @@ def test_history_of_a_changed_table_ends_where_the_transaction_began(con: ld.Con
     con.commit()
     assert con.execute("SELECT version, tags FROM lance_info('trips')").fetchall() == [(4, [])]
     assert con.execute("SELECT count(*) FROM lance_table_changes('trips', 4)").fetchall() == [(2,)]
-
-
-def test_a_version_that_is_not_there_is_refused_in_a_transaction(con: ld.Connection) -> None:
-    con.begin()
-    con.execute("INSERT INTO trips VALUES (100, 'n')")
-    with pytest.raises(LanceDuckError, match="no version 16406968644986704198"):
-        con.execute("FROM lance_table_changes('trips', 1, 16406968644986704198)")
-    con.rollback()
 
 
 @pytest.mark.parametrize("text", ["SELECT count(*) FROM lance.trips", "SELECT count(*) FROM seen", "FROM counted()"])

@@ -174,8 +174,9 @@ def test_rows_of_many_parameters_and_of_a_frame_are_one_version(connect: Callabl
 @pytest.mark.parametrize("statement", ["DELETE FROM t", "OPTIMIZE t", "CREATE INDEX i ON t (id)", "DROP TABLE t"])
 def test_a_connection_for_reading_refuses_changes(connect: Callable[..., ld.Connection], statement: str) -> None:
     con = connect(read_only=True)
-    with pytest.raises(LanceDuckError, match="read_only"):
-        con.execute(statement)
+    for each in (con, con.cursor()):
+        with pytest.raises(LanceDuckError, match="read_only"):
+            each.execute(statement)
     assert con.execute("SELECT count(*) FROM t").fetchall() == [(4,)]
 
 

@@ -2,54 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
-from support.statements import Run, read_cases
+from support.statements import StatementCase, read_cases, runs_of
 
 import lance_duck as ld
 
-FILES = sorted((Path(__file__).parent / "statements").glob("*.sql"))
-Engine = Callable[[Path], Run]
+HERE = Path(__file__).parent / "statements"
+FILES = sorted(HERE.rglob("*.sql"))
+QUERY = re.compile(r"(SELECT|FROM|DESCRIBE|SUMMARIZE)\b(?!.*\bnextval\b)", re.IGNORECASE | re.DOTALL)
+Rows = list[tuple[Any, ...]]
 
 
-def on_lance(folder: Path) -> Run:
-    connection = ld.connect(folder)
-    return lambda sql: connection.execute(sql).fetchall()
+class LanceTables:
+    """Connections to the Lance tables of a folder."""
+
+    is_native = False
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.stack = ExitStack()
+        self.connections: dict[str, ld.Connection] = {}
+
+    def run(self, sql: str, on: str) -> Rows:
+        """Run a statement; a query also as a relation, which must give the same rows."""
+        if on not in self.connections:
+            connection = ld.connect(self.folder, read_only=on == "reader")
+            self.connections[on] = self.stack.enter_context(connection)
+        rows = self.connections[on].execute(sql).fetchall()
+        if QUERY.match(sql):
+            again = self.connections[on].sql(sql).fetchall()
+            assert sorted(map(repr, again)) == sorted(map(repr, rows))
+        return rows
 
 
-def on_duckdb(folder: Path) -> Run:
-    connection = duckdb.connect()
-    connection.execute("ATTACH ':memory:' AS lance")
-    connection.execute("SET search_path = 'memory.main,lance.main'")
-    return lambda sql: connection.execute(sql).fetchall()
+class NativeTables:
+    """Connections to tables of DuckDB's own, in a database that is called `lance`, too."""
+
+    is_native = True
+
+    def __init__(self, folder: Path) -> None:
+        self.stack = ExitStack()
+        self.connections = {"": self.stack.enter_context(duckdb.connect())}
+        self.connections[""].execute("ATTACH ':memory:' AS lance")
+        self.connections["other"] = self.stack.enter_context(self.connections[""].cursor())
+        for connection in self.connections.values():
+            connection.execute("SET search_path = 'memory.main,lance.main'")
+
+    def run(self, sql: str, on: str) -> Rows:
+        return self.connections[on].execute(sql).fetchall()
 
 
-@pytest.mark.parametrize("engine", [on_lance, on_duckdb])
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_statements_give_the_rows_that_their_file_says(file: Path, engine: Engine, tmp_path: Path) -> None:
-    is_native = engine is on_duckdb
-    run = engine(tmp_path)
-    for case in read_cases(file):
-        if (is_native and "lance" in case.only) or ("duckdb 2" in case.only and duckdb.__version__ < "2"):
-            continue
-        try:
-            case.check(lambda sql: run(sql.replace("{folder}", str(tmp_path))), is_native=is_native)
-        except (Exception, pytest.fail.Exception) as error:
-            raise AssertionError(f"{file.name}:{case.line}: {case.sql}\n{error}") from error
+def runs_on(case: StatementCase, *, is_native: bool) -> bool:
+    version = f"duckdb {duckdb.__version__.partition('.')[0]}"
+    only_lance = "lance" in case.only or case.on == "reader"
+    return not (is_native and only_lance) and case.only - {"lance"} <= {version}
+
+
+Tables = type[LanceTables] | type[NativeTables]
+PAIRS: list[Any] = [
+    pytest.param(file, tables, id=f"{file.relative_to(HERE).with_suffix('')}-{tables.__name__}")
+    for file in FILES
+    for tables in ((LanceTables,) if file.parent.name == "lance" else (LanceTables, NativeTables))
+]
+
+
+@pytest.mark.parametrize(("file", "kind"), PAIRS)
+def test_statements_give_the_rows_that_their_file_says(
+    file: Path, kind: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, cases in enumerate(runs_of(file)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        tables = kind(folder)
+        with tables.stack:
+            for case in cases:
+                if runs_on(case, is_native=kind.is_native):
+                    _check(case.with_values({"folder": str(folder)}), tables, file)
+
+
+def _check(case: StatementCase, tables: LanceTables | NativeTables, file: Path) -> None:
+    try:
+        case.check(lambda sql: tables.run(sql, case.on), is_native=tables.is_native)
+    except Exception as error:
+        raise AssertionError(f"{file.name}:{case.line}: {case.about}: {case.sql}\n{error}") from error
 
 
 def test_a_file_is_read_as_it_says(tmp_path: Path) -> None:
     file = tmp_path / "a.sql"
     file.write_text(
-        "-- A comment.\nSELECT 1;\n--> 1\n\n--only lance\nSELECT 'a;b',\n  NULL;\n--> a;b | NULL\nFROM x;\n--! no x\n"
+        "-- A comment.\nSELECT 1;\n--> 1\n\n--only lance\nSELECT 'a;b',\n  NULL;\n--> a;b | NULL\n"
+        "--on other\nFROM x;\n--! no x\nEXPLAIN y;\n--~ scan\n"
     )
-    assert [(case.line, case.sql, case.rows, case.error, case.only) for case in read_cases(file)] == [
-        (2, "SELECT 1", [["1"]], None, set()),
-        (6, "SELECT 'a;b',\n  NULL", [["a;b", "NULL"]], None, {"lance"}),
-        (9, "FROM x", [], "no x", set()),
+    assert [(case.line, case.sql, case.rows, case.error, case.only, case.on) for case in read_cases(file)] == [
+        (2, "SELECT 1", [["1"]], None, set(), ""),
+        (6, "SELECT 'a;b',\n  NULL", [["a;b", "NULL"]], None, {"lance"}, ""),
+        (10, "FROM x", [], "no x", set(), "other"),
+        (12, "EXPLAIN y", [], None, set(), ""),
+    ]
+
+
+def test_cases_run_after_what_is_above_them_and_for_each_value(tmp_path: Path) -> None:
+    file = tmp_path / "a.sql"
+    file.write_text("SET a;\n--= one\nSELECT 1;\nSELECT 2;\n--= two\n--each t: x | y\n--each n: 1 | 2\nFROM {t}{n};\n")
+    assert [[case.sql for case in run] for run in runs_of(file)] == [
+        ["SET a", "SELECT 1", "SELECT 2"],
+        *(["SET a", f"FROM {name}"] for name in ("x1", "x2", "y1", "y2")),
     ]
 
 
@@ -59,11 +123,22 @@ def test_a_file_is_read_as_it_says(tmp_path: Path) -> None:
         ("SELECT 1;\n--> 2", "'1'"),
         ("SELECT 1;", "'1'"),
         ("SELECT 1;\n--! x", "DID NOT RAISE"),
+        ("SELECT 1;\n--~ x", "gave 1"),
         ("FROM x;\n--! zz", "x"),
+        ("FROM x;\n--! BinderException: … x", "x"),
+        ("FROM x;\n--! CatalogException: … Y … x", "x"),
     ],
 )
 def test_what_a_file_does_not_say_fails(tmp_path: Path, text: str, wrong: str) -> None:
     (tmp_path / "a.sql").write_text(text)
     (case,) = read_cases(tmp_path / "a.sql")
-    with pytest.raises((AssertionError, pytest.fail.Exception), match=wrong):
-        case.check(on_lance(tmp_path), is_native=False)
+    tables = LanceTables(tmp_path)
+    with tables.stack, pytest.raises((AssertionError, duckdb.Error), match=wrong):
+        case.check(lambda sql: tables.run(sql, ""), is_native=False)
+
+
+@pytest.mark.parametrize("error", ["CatalogException: … x", "Table … x does not exist", "CatalogException"])
+def test_any_text_may_stand_between_the_words_of_an_error(tmp_path: Path, error: str) -> None:
+    tables = LanceTables(tmp_path)
+    with tables.stack:
+        StatementCase(1, "FROM x", error=error).check(lambda sql: tables.run(sql, ""), is_native=False)

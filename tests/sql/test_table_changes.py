@@ -193,103 +193,15 @@ def con(path: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
     return con
 
 
-FIRST = [(1, 0, "insert", 1, "a"), (1, 1, "insert", 2, "b")]
 UPDATE = [(2, 1, "update_preimage", 2, "b"), (2, 1, "update_postimage", 2, "B")]
 DELETE = [(3, 0, "delete", 1, "a")]
 INSERT = [(4, 2, "insert", 3, "c")]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ("1", [*FIRST, *UPDATE, *DELETE, *INSERT]),
-        ("NULL, 2", [*FIRST, *UPDATE]),
-        ("3, NULL", [*DELETE, *INSERT]),
-        ("2, 3", [*UPDATE, *DELETE]),
-        ("4, 4", INSERT),
-        ("'two', 'two'", UPDATE),
-        ("first_version := 3, last_version := 3", DELETE),
-        ("now() - INTERVAL 1 WEEK, now()", [*FIRST, *UPDATE, *DELETE, *INSERT]),
-        ("'2001-01-01', TIMESTAMP '2001-01-02'", []),
-        ("1, DATE '2001-01-01'", []),
-        ("now() + INTERVAL 1 DAY, 4", []),
-    ],
-)
-def test_bounds_are_versions_tags_or_times_and_both_included(
-    con: ld.Connection, rows: Rows, arguments: str, expected: list[Row]
-) -> None:
-    con.execute("CALL lance_create_tag('t', 'two', version => 2)")
-    assert rows(con, f"FROM lance_table_changes('t', {arguments})") == expected
-
-
-@pytest.mark.parametrize(
-    ("arguments", "kind", "message"),
-    [
-        ("3, 2", InvalidInputError, "the first version is newer than the last: found 3 and 2"),
-        ("3, 9", NotFoundError, "no version 9: expected one of 1 to 4"),
-        ("0, 2", NotFoundError, "no version 0: expected one of 1 to 4"),
-        ("9, now()", NotFoundError, "no version 9"),
-        ("'nope', 3", InvalidInputError, "no version 'nope': expected a number, a time or a tag"),
-        ("now(), now() - INTERVAL 1 DAY", InvalidInputError, "the first version is newer than the last"),
-    ],
-)
-def test_bounds_that_make_no_sense_are_refused(con: ld.Connection, arguments: str, kind: Any, message: str) -> None:
-    with pytest.raises(kind, match=message):
-        con.execute(f"FROM lance_table_changes('t', {arguments})")
-
-
-def test_changes_compose_as_a_relation(con: ld.Connection, rows: Rows) -> None:
-    sql = "SELECT count(*) FROM lance.table_changes('t', 1) WHERE change_type = 'insert' AND id > ?"
-    assert rows(con, sql, [1]) == [(2,)]
-    sql = """
-        SELECT c.id, t.s FROM lance_table_changes('t', ?, ?) AS c JOIN t USING (id)
-        WHERE c.change_type LIKE 'update_post%'"""
-    assert rows(con, sql, [2, 4]) == [(2, "B")]
-    assert rows(con, "SELECT count(*) FROM lance_table_changes('t', 1)") == [(6,)]
-    con.execute("CREATE VIEW v AS SELECT s FROM lance_table_changes('t', 4)")
-    con.execute("INSERT INTO t VALUES (4, 'd')")
-    assert rows(con, "FROM v") == [("c",), ("d",)]
 
 
 def test_changes_are_known_on_a_plain_connection(
     con: ld.Connection, plain: duckdb.DuckDBPyConnection, rows: Rows
 ) -> None:
     assert rows(plain, "FROM lance_table_changes('t.lance', 2, 3)") == [*UPDATE, *DELETE]
-
-
-def test_compactions_indexes_and_settings_are_no_changes(con: ld.Connection, path: Path, rows: Rows) -> None:
-    table = ld.dataset(path)
-    table.optimize.compact_files()
-    table.create_scalar_index("id", "BTREE")
-    table.update_config({"a": "b"})
-    assert rows(con, "SELECT DISTINCT operation FROM lance_versions('t') WHERE version > 4 ORDER BY 1") == [
-        ("CreateIndex",), ("ReserveFragments",), ("Rewrite",), ("UpdateConfig",)
-    ]  # fmt: skip
-    assert rows(con, "FROM lance_table_changes('t', 5)") == []
-
-
-def test_columns_are_those_of_the_last_version(con: ld.Connection, rows: Rows) -> None:
-    con.execute("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 7")
-    con.execute("ALTER TABLE t RENAME COLUMN s TO text")
-    con.execute("ALTER TABLE t ALTER id TYPE INTEGER")
-    con.execute("UPDATE t SET n = 8 WHERE id = 3")
-    assert rows(con, "SELECT snapshot_id, rowid, change_type, text, n, id FROM lance_table_changes('t', 4)") == [
-        (4, 2, "insert", "c", None, 3),
-        (8, 2, "update_preimage", "c", 7, 3),
-        (8, 2, "update_postimage", "c", 8, 3),
-    ]
-    con.execute("ALTER TABLE t DROP COLUMN text")
-    assert rows(con, "SELECT * EXCLUDE rowid FROM lance_table_changes('t', 2, 3)") == [
-        (2, "update_preimage", 2, "b"), (2, "update_postimage", 2, "B"), (3, "delete", 1, "a")
-    ]  # fmt: skip
-    assert con.execute("FROM lance_table_changes('t', 9)").fetchall() == []
-
-
-def test_an_overwrite_matches_columns_by_their_names(con: ld.Connection, path: Path, rows: Rows) -> None:
-    ld.write_dataset(pa.table({"s": ["z"], "more": [1.5], "id": [9]}), path, mode="overwrite")
-    assert rows(con, "SELECT change_type, s, more, id FROM lance_table_changes('t', 5)") == [
-        ("delete", "B", None, 2), ("delete", "c", None, 3), ("insert", "z", 1.5, 9)
-    ]  # fmt: skip
 
 
 def test_columns_that_bear_our_names_get_others(path: Path, connect: Callable[..., ld.Connection]) -> None:
@@ -362,33 +274,6 @@ def test_moves_without_ids_and_without_a_transaction_are_refused(
     monkeypatch.setattr("lance_duck.snapshot.snapshot.Snapshot.transaction", lambda _: None)
     with pytest.raises(UnsupportedError, match=f"what version {last} changed is not known"):
         con.execute(f"FROM lance_table_changes('t', {last})").fetchall()
-
-
-def test_a_column_that_returns_has_its_values_of_before(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
-    con = connect(tmp_path)
-    con.execute("CREATE TABLE lance.r AS SELECT 1 id, 'a' s")
-    con.execute("CREATE OR REPLACE TABLE lance.r AS SELECT 'x' z")
-    con.execute("CALL lance_restore('r', 1)")
-    assert con.execute(f"{CHANGES}('r', 1, 3)").fetchall() == [
-        (1, "insert", 1, "a"),
-        (2, "delete", 1, "a"),
-        (2, "insert", None, None),
-        (3, "delete", None, None),
-        (3, "insert", 1, "a"),
-    ]
-
-
-def test_a_column_of_the_same_name_that_was_added_anew_is_another(
-    tmp_path: Path, connect: Callable[..., ld.Connection]
-) -> None:
-    con = connect(tmp_path)
-    con.execute("CREATE TABLE lance.r AS SELECT 1 id, 'a' s")
-    con.execute("ALTER TABLE r DROP COLUMN s")
-    con.execute("ALTER TABLE r ADD COLUMN s VARCHAR")
-    assert con.execute(f"{CHANGES}('r', 1)").fetchall() == [(1, "insert", 1, None)]
-    con.execute("CALL lance_restore('r', 1)")
-    assert con.execute(f"{CHANGES}('r', 1, 1)").fetchall() == [(1, "insert", 1, "a")]
-    assert con.execute(f"{CHANGES}('r', 1)").fetchall()[0] == (1, "insert", 1, "a")
 
 
 def test_the_changes_of_a_detached_version_are_refused(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:

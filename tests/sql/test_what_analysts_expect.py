@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
-import pyarrow as pa
 import pytest
 
 import lance_duck as ld
@@ -79,23 +77,6 @@ def test_a_name_that_is_no_table_is_called_so_and_the_nearest_is_told(con: ld.Co
     assert "did you mean" not in str(failed.value)
 
 
-@pytest.mark.parametrize("sql", ["OPTIMIZE own", "REINDEX own", "SHOW INDEXES ON own"])
-def test_what_only_lance_tables_have_is_refused_of_others(con: ld.Connection, sql: str) -> None:
-    con.execute("CREATE TABLE own (a INTEGER)")
-    with pytest.raises(UnsupportedError, match="own: not a Lance table"):
-        con.execute(sql)
-
-
-def test_a_folder_beside_the_process_may_have_a_plain_name(
-    con: ld.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ld.write_dataset(pa.table({"a": [1]}), tmp_path / "plain")
-    monkeypatch.chdir(tmp_path)
-    assert con.execute("FROM lance_scan('plain')").fetchall() == [(1,)]
-    with pytest.raises(NotFoundError, match="no version 9"):
-        con.execute("FROM lance_scan('plain', version := 9)")
-
-
 @pytest.mark.parametrize("sql", ["DESCRIBE kept", "DESCRIBE lance.kept", "DESCRIBE TABLE kept", "SHOW kept"])
 def test_describe_shows_keys_and_not_null(con: ld.Connection, rows: Rows, sql: str) -> None:
     con.execute("CREATE TABLE lance.kept (id INTEGER PRIMARY KEY, s VARCHAR NOT NULL, d DOUBLE)")
@@ -109,23 +90,6 @@ def test_describe_shows_keys_and_not_null(con: ld.Connection, rows: Rows, sql: s
     assert (tuple(relation.columns), relation.fetchall()) == (DESCRIBED, expected)
 
 
-def test_describe_of_a_query_and_show_tables_are_those_of_duckdb(con: ld.Connection, rows: Rows) -> None:
-    assert rows(con, "DESCRIBE SELECT id FROM trips") == [("id", "BIGINT", "YES", None, None, None)]
-    assert ("trips",) in rows(con, "SHOW TABLES")
-
-
-def test_a_table_is_described_and_commented_as_it_is_now(con: ld.Connection, rows: Rows) -> None:
-    con.execute("CREATE TABLE lance.grown (a INTEGER); COMMENT ON TABLE grown IS 'first'")
-    con.execute("ALTER TABLE grown ADD COLUMN b VARCHAR")
-    assert [row[0] for row in rows(con, "SELECT column_name FROM duckdb_columns() WHERE table_name = 'grown'")] == [
-        "a",
-        "b",
-    ]
-    con.execute("COMMENT ON COLUMN grown.b IS 'new'; COMMENT ON TABLE grown IS NULL")
-    assert rows(con, "SELECT comment FROM duckdb_columns() WHERE column_name = 'b'") == [("new",)]
-    assert rows(con, "SELECT comment FROM duckdb_views() WHERE view_name = 'grown'") == [(None,)]
-
-
 def test_settings_of_searches_can_be_read(con: ld.Connection, rows: Rows) -> None:
     assert rows(con, "SELECT current_setting('lance_nearest')") == [("auto",)]
     assert con.sql("SELECT current_setting('lance_nearest')").columns == ["current_setting('lance_nearest')"]
@@ -135,13 +99,6 @@ def test_settings_of_searches_can_be_read(con: ld.Connection, rows: Rows) -> Non
     ]
     with pytest.raises(InvalidInputError, match="did you mean 'lance_nearest'"):
         con.execute("SELECT current_setting('lance_nearst')")
-
-
-def test_analyze_does_nothing(con: ld.Connection, folder: Path) -> None:
-    before = sorted(folder.rglob("*"))
-    for sql in ("ANALYZE trips", "VACUUM ANALYZE trips", "VACUUM ANALYZE lance.trips"):
-        assert con.execute(sql).fetchall() == []
-    assert sorted(folder.rglob("*")) == before
 
 
 def test_validate_gives_what_is_wrong(con: ld.Connection, rows: Rows, folder: Path) -> None:
@@ -194,13 +151,3 @@ def test_results_have_the_shape_of_duckdb(con: ld.Connection, first: str, statem
 def test_the_sql_of_a_dataset_runs_queries_alone(folder: Path, sql: str) -> None:
     with pytest.raises(UnsupportedError, match=r"in LanceDataset\.sql: expected a query"):
         ld.dataset(folder / "trips.lance").sql(sql).build().to_batch_records()
-
-
-def test_a_view_may_be_kept_where_duckdb_keeps_it(con: ld.Connection, rows: Rows) -> None:
-    con.execute("USE lance; CREATE VIEW memory.main.seen AS FROM lance.dim; CREATE TEMP VIEW short AS FROM dim")
-    assert rows(con, "SELECT count(*) FROM memory.main.seen") == rows(con, "SELECT count(*) FROM short") == [(3,)]
-    with pytest.raises(UnsupportedError):
-        con.execute("CREATE VIEW seen AS FROM dim")
-    con.execute("USE memory; CREATE VIEW other AS SELECT 1")
-    with pytest.raises(duckdb.CatalogException):
-        con.execute("FROM lance.other")
