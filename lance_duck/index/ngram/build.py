@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
 from types import TracebackType
 
 import numpy as np
@@ -19,7 +18,8 @@ from lance_duck.errors import StoreError
 from lance_duck.file.write.contract import num_bytes
 from lance_duck.index.files import INDEX_BLOCK_BYTES
 from lance_duck.index.kind import BuildOptions, Rows
-from lance_duck.index.ngram.file import NULLS
+from lance_duck.index.ngram.layout import NULLS
+from lance_duck.index.ngram.open import Entries
 from lance_duck.rows.row_set import RowSet
 from lance_duck.store import delete_temporary
 from lance_duck.text.trigrams import TextsByTrigram, texts_by_trigram
@@ -57,7 +57,7 @@ class PostingRuns:
         if self._progress is not None:
             self._progress(self._taken)
 
-    def sources(self) -> list[Iterator[tuple[int, RowSet]]]:
+    def sources(self) -> list[Entries]:
         """Return the postings of each run: its tokens with their rows, in order."""
         self._close()
         nulls = RowSet.union(self._nulls)
@@ -119,7 +119,7 @@ class _PostingRun:
         self._groups = groups
         self._rows = rows
 
-    def entries(self) -> Iterator[tuple[int, RowSet]]:
+    def entries(self) -> Entries:
         """Yield the tokens with their rows, in order."""
         bounds = self._groups.bounds.tolist()
         for place, token in enumerate(self._groups.trigrams.tolist()):

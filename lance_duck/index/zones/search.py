@@ -1,4 +1,4 @@
-"""The common part of zone maps and Bloom filters: zones and null rows."""
+"""Searches of open segments: the zones in which some rows may satisfy a query, or all rows surely do."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.arguments import refuse_unknown
-from lance_duck.errors import CorruptError, InvalidInputError
-from lance_duck.index.files import SegmentFile
-from lance_duck.index.kind import Answer, BuildOptions, Rows
-from lance_duck.index.query import Except, Null, Query
+from lance_duck.errors import InternalError
+from lance_duck.index.kind import Answer, Rows
+from lance_duck.index.query import Among, Except, Null, Query
+from lance_duck.index.zones.bounds import read_bounds, zone_masks
+from lance_duck.index.zones.layout import ITEMS, PROBABILITY, ROWS_PER_ZONE
+from lance_duck.index.zones.open import BloomFilterFile, ZoneMapFile
+from lance_duck.index.zones.values import hashes_to_find
 from lance_duck.index.zones.zones import Ints, Mask, Zones
 from lance_duck.rows.row_set import RowSet
-
-_MAX_ROWS = (1 << 63) - 1
 
 
 class ZonedIndex(ABC):
@@ -91,46 +91,69 @@ class ZonedIndex(ABC):
         return rows.only(set(rows.fragment_ids) - overlapping) if overlapping else rows
 
 
-def row_number(file: SegmentFile, key: str, default: int) -> int:
-    """Return a number of rows from the metadata.
+class ZoneMapIndex(ZonedIndex):
+    """An open zone map.
 
-    Raises:
-        CorruptError: The entry is not a positive integer.
+    Attributes:
+        file: File of the segment.
     """
-    text = file.metadata.get(key, str(default))
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text)):
-        raise CorruptError(f"metadata {key!r}", where=file.path, expected="a positive integer", found=repr(text))
-    return int(text)
+
+    def __init__(self, file: ZoneMapFile, type_: pa.DataType) -> None:
+        statistics = file.statistics
+        super().__init__(statistics.zones, file.nulls, type_)
+        self.file = file
+        self._bounds = read_bounds(
+            statistics.low, statistics.high, statistics.nulls, statistics.nans, statistics.zones.length, file.path
+        )
+
+    def masks(self, query: Query) -> tuple[Mask, Mask]:
+        """Return the zones in which some row may satisfy a query, and those in which every row but nulls does."""
+        return zone_masks(self._bounds, query)
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the number of zones, and the rows of a zone."""
+        return {"num_zones": len(self.zones), ROWS_PER_ZONE: self.file.rows_per_zone}
+
+    def prewarm(self) -> None:
+        """Do nothing: a zone map is read when it is opened."""
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes in memory."""
+        statistics = self.file.statistics
+        arrays = (statistics.low.nbytes, statistics.high.nbytes, self._bounds.nbytes, 32 * len(self.zones))
+        return sum(arrays) + self.nulls_nbytes
 
 
-def whole_number(options: BuildOptions, name: str, default: int) -> int:
-    """Return a number of rows from the parameters.
+class BloomFilterIndex(ZonedIndex):
+    """An open segment of Bloom filters.
 
-    Raises:
-        InvalidInputError: The parameter is not a positive integer.
+    Attributes:
+        file: File of the segment.
     """
-    value: Any = options.parameters.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _MAX_ROWS:
-        raise InvalidInputError(f"parameter {name}", expected="a positive integer", found=repr(value))
-    return value
 
+    def __init__(self, file: BloomFilterFile, type_: pa.DataType) -> None:
+        super().__init__(file.zones, file.nulls, type_)
+        self.file = file
 
-def check_parameters(options: BuildOptions, kind: str, names: tuple[str, ...]) -> None:
-    """Check that a kind has all given parameters.
+    def masks(self, query: Query) -> tuple[Mask, Mask]:
+        """Return the zones that may have a matching row, and no zones in which every row surely matches."""
+        if not isinstance(query, Among):
+            raise InternalError("query that filters do not answer", found=query)
+        nothing = np.zeros(len(self.zones), np.bool_)
+        hashes = hashes_to_find(query.values.cast(self.type))
+        return (~nothing if hashes is None else self.file.may_hold(hashes)), nothing
 
-    Raises:
-        InvalidInputError: The kind does not have one of the parameters.
-    """
-    refuse_unknown(options.parameters, names, f"a {kind} index", "parameter")
+    def statistics(self) -> dict[str, Any]:
+        """Return the number of zones, and the parameters of their filters."""
+        numbers = {ITEMS: self.file.number_of_items, PROBABILITY: self.file.probability}
+        return {"type": "BloomFilter", "num_blocks": len(self.zones), **numbers}
 
+    def prewarm(self) -> None:
+        """Read the filters, if they are to be cached."""
+        self.file.prewarm()
 
-def null_counts(nulls: RowSet, zones: Zones) -> Ints:
-    """Return the number of nulls in each zone; where zones overlap, a null counts in each."""
-    counts = np.zeros(len(zones), np.int64)
-    starts = zones.offsets.astype(np.int64)
-    for fragment_id, part in nulls.parts.items():
-        places = np.flatnonzero(zones.fragments == np.uint64(fragment_id))
-        stops = starts[places] + zones.length[places]
-        cardinalities = map(part.range_cardinality, starts[places].tolist(), stops.tolist())
-        counts[places] = np.fromiter(cardinalities, np.int64, len(places))
-    return counts
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes in memory."""
+        return self.file.nbytes + self.nulls_nbytes

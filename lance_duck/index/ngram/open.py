@@ -1,14 +1,9 @@
-"""The open file of an n-gram index: its trigrams in memory, posting lists read on demand.
-
-ngram_postings.lance
-    tokens        uint32, ascending: trigrams as `text.trigrams` numbers them; 0 for the rows that are null
-    posting_list  binary: the rows of each token, a treemap (see `rows.row_set_bytes`)
-"""
+"""The open file of an n-gram index: its trigrams in memory, posting lists read on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,25 +13,15 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
 from lance_duck.index.files import INDEX_BLOCK_BYTES, SegmentFile, SegmentReader
 from lance_duck.index.ngram.costs import LIST_BYTES, LISTS_AT_ONCE, MOST_LISTS
+from lance_duck.index.ngram.layout import FILE, POSTINGS, TOKENS
 from lance_duck.rows.costs import ROW_SET_BYTES
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import read_treemap
 
 Trigrams = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
-
-FILE: Final = "ngram_postings.lance"
-TOKENS: Final = "tokens"
-POSTINGS: Final = "posting_list"
-NULLS: Final = 0
-"""The token of rows that are null."""
-
-SCHEMA: Final = pa.schema(
-    [
-        pa.field(TOKENS, pa.uint32()),
-        pa.field(POSTINGS, pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),
-    ]
-)
+Entries: TypeAlias = Iterator[tuple[int, RowSet]]
+"""Tokens, ascending, with their rows."""
 
 
 class NGramFile:
@@ -86,7 +71,7 @@ class NGramFile:
         for _ in self.entries():
             pass
 
-    def entries(self) -> Iterator[tuple[int, RowSet]]:
+    def entries(self) -> Entries:
         """Yield all tokens with their rows, in order."""
         start, step = 0, min(LISTS_AT_ONCE, 64)
         while start < len(self.tokens):

@@ -8,26 +8,21 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
 from lance_duck.arrow.types import number_dtype
 from lance_duck.encoding.layouts.page_rows import expand_ranges
-from lance_duck.index.btree.bounds import End, KeyBounds, ends_of, groups_of
 from lance_duck.index.btree.costs import END_GROWTH, END_SHARE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
-from lance_duck.index.btree.entries import BTreeEntries, Rows
-from lance_duck.index.btree.key_ranges import key_ranges_of
-from lance_duck.index.btree.keys import BTreeKeys
-from lance_duck.index.btree.lookup import Lookup
+from lance_duck.index.btree.key_ranges import End, KeyBounds, ends_of, groups_of, key_ranges_of
+from lance_duck.index.btree.keys import BTreeKeys, Int64s
+from lance_duck.index.btree.open import BTreeFiles
 from lance_duck.index.files import INDEX_BLOCK_ROWS
-from lance_duck.index.kind import Answer, Lives
+from lance_duck.index.kind import Answer, Lives, Rows
 from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.rows.row_set import RowSet
 
-Int64s = NDArray[np.int64]
 _Ends = tuple[KeyBounds | End, KeyBounds | End]
 """The lower and the upper ends of key ranges."""
-
 _NO_PLACES: Final = np.empty(0, np.int64)
 _NO_ROWS: Final = np.empty(0, np.uint64)
 _SHOWN_BYTES: Final = 10
@@ -39,15 +34,13 @@ class BTreeIndex:
     """An open B-tree. See `ScalarIndex`.
 
     Args:
-        lookup: Pages of the B-tree.
-        entries: Entries of the B-tree.
-        type_: Type of the values.
+        files: Files of the B-tree.
     """
 
-    def __init__(self, lookup: Lookup, entries: BTreeEntries, type_: pa.DataType) -> None:
-        self.lookup = lookup
-        self.entries = entries
-        self.type = type_
+    def __init__(self, files: BTreeFiles) -> None:
+        self.lookup = files.lookup
+        self.entries = files.entries
+        self.type = files.type
         self._last: tuple[Query, list[_Ends]] | None = None
 
     def search(self, query: Query) -> Answer:

@@ -1,16 +1,10 @@
-"""The open file of a bitmap index: its keys in memory, its bitmaps read on demand.
-
-bitmap_page_lookup.lance
-    keys      the distinct values, one of them perhaps null
-    bitmaps   binary: the rows of each key, a row address map (see `rows.row_set_bytes`)
-    metadata  lance:index_stats = {"num_bitmaps": number of rows}
-"""
+"""The open file of an index: its keys in memory, its bitmaps read on demand. `layout` has its bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +12,14 @@ import pyarrow as pa
 from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
 from lance_duck.index.bitmap.costs import BITMAP_BYTES, COUNTED_BITMAPS, FIRST_BITMAPS, SMALL_BITMAP
-from lance_duck.index.bitmap.entries import BitmapEntries
+from lance_duck.index.bitmap.entries import BitmapEntries, map_bytes
 from lance_duck.index.bitmap.keys import BitmapKeys, Int64s, written_order
-from lance_duck.index.bitmap.row_maps import map_bytes
+from lance_duck.index.bitmap.layout import BITMAPS, FILE, KEYS, LIST_NULLS
 from lance_duck.index.files import INDEX_BLOCK_BYTES, INDEX_BLOCK_ROWS, SegmentFile, SegmentReader
 from lance_duck.rows.costs import ROW_SET_BYTES
 from lance_duck.rows.row_maps import read_array_maps
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import read_row_address_map
-
-FILE: Final = "bitmap_page_lookup.lance"
-KEYS: Final = "keys"
-BITMAPS: Final = "bitmaps"
 
 
 @dataclass(frozen=True)
@@ -218,3 +208,13 @@ def _compact(_: int, part: Any) -> Any:
 def _size(maps: pa.Array) -> int:
     _, offsets = map_bytes(maps)
     return int(offsets[-1] - offsets[0])
+
+
+def null_lists(file: BitmapFile) -> RowSet | None:
+    """Return the rows whose list is null, or None if the file does not store them."""
+    place = file.metadata.get(LIST_NULLS)
+    if place is None:
+        return None
+    if not place.isdecimal() or len(place) > 9:
+        raise CorruptError("place of the null lists", where=file.path, expected="a number", found=repr(place))
+    return read_row_address_map(file.global_buffer(int(place)), file.path)
