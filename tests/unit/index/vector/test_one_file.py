@@ -15,8 +15,8 @@ from lance_duck.errors import LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.kind import Details
 from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.one_file import vector_files
 from lance_duck.index.vector.search.contract import Probe
-from lance_duck.index.vector.storage.one_file import vector_files
 from lance_duck.store import open_store
 from lance_duck.wire.pb import index_pb2
 

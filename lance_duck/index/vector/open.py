@@ -1,24 +1,10 @@
-"""The files of a vector segment.
-
-index.idx       schema metadata    lance:index = {"type": "IVF_PQ", "distance_type": "l2"}
-                global buffer 1    IVF message: centroids_tensor (partitions, dim), loss, and where the rows of each
-                                   partition lie in this file
-                rows               none, except with graphs: see `index.vector.graph.rows`, also for lance:hnsw
-auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON array of one JSON text
-                global buffer 1    IVF message: offsets and lengths of the partitions in this file
-                global buffer 2    with PQ: the codebook, a Tensor message
-                rows               _rowid (uint64), and the vectors or their codes, partition after partition
-                                   flat       fixed_size_list<float, dim>
-                                   __sq_code  fixed_size_list<uint8, dim>
-                                   __pq_code  fixed_size_list<uint8, bytes of a code>, each partition transposed
-                                   _rabit_codes and others: see `index.vector.storage.rq`
-"""
+"""The open files of a vector segment: centroids and codebooks in memory, codes and rows read on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +14,15 @@ from lance_duck.arrow.distinct import distinct
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.index.files import SegmentFile, SegmentReader
-from lance_duck.index.vector.metric import METRICS
-from lance_duck.index.vector.storage.metadata import (
+from lance_duck.index.vector.codecs.rq import Rounding, rounding_of
+from lance_duck.index.vector.layout import (
+    COLUMNS,
+    INDEX_FILE,
+    KINDS,
     MOST_DIMENSIONS,
+    RECALL_FILE,
+    ROW_ID,
+    STORAGE_FILE,
     array_of,
     ivf_of,
     json_integer,
@@ -41,18 +33,9 @@ from lance_duck.index.vector.storage.metadata import (
     real,
     tensor_of,
 )
-from lance_duck.index.vector.storage.rq import Rounding, rounding_of
+from lance_duck.index.vector.metric import METRICS
 from lance_duck.index.vector.vectors import is_vector, matrix_of
 from lance_duck.store import gather, run
-
-INDEX_FILE: Final = "index.idx"
-STORAGE_FILE: Final = "auxiliary.idx"
-RECALL_FILE: Final = "recall.json"
-ROW_ID: Final = "_rowid"
-COLUMNS: Final = {"FLAT": "flat", "SQ": "__sq_code", "PQ": "__pq_code"}
-"""Column of codes, by the kind of storage; RQ has several."""
-KINDS: Final = (*(f"IVF_{graph}{storage}" for graph in ("", "HNSW_") for storage in COLUMNS), "IVF_RQ")
-"""Kinds of segments that can be read."""
 
 
 class VectorFiles:

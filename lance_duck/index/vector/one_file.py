@@ -23,8 +23,15 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.index.files import SegmentReader
-from lance_duck.index.vector.storage.files import INDEX_FILE, STORAGE_FILE, VectorFiles
-from lance_duck.index.vector.storage.metadata import MOST_DIMENSIONS, MOST_PARTITIONS, Partitions, array_of
+from lance_duck.index.vector.layout import (
+    INDEX_FILE,
+    MOST_DIMENSIONS,
+    MOST_PARTITIONS,
+    STORAGE_FILE,
+    Partitions,
+    array_of,
+)
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.wire.pb import index_pb2
 
 _FOOTER: Final = struct.Struct("<QHH4s")

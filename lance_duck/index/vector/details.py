@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from lance_duck.index.vector.storage.metadata import MOST_PARTITIONS
+from lance_duck.index.vector.layout import MOST_PARTITIONS
 from lance_duck.wire.pb import index_pb2
 
 _METRICS: Final = ("l2", "cosine", "dot", "hamming")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lance_duck.errors import LanceDuckError
+from lance_duck.index.vector.codecs.rotation import Rotation, transformed
+from lance_duck.index.vector.codecs.rq import Rounding, rabit_bytes, rabit_lists, rounding_of
+from lance_duck.index.vector.codecs.rq_codes import blocked_extra, extra_of, packed_signs, signs_of
 from lance_duck.index.vector.search.lists import faiss
-from lance_duck.index.vector.storage.rotation import Rotation, transformed
-from lance_duck.index.vector.storage.rq import Rounding, rabit_bytes, rabit_lists, rounding_of
-from lance_duck.index.vector.storage.rq_codes import blocked_extra, extra_of, packed_signs, signs_of
 from lance_duck.index.vector.training.rounded import rounded
 
 ORDER = [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]

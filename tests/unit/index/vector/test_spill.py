@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from lance_duck.index.vector.storage.sorted_runs import SortedRuns
-from lance_duck.index.vector.storage.spill import Spill
+from lance_duck.index.vector.spill import SortedRuns, Spill
 
 
 @pytest.mark.parametrize("limit", [1, 200, 1 << 20])

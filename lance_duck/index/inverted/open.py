@@ -1,4 +1,4 @@
-"""An open segment of an inverted index. `layout` has its files."""
+"""An open segment of an inverted index: its partitions, read on demand and cached. `layout` has its files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import NotFoundError
 from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
 from lance_duck.index.inverted import layout
-from lance_duck.index.inverted.by_row import by_row
 from lance_duck.index.inverted.columns import read_columns, single
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.costs import COLUMN_SHARE, POSTINGS_BYTES
 from lance_duck.index.inverted.layout import InvertedParameters, inverted_parameters, partition_numbers
 from lance_duck.index.inverted.merge import merged_partitions, whole_partition
+from lance_duck.index.inverted.old_segments import by_row, read_unpartitioned
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.unpartitioned import read_unpartitioned
 from lance_duck.index.inverted.write import write_partition
 from lance_duck.rows import fragments_in_bitmap
 from lance_duck.rows.row_set import RowSet

@@ -1,4 +1,32 @@
-"""Checked metadata of vector files: JSON texts, IVF messages, tensors."""
+"""The files of a vector segment, and their metadata, checked: JSON texts, IVF messages, tensors.
+
+index.idx       schema metadata    lance:index = {"type": "IVF_PQ", "distance_type": "l2"}
+                global buffer 1    IVF message: centroids_tensor (partitions, dim), loss, and where the rows of each
+                                   partition lie in this file
+                rows               none, except with graphs: see `index.vector.graph.rows`, also for lance:hnsw
+auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON array of one JSON text
+                global buffer 1    IVF message: offsets and lengths of the partitions in this file
+                global buffer 2    with PQ: the codebook, a Tensor message, float32 [sub-vectors][2 ** bits][dim /
+                                   sub-vectors]
+                rows               _rowid (uint64), and the vectors or their codes, partition after partition
+                                   flat       fixed_size_list<float, dim>; for cosine normalised
+                                   __sq_code  fixed_size_list<uint8, dim>
+                                   __pq_code  fixed_size_list<uint8, bytes of a code>, each partition transposed
+                                   _rabit_codes and others: see `index.vector.codecs.rq`
+recall.json     recalls of searches, see `verbs.indexes.recall_file`; may be missing
+
+SQ, scalar quantisation, stores each number as one byte, between two bounds that all numbers share:
+    metadata       {"dim", "num_bits": 8, "bounds": {"start", "end"}}
+    code c         255 (x - start) / (end - start), truncated: it stands for the numbers from start + c (end - start) /
+                   255 up to that of c + 1
+
+PQ, product quantisation, stores for each sub-vector the number of the nearest of 256 or 16 sub-vectors in the codebook:
+    metadata       {"codebook_position", "nbits", "num_sub_vectors", "dimension", "transposed"}
+    a partition    byte 0 of all its rows, then byte 1, …; with 4 bits a byte has two sub-vectors, the lower half first
+For l2 and cosine, the residual of a vector is encoded, the vector less its centroid; for dot, the vector itself.
+
+Segments of before 0.22 are one file: see `index.vector.one_file`.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +45,16 @@ from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.index.vector.vectors import bfloat16_to_float32
 from lance_duck.wire.pb import index_pb2
 
+INDEX_FILE: Final = "index.idx"
+STORAGE_FILE: Final = "auxiliary.idx"
+RECALL_FILE: Final = "recall.json"
+ROW_ID: Final = "_rowid"
+COLUMNS: Final = {"FLAT": "flat", "SQ": "__sq_code", "PQ": "__pq_code"}
+"""Column of codes, by the kind of storage; RQ has several."""
+KINDS: Final = (*(f"IVF_{graph}{storage}" for graph in ("", "HNSW_") for storage in COLUMNS), "IVF_RQ")
+"""Kinds of segments that can be read."""
 MOST_DIMENSIONS: Final = 1 << 20
 MOST_PARTITIONS: Final = 1 << 24
-
 _DTYPES: Final[Mapping[int, np.dtype[Any]]] = MappingProxyType(
     {
         index_pb2.Tensor.BFLOAT16: np.dtype("<u2"),

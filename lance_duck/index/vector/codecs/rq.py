@@ -1,6 +1,6 @@
 """RaBitQ: signs and further bits of rotated residuals (vectors less their centroid), and factors to correct distances.
 
-    _rabit_codes, __blocked_ex_codes                      see `index.vector.storage.rq_codes`; the latter only with
+    _rabit_codes, __blocked_ex_codes                      see `index.vector.codecs.rq_codes`; the latter only with
                                                           more than one bit
     __add_factors, __scale_factors, __error_factors       float32, of the signs alone; writers before pylance 8 left the
                                                           last one out
@@ -37,10 +37,10 @@ from numpy.typing import NDArray
 from lance_duck import lazy
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.index.files import SegmentFile
+from lance_duck.index.vector.codecs.rotation import ROUNDS, Rotation
+from lance_duck.index.vector.codecs.rq_codes import blocked_extra, blocked_width, extra_of, packed_signs, signs_of
 from lance_duck.index.vector.costs import LOAD_BYTES
-from lance_duck.index.vector.storage.metadata import array_of, json_integer, tensor_of
-from lance_duck.index.vector.storage.rotation import ROUNDS, Rotation
-from lance_duck.index.vector.storage.rq_codes import blocked_extra, blocked_width, extra_of, packed_signs, signs_of
+from lance_duck.index.vector.layout import array_of, json_integer, tensor_of
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.vectors.rotate import sum_weights
 

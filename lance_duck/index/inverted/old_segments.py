@@ -1,4 +1,9 @@
-"""Segments of pylance before 0.28 (2025): one set of files, with postings as rows.
+"""Segments as older writers left them.
+
+Writers before 2026 made a document of each element of a list, under the name of its row and without its place, and of
+texts without terms, too: `by_row` makes one document of each row with a term, in the order of the rows' names.
+
+pylance before 0.28 (2025) wrote one set of files, with postings as rows, which `read_unpartitioned` reads:
 
 tokens.lance    _token (string, sorted by bytes), _token_id (uint32). Metadata: tokenizer (JSON: how texts are cut)
 docs.lance      a row for each document: _rowid (uint64), _num_tokens (uint32), 0 for texts without terms
@@ -23,7 +28,6 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError
 from lance_duck.index.files import SegmentFile, SegmentReader
 from lance_duck.index.inverted import layout
-from lance_duck.index.inverted.by_row import by_row
 from lance_duck.index.inverted.columns import numbers_without_nulls, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import WORDS, InvertedParameters
@@ -33,7 +37,6 @@ from lance_duck.text.parameters import AnalyserParameters
 TERMS: Final = "tokens.lance"
 DOCUMENTS: Final = "docs.lance"
 POSTINGS: Final = "invert.lance"
-
 _TOKENIZER: Final = "tokenizer"
 _OFFSETS: Final = "offsets"
 _FREQUENCY: Final = "_frequency"
@@ -128,3 +131,44 @@ def _positions(file: SegmentFile, frequencies: NDArray[np.uint32]) -> NDArray[np
     if positions.min(initial=0) < 0 or falls.any():
         raise CorruptError(_POSITION, where=file.path, expected="ascending numbers from 0 on")
     return positions.astype(np.uint32)
+
+
+def by_row(contents: PartitionContents, *, keeps_positions: bool) -> PartitionContents:
+    """Return a partition whose documents are rows with terms, each once.
+
+    Args:
+        contents: Documents in any order, with any lengths, perhaps several for a row, or without terms; the postings of
+            a term in any order, too.
+        keeps_positions: Whether positions are kept, which mean nothing if a row has several documents.
+    """
+    names, rows = np.unique(contents.documents.row_ids, return_inverse=True)
+    rows = rows.astype(np.int64)[contents.document_ids]
+    lengths = np.bincount(rows, contents.frequencies, len(names)).clip(max=0xFFFFFFFF).astype(np.uint32)
+    has_terms = lengths > 0
+    new = np.cumsum(has_terms) - 1
+    keys = np.repeat(np.arange(len(contents.terms)) << 32, np.diff(contents.bounds)) | new[rows]
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+    unique_keys = keys[firsts]
+    frequencies = contents.frequencies[order]
+    return PartitionContents(
+        Documents(names[has_terms], lengths[has_terms]),
+        contents.terms,
+        np.searchsorted(unique_keys >> 32, np.arange(len(contents.terms) + 1)).astype(np.int64),
+        (unique_keys & 0xFFFFFFFF).astype(np.uint32),
+        np.add.reduceat(frequencies, firsts) if len(firsts) else frequencies,
+        _moved_positions(contents, order) if keeps_positions else None,
+    )
+
+
+def _moved_positions(contents: PartitionContents, order: NDArray[np.int64]) -> NDArray[np.uint32] | None:
+    """Return the positions of postings in a new order."""
+    if contents.positions is None:
+        return None
+    counts = contents.frequencies.astype(np.int64)
+    moved = counts[order]
+    shifts = (np.cumsum(counts) - counts)[order] - (np.cumsum(moved) - moved)
+    places = np.arange(len(contents.positions)) + np.repeat(shifts, moved)
+    positions: NDArray[np.uint32] = contents.positions[places]
+    return positions

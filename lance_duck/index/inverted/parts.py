@@ -1,4 +1,4 @@
-"""Joining of parts to a segment. `layout` has their files."""
+"""Parts of a segment that several processes write, and their joining to the segment. `layout` has the files."""
 
 from __future__ import annotations
 
@@ -6,20 +6,45 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.join import joined
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.inverted.kind import INVERTED, settings_of
+from lance_duck.index.inverted.build import build_partitions
+from lance_duck.index.inverted.kind import INVERTED, settings_asked, settings_of
 from lance_duck.index.inverted.layout import InvertedParameters, inverted_parameters, part_file, part_number
-from lance_duck.index.inverted.parts.build import PART_SHIFT
-from lance_duck.index.inverted.segment import InvertedSegment
-from lance_duck.index.inverted.write import write_metadata
+from lance_duck.index.inverted.open import InvertedSegment
+from lance_duck.index.inverted.write import write_metadata, write_pieces
 from lance_duck.index.kind import BuildOptions, Details, MergeInput, Rows
 
+PART_SHIFT: Final = 32
+"""Bits of the number of a partition below those of its part."""
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
+
+
+def build_part(rows: pa.RecordBatchReader, writer: SegmentWriter, fragment_id: int, options: BuildOptions) -> None:
+    """Write the partitions of some rows, each with metadata of its own.
+
+    Args:
+        rows: See `IndexKind.build`.
+        writer: Writer of files in the folder of parts.
+        fragment_id: Id of the first fragment of the part, below 2**32; no other part has this fragment.
+        options: See `IndexKind.build`.
+
+    Raises:
+        InvalidInputError, WrongTypeError, UnsupportedError: See `settings_asked`.
+    """
+    settings = settings_asked(rows.schema, options)
+    first = fragment_id << PART_SHIFT
+    number = first
+    for number, inversion in enumerate(build_partitions(rows, settings, options), start=first):
+        write_pieces(writer, number, inversion.pieces(), settings.form)
+        write_metadata(writer, [number], settings.form, name=part_file(number))
+    if not writer.files:
+        write_metadata(writer, [], settings.form, name=part_file(number, is_empty=True))
 
 
 def join_parts(
