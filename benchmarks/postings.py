@@ -25,8 +25,8 @@ from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs import fst
 from lance_duck.index.inverted.codecs.scores import inverse_frequencies
 from lance_duck.index.inverted.columns import read_columns
+from lance_duck.index.inverted.open import InvertedSegment, open_segment
 from lance_duck.index.inverted.search import WeightedTerms, best_documents, matching_documents
-from lance_duck.index.inverted.segment import InvertedSegment, open_segment
 from lance_duck.index.inverted.terms import SortedTerms
 from lance_duck.index.inverted.write import write_metadata, write_partition
 from lance_duck.index.opened import segment_files

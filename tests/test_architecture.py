@@ -242,6 +242,27 @@ def test_imports_inside_a_room_run_one_way(folder: Path) -> None:
         pytest.fail(f"{folder.relative_to(ROOT)}: {' imports '.join(error.args[1])}")
 
 
+INDEX_ROOM_PLAN = {"kind", "layout", "open", "search", "build", "merge", "write", "costs"}
+INDEX_ROOMS = sorted(folder for folder in FOLDERS if folder.parent == PACKAGE / "index")
+
+
+def further_modules() -> dict[str, set[str]]:
+    """The rooms of `docs/decisions/index-kinds.md`, with the modules that each has besides the floor plan."""
+    text = (ROOT / "docs" / "decisions" / "index-kinds.md").read_text(encoding="utf-8")
+    rows = (line.split("|") for line in text.split("| room |")[1].splitlines() if line.startswith("| `"))
+    return {row[1].strip(" `"): set(re.findall(r"`(\w+)`", row[3])) for row in rows}
+
+
+@pytest.mark.parametrize("room", INDEX_ROOMS, ids=lambda room: room.name)
+def test_index_kinds_have_one_floor_plan(room: Path) -> None:
+    assert inner_imports(room).keys() == INDEX_ROOM_PLAN | further_modules()[room.name]
+
+
+def test_the_layout_of_an_index_kind_imports_no_other_module_of_the_plan() -> None:
+    assert len(INDEX_ROOMS) == len(further_modules())
+    assert not {room.name: found for room in INDEX_ROOMS if (found := inner_imports(room)["layout"] & INDEX_ROOM_PLAN)}
+
+
 def test_every_room_says_what_it_takes_gives_and_never_does() -> None:
     texts = {folder: (folder / "__init__.py").read_text(encoding="utf-8") for folder in FOLDERS}
     contracts = {folder: " ".join((ast.get_docstring(ast.parse(text)) or "").split()) for folder, text in texts.items()}

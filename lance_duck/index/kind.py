@@ -16,6 +16,8 @@ from lance_duck.index.query import Query
 from lance_duck.rows.row_set import RowSet
 
 Rows = NDArray[np.uint64]
+Follow: TypeAlias = Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
+"""Returns the new names of rows, and whether each is still an entry."""
 Lives: TypeAlias = Callable[[Rows], NDArray[np.bool_]]
 """Returns which rows, by their names in a segment, are live rows that the segment answers for."""
 
@@ -110,13 +112,12 @@ class MergeInput:
 
     Attributes:
         index: The open segment.
-        follow: From names of rows to (their new names, whether each is still an entry): leaves out fragments that the
-            segment does not cover any more, and follows rows that compaction moved.
+        follow: Leaves out fragments that the segment does not cover any more, and follows rows that compaction moved.
         details: Details message of the segment in the manifest.
     """
 
     index: Any
-    follow: Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
+    follow: Follow
     details: bytes = b""
 
 

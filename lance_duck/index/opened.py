@@ -19,9 +19,9 @@ _VECTOR_FILE = "index.idx"
 _VECTORS = "/lance.index.pb.VectorIndexDetails"
 _NOT_OF_BYTES = (KernelError, ImportError, NameError, ForkedError)
 _PAGES = "page_lookup.lance"  # `btree.layout`
-_BITMAPS = "bitmap_page_lookup.lance"  # `bitmap.file`
+_BITMAPS = "bitmap_page_lookup.lance"  # `bitmap.layout`
 _INVERTED = "metadata.lance"  # `inverted.layout`; no other kind that is built has it
-_OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.unpartitioned` reads them
+_OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.old_segments` reads them
 
 
 class OpenedSegment:

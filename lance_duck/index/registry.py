@@ -17,19 +17,18 @@ from lance_duck.index.kind import IndexKind
 
 if TYPE_CHECKING:
     from lance_duck.index.bitmap import kind as bitmap
-    from lance_duck.index.bitmap import label_list
     from lance_duck.index.btree import kind as btree
     from lance_duck.index.inverted import kind as inverted
     from lance_duck.index.ngram import kind as ngram
     from lance_duck.index.vector import kind as vector
-    from lance_duck.index.zones import bloom_filter, zone_map
+    from lance_duck.index.zones import kind as zones
 else:
-    bitmap, label_list = lazy.modules(globals(), "lance_duck.index.bitmap", "kind", "label_list")
+    bitmap = lazy.modules(globals(), "lance_duck.index.bitmap", "kind")
     btree = lazy.modules(globals(), "lance_duck.index.btree", "kind")
     inverted = lazy.modules(globals(), "lance_duck.index.inverted", "kind")
     ngram = lazy.modules(globals(), "lance_duck.index.ngram", "kind")
     vector = lazy.modules(globals(), "lance_duck.index.vector", "kind")
-    bloom_filter, zone_map = lazy.modules(globals(), "lance_duck.index.zones", "bloom_filter", "zone_map")
+    zones = lazy.modules(globals(), "lance_duck.index.zones", "kind")
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,9 @@ _VECTOR: Final = KindEntry("Vector", "/lance.index.pb.VectorIndexDetails", lambd
 KINDS: Final[tuple[KindEntry, ...]] = (
     KindEntry("BTree", "/lance.table.BTreeIndexDetails", lambda: btree.BTREE),
     KindEntry("Bitmap", "/lance.table.BitmapIndexDetails", lambda: bitmap.BITMAP),
-    KindEntry("LabelList", "/lance.table.LabelListIndexDetails", lambda: label_list.LABEL_LIST),
-    KindEntry("ZoneMap", "/lance.table.ZoneMapIndexDetails", lambda: zone_map.ZONE_MAP),
-    KindEntry("BloomFilter", "/lance.index.pb.BloomFilterIndexDetails", lambda: bloom_filter.BLOOM_FILTER),
+    KindEntry("LabelList", "/lance.table.LabelListIndexDetails", lambda: bitmap.LABEL_LIST),
+    KindEntry("ZoneMap", "/lance.table.ZoneMapIndexDetails", lambda: zones.ZONE_MAP),
+    KindEntry("BloomFilter", "/lance.index.pb.BloomFilterIndexDetails", lambda: zones.BLOOM_FILTER),
     KindEntry("NGram", "/lance.table.NGramIndexDetails", lambda: ngram.NGRAM),
     KindEntry("Inverted", "/lance.table.InvertedIndexDetails", lambda: inverted.INVERTED),
     _VECTOR,

@@ -14,6 +14,7 @@ from unit.index.inverted.partitions import FORMS, contents_of, random_texts, wri
 from lance_duck.errors import LanceDuckError
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.inverted.layout import InvertedParameters
+from lance_duck.index.inverted.open import open_segment
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.search import (
     PhraseOrder,
@@ -22,7 +23,6 @@ from lance_duck.index.inverted.search import (
     best_phrases,
     matching_documents,
 )
-from lance_duck.index.inverted.segment import open_segment
 from lance_duck.store import open_store
 
 FILES = ("part_0_tokens.lance", "part_0_docs.lance", "part_0_invert.lance", "metadata.lance")

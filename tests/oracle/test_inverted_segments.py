@@ -17,7 +17,7 @@ from lance_duck.commit import CreateIndex, commit
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.layout import ARROW
-from lance_duck.index.inverted.segment import InvertedSegment, open_segment
+from lance_duck.index.inverted.open import InvertedSegment, open_segment
 from lance_duck.index.inverted.write import write_metadata, write_partition
 from lance_duck.index.opened import segment_files
 from lance_duck.snapshot import Snapshot, open_snapshot

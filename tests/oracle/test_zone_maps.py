@@ -24,8 +24,7 @@ from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import BuildOptions, IndexKind
 from lance_duck.index.query import Among, Between, Except, Null, Query
 from lance_duck.index.search import estimate, search
-from lance_duck.index.zones.bloom_filter import BLOOM_FILTER
-from lance_duck.index.zones.zone_map import ZONE_MAP
+from lance_duck.index.zones.kind import BLOOM_FILTER, ZONE_MAP
 from lance_duck.snapshot import Snapshot, open_snapshot
 
 PARAMETERS = {"rows_per_zone": 4}, {"number_of_items": 4, "probability": 0.01}

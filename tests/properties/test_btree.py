@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.btree_values import TYPES, satisfies, values_and_query
 
-from lance_duck.index.btree import BTREE
 from lance_duck.index.btree.keys import key_maker
+from lance_duck.index.btree.kind import BTREE
 from lance_duck.index.btree.order import order_of
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, MergeInput, ScalarIndex

@@ -13,10 +13,10 @@ from unit.index.vector.graph_segments import segment_of
 from unit.index.vector.written import Rotated, made, rounded_segment
 
 from lance_duck.index.files import SegmentReader
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search.contract import Hits, Probe
 from lance_duck.index.vector.search.graphs import GraphIndex
 from lance_duck.index.vector.search.ivf import IvfIndex
-from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.threads import one_thread
 from lance_duck.store import open_store
 

@@ -28,7 +28,7 @@ from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import IndexExistsError, InvalidInputError, UnsupportedError
 from lance_duck.index.inverted.settings import INVERTED_PARAMETERS
-from lance_duck.index.vector.storage.files import KINDS as VECTOR_KINDS
+from lance_duck.index.vector.layout import KINDS as VECTOR_KINDS
 from lance_duck.verbs.indexes.rows import column_path
 from lance_duck.verbs.indexes.vector import is_vector_kind
 

@@ -1,4 +1,4 @@
-"""Writing of bitmap files: values are gathered into runs of entries, runs are merged, and entries are written in order.
+"""Entries of values that come batch by batch: these become runs, each in order.
 
 A run holds as many values as a quarter of the memory limit has room for, and not more than 256 MiB. Its entries, a few
 bytes for each row, stay in memory up to another quarter of the limit; others wait in temporary files, which are mapped.
@@ -6,31 +6,27 @@ bytes for each row, stay in memory up to another quarter of the limit; others wa
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from lance_duck.errors import StoreError
 from lance_duck.file.write.contract import num_bytes
 from lance_duck.index.bitmap.costs import RUN_BYTES, VALUES_SAMPLE
-from lance_duck.index.bitmap.entries import BitmapEntries, entry_blocks, merged_entries
-from lance_duck.index.bitmap.file import BITMAPS, FILE, KEYS
+from lance_duck.index.bitmap.entries import RADIX, BitmapEntries, entry_blocks, grouped, maps_of
 from lance_duck.index.bitmap.keys import has_numpy_order, sortable, written_order
-from lance_duck.index.bitmap.row_maps import RADIX, Names, grouped, maps_of
-from lance_duck.index.files import SegmentWriter
-from lance_duck.index.kind import BuildOptions
+from lance_duck.index.bitmap.layout import BITMAPS, KEYS
+from lance_duck.index.kind import BuildOptions, Rows
 from lance_duck.store import delete_temporary
-
-_STATISTICS: Final = "lance:index_stats"
 
 
 class SpilledRuns:
@@ -88,38 +84,6 @@ class SpilledRuns:
         self._files.close()
 
 
-def write_bitmap_file(
-    sources: list[Iterator[BitmapEntries]],
-    type_: pa.DataType,
-    writer: SegmentWriter,
-    buffers: Iterable[tuple[str, bytes]] = (),
-    metadata: Iterable[tuple[str, str]] = (),
-) -> None:
-    """Write the file of an index.
-
-    Args:
-        sources: Entries, each source in order.
-        type_: Type of the keys.
-        writer: Writer of the segment.
-        buffers: Metadata keys of the indexes of global buffers, and the buffers.
-        metadata: Further entries of the metadata.
-
-    Raises:
-        CorruptError: Entries of another segment are broken.
-        StoreError: The disk or the service failed.
-    """
-    schema = pa.schema([pa.field(KEYS, type_), pa.field(BITMAPS, pa.binary())])
-    file = writer.create(FILE, schema)
-    for name, data in buffers:
-        file.add_schema_metadata(name, str(file.add_global_buffer(data)))
-    for entries in merged_entries(sources, FILE) if sources else ():
-        file.write(pa.record_batch([entries.keys, entries.maps], schema))
-    for name, value in metadata:
-        file.add_schema_metadata(name, value)
-    file.add_schema_metadata(_STATISTICS, json.dumps({"num_bitmaps": file.num_rows}, separators=(",", ":")))
-    writer.add(FILE, file)
-
-
 class _SpilledEntries:
     """Entries in a temporary file."""
 
@@ -154,7 +118,7 @@ class _SpilledEntries:
         delete_temporary(self._path)
 
 
-def _entries_of(values: pa.ChunkedArray, rows: Names) -> BitmapEntries:
+def _entries_of(values: pa.ChunkedArray, rows: Rows) -> BitmapEntries:
     """Make entries of values and the rows that have them, which may come in any order and more than once."""
     if not len(values):
         return BitmapEntries(pa.array([], values.type), pa.array([], pa.binary()))
@@ -201,3 +165,11 @@ def _as_bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values
     bits = {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[values.type.byte_width]
     return pa.chunked_array([chunk.view(bits) for chunk in values.chunks], bits)
+
+
+def list_items(lists: pa.Array, names: NDArray[np.uint64]) -> tuple[pa.Array, NDArray[np.uint64]]:
+    """Return the items of lists, and for each item the row of its list."""
+    if lists.null_count:  # there may be items below a null list
+        names = names[lists.is_valid().to_numpy(zero_copy_only=False)]
+        lists = lists.drop_null()
+    return pc.list_flatten(lists), names[pc.list_parent_indices(lists).to_numpy()]

@@ -1,12 +1,8 @@
-"""Entries of a bitmap index: distinct keys in the order in which they are written, and the rows of each as bytes.
-
-Entries are remapped to new names of their rows, and streams of entries are merged, a block of many at a time.
-"""
+"""Entries of bitmaps: distinct keys in the order in which they are written, and the rows of each as bytes."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,15 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.index.bitmap.costs import ENTRIES_AT_ONCE, ENTRIES_BLOCK_BYTES
-from lance_duck.index.bitmap.keys import sortable, written_order
-from lance_duck.index.bitmap.row_maps import Names, grouped, map_bytes, maps_of
-from lance_duck.rows.row_maps import read_array_maps
+from lance_duck.index.files import INDEX_BLOCK_ROWS
+from lance_duck.index.kind import Rows
+from lance_duck.rows.row_maps import LARGEST, array_maps
 from lance_duck.rows.row_set import RowSet
-from lance_duck.rows.row_set_bytes import read_row_address_map
-
-Follow = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
-
-_PIECE: Final = 1 << 22
+from lance_duck.rows.row_set_bytes import row_address_map
 
 
 @dataclass(frozen=True)
@@ -58,118 +50,67 @@ def entry_blocks(entries: BitmapEntries) -> Iterator[BitmapEntries]:
         start = stop
 
 
-def remapped_entries(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntries:
-    """Return entries with new names of their rows, without entries that lose all of them.
-
-    Raises:
-        CorruptError: The rows of an entry are broken.
-    """
-    good, counts, rows = read_array_maps(*map_bytes(entries.maps))
-    names, lives = follow(rows)
-    group = np.repeat(np.arange(len(entries)), counts)
-    counts, rows = grouped(group[lives], names[lives], len(entries))
-    row_sets = {
-        place: remapped_rows(read_row_address_map(entries.maps[place].as_py(), where), follow)
-        for place in np.flatnonzero(~good).tolist()
-    }
-    maps = maps_of(counts, rows, row_sets)
-    has_rows = counts > 0
-    has_rows[[place for place, rows_of_place in row_sets.items() if rows_of_place]] = True
-    positions = pa.array(np.flatnonzero(has_rows))
-    return BitmapEntries(entries.keys.take(positions), maps.take(positions))
+RADIX: Final = 1 << 16
 
 
-def merged_entries(sources: Sequence[Iterator[BitmapEntries]], where: str) -> Iterator[BitmapEntries]:
-    """Merge streams, each in order and without repeated keys; a key of several streams gets the rows of all.
-
-    Raises:
-        CorruptError: The rows of an entry are broken.
-    """
-    if len(sources) == 1:
-        yield from sources[0]
-        return
-    heads = [_Head(source) for source in sources]
-    while True:
-        heads = [head for head in heads if head.fill()]
-        if not heads:
-            return
-        last = min((head.last for head in heads), key=_position)
-        pieces = [head.cut(last) for head in heads]
-        yield _united([piece for piece in pieces if len(piece)], where)
-
-
-def remapped_rows(rows: RowSet, follow: Follow) -> RowSet:
-    """Return the new names of rows, without those that are gone."""
-    result = []
-    for fragment_id, offsets in rows.parts.items():
-        for start in range(offsets.min(), offsets.max() + 1, _PIECE):
-            names = (rows & RowSet.of_ranges([(fragment_id, start, start + _PIECE)])).rows()
-            new, lives = follow(names)
-            result.append(RowSet.of(new[lives]))
-    return RowSet.union(result)
+def grouped(group: NDArray[Any], rows: Rows, groups: int) -> tuple[NDArray[np.int64], Rows]:
+    """Return the number of rows of each group, and the distinct rows, group by group, ascending in each."""
+    if len(group) and not (group[1:] >= group[:-1]).all():
+        if groups <= RADIX:
+            order = np.argsort(group.astype(np.uint16), kind="stable")
+        else:  # sorting numbers is much faster than sorting their places
+            keys = np.sort(group.astype(np.uint64) << np.uint64(32) | np.arange(len(group), dtype=np.uint64))
+            order = keys.astype(np.uint32)
+        group, rows = group[order], rows[order]
+    steps = (rows[1:] > rows[:-1]) | (group[1:] != group[:-1])
+    if not steps.all():
+        order = np.lexsort((rows, group))
+        group, rows = group[order], rows[order]
+        once = np.ones(len(rows), np.bool_)
+        once[1:] = (rows[1:] != rows[:-1]) | (group[1:] != group[:-1])
+        group, rows = group[once], rows[once]
+    return np.bincount(group, minlength=groups).astype(np.int64), rows
 
 
-class _Head:
-    """The next entries of a stream."""
-
-    def __init__(self, source: Iterator[BitmapEntries]) -> None:
-        self._source = source
-        self._entries: BitmapEntries | None = None
-        self._order: pa.Array = pa.array([])
-
-    @property
-    def last(self) -> Any:
-        """Key of the last of these entries."""
-        return self._order[-1].as_py()
-
-    def fill(self) -> bool:
-        """Read more entries if there are none; return False at the end of the stream."""
-        while self._entries is None or not len(self._entries):
-            self._entries = next(self._source, None)
-            if self._entries is None:
-                return False
-            self._order = sortable(self._entries.keys)
-        return True
-
-    def cut(self, last: Any) -> BitmapEntries:
-        """Remove and return the entries up to a key."""
-        entries = self._entries
-        if entries is None:
-            return BitmapEntries(self._order[:0], pa.array([], pa.binary()))
-        count = bisect_right(range(len(entries)), _position(last), key=lambda i: _position(self._order[i].as_py()))
-        self._entries = BitmapEntries(entries.keys[count:], entries.maps[count:])
-        self._order = self._order[count:]
-        return BitmapEntries(entries.keys[:count], entries.maps[:count])
+def maps_of(counts: NDArray[np.int64], rows: Rows, row_sets: dict[int, RowSet] | None = None) -> pa.Array:
+    """Serialize the rows of groups; `others` has the rows of groups without rows here, as sets."""
+    end = np.cumsum(counts)
+    large = {i: RowSet.of(rows[end[i] - counts[i] : end[i]]) for i in np.flatnonzero(counts > LARGEST).tolist()}
+    large |= row_sets or {}
+    small = np.ones(len(counts), np.bool_)
+    small[list(large)] = False
+    if large:
+        rows, counts = rows[np.repeat(small, counts)], counts[small]
+    maps = pa.concat_arrays([pa.array([], pa.binary()), *_small_maps(counts, rows)])
+    if not large:
+        return maps
+    all_maps = pa.concat_arrays([maps, pa.array([row_address_map(each) for each in large.values()], pa.binary())])
+    place = np.empty(len(small), np.int64)
+    place[small] = np.arange(len(maps))
+    place[list(large)] = np.arange(len(maps), len(all_maps))
+    return all_maps.take(pa.array(place))
 
 
-def _position(key: Any) -> tuple[bool, Any]:
-    return key is not None, 0 if key is None else key
+def map_bytes(maps: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes of binary values without nulls, and where each begins in them, with their end."""
+    if not len(maps):
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = maps.buffers()
+    begins = np.frombuffer(offsets, np.int32)[maps.offset : maps.offset + len(maps) + 1].astype(np.int64)
+    return (np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)), begins
 
 
-def _united(pieces: list[BitmapEntries], where: str) -> BitmapEntries:
-    """Unite entries of several streams."""
-    if len(pieces) == 1:
-        return pieces[0]
-    all_keys = pa.concat_arrays([piece.keys for piece in pieces])
-    maps = pa.concat_arrays([piece.maps for piece in pieces])
-    order = sortable(all_keys).dictionary_encode(null_encoding="encode")
-    first = np.full(len(order.dictionary), len(all_keys), np.int64)
-    codes = order.indices.to_numpy(zero_copy_only=False)
-    np.minimum.at(first, codes, np.arange(len(all_keys)))
-    keys = all_keys.take(pa.array(first))
-    in_order = written_order(keys)
-    rank = np.empty(len(keys), np.int64)
-    rank[in_order] = np.arange(len(keys))
-    return BitmapEntries(keys.take(pa.array(in_order)), _union(maps, rank[codes], len(keys), where))
+def _small_maps(counts: NDArray[np.int64], rows: Rows) -> Iterator[pa.Array]:
+    """Serialize the rows of groups, a few groups at a time, so that the work stays in the processor's caches."""
+    end = np.cumsum(counts)
+    start = row = 0
+    while start < len(counts):
+        last = int(np.searchsorted(end, row + INDEX_BLOCK_ROWS, "right"))
+        stop = max(start + 1, min(start + ENTRIES_AT_ONCE, last))
+        yield _binary(*array_maps(counts[start:stop], rows[row : int(end[stop - 1])]))
+        start, row = stop, int(end[stop - 1])
 
 
-def _union(maps: pa.Array, group: NDArray[np.int64], groups: int, where: str) -> pa.Array:
-    """Unite the maps of each group."""
-    good, counts, rows = read_array_maps(*map_bytes(maps))
-    whole = np.bincount(group, ~good, groups) == 0
-    flat = np.repeat(whole[group], counts)
-    by_group, rows = grouped(np.repeat(group, counts)[flat], rows[flat], groups)
-    members: dict[int, list[RowSet]] = {int(i): [] for i in np.flatnonzero(~whole)}
-    for place in np.flatnonzero(~whole[group]).tolist():
-        members[int(group[place])].append(read_row_address_map(maps[place].as_py(), where))
-    return maps_of(by_group, rows, {i: RowSet.union(sets) for i, sets in members.items()})
+def _binary(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pa.Array:
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)

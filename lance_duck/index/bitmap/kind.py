@@ -1,79 +1,29 @@
-"""Bitmap indexes: for every distinct value of a column the set of its rows.
-
-_indices/{uuid}/bitmap_page_lookup.lance    see `index.bitmap.file`; null is a value like others, floats with different
-                                            bits are different values
-
-Details are an empty message, the version is 0. Rows go by their stable ids where the table has them.
-"""
+"""Bitmap indexes and label list indexes as kinds of indexes. `layout` has the file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
-from lance_duck.arrow.distinct import difference_of
-from lance_duck.index.bitmap.build import SpilledRuns, write_bitmap_file
-from lance_duck.index.bitmap.entries import BitmapEntries, entry_blocks, remapped_entries
-from lance_duck.index.bitmap.file import BitmapFile
+from lance_duck.index.bitmap.build import SpilledRuns, list_items
 from lance_duck.index.bitmap.keys import can_be_key, can_find
+from lance_duck.index.bitmap.layout import EXACT, LIST_NULLS, LIST_VERSION
+from lance_duck.index.bitmap.merge import merged_entries, moved_entries, remapped_rows
+from lance_duck.index.bitmap.open import BitmapFile
+from lance_duck.index.bitmap.search import BitmapIndex, LabelListIndex
+from lance_duck.index.bitmap.write import write_bitmap_file
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergedKind, MergeInput
-from lance_duck.index.query import Except, Query
+from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details, MergedKind, MergeInput
+from lance_duck.index.query import ContainsAll, ContainsAny, Query
 from lance_duck.rows.row_set import RowSet
-
-
-class BitmapSegment:
-    """An open segment of bitmaps.
-
-    Attributes:
-        file: File of the segment.
-        type: Storage type of the column.
-    """
-
-    def __init__(self, file: BitmapFile, type_: pa.DataType) -> None:
-        self.file = file
-        self.type = type_
-
-    def statistics(self) -> dict[str, Any]:
-        """Return the number of bitmaps."""
-        return {"num_bitmaps": len(self.file.keys)}
-
-    def prewarm(self) -> None:
-        """Read the bitmaps, and keep as many as the cache holds."""
-        self.file.prewarm()
-
-    @property
-    def nbytes(self) -> int:
-        """Size in memory, in bytes."""
-        return self.file.nbytes
-
-
-class BitmapIndex(BitmapSegment):
-    """An open segment, whose keys are the values of the column."""
-
-    def estimate(self, query: Query) -> int | None:
-        """Return an upper bound of the number of rows of an answer; None if only reading bitmaps tells."""
-        return self.file.known(self.file.keys.find(query))
-
-    def search(self, query: Query) -> Answer:
-        """Return the rows that satisfy a query; they are sure unless rows are known to have several keys."""
-        rows = self._all_but(query) if isinstance(query, Except) else self.file.rows(self.file.keys.find(query))
-        return Answer.exactly(rows) if self.file.is_sound else Answer.at_most(rows)
-
-    def _all_but(self, query: Except) -> RowSet:
-        """Return the rows of keys that fail a condition, or all rows minus those that satisfy it, if cheaper."""
-        keys, matches = self.file.keys, self.file.keys.find(query)
-        if 2 * len(matches) > len(keys.places):
-            present = self.file.present()
-            if present.is_disjoint:
-                return present.rows - self.file.rows(difference_of(keys.places, matches))
-        return self.file.rows(matches)
+from lance_duck.rows.row_set_bytes import row_address_map
 
 
 class BitmapKind(MergedKind):
-    """Bitmap indexes."""
+    """Bitmap indexes, whose keys are the values of a column."""
 
     name: str = "Bitmap"
     type_url: str = "/lance.table.BitmapIndexDetails"
@@ -106,15 +56,58 @@ class BitmapKind(MergedKind):
             for batch in rows or ():
                 runs.add(batch.column(VALUE), batch.column(ROW).to_numpy(), batch.num_rows)
             old = [moved_entries(part.index.file, part) for part in parts]
-            write_bitmap_file([*old, *runs.sources()], type_, writer)
+            write_bitmap_file(merged_entries([*old, *runs.sources()]), type_, writer)
         return Details(0)
 
 
-def moved_entries(file: BitmapFile, part: MergeInput) -> Iterator[BitmapEntries]:
-    """Yield the entries of a segment with new names of their rows, without rows that are gone, batch by batch."""
-    for entries in file.entries():
-        for block in entry_blocks(entries):
-            yield remapped_entries(block, part.follow, file.path)
+class LabelListKind(MergedKind):
+    """Label list indexes, whose keys are the items of the lists of a column."""
+
+    name: str = "LabelList"
+    type_url: str = "/lance.table.LabelListIndexDetails"
+    versions: range = range(2)
+    rows_by: str = "id"
+    reaches_into_lists: bool = False
+
+    def supports(self, type_: pa.DataType) -> bool:
+        """Return whether a column of a storage type can be indexed: lists of values that can have a bitmap index."""
+        return bool((pt.is_list(type_) or pt.is_large_list(type_)) and can_be_key(type_.value_type))
+
+    def answers(self, query: Query, type_: pa.DataType) -> bool:
+        """Return whether a query is one for any or all of some values; the index cannot answer an empty ALL."""
+        if not self.supports(type_) or not isinstance(query, ContainsAny | ContainsAll):
+            return False
+        return isinstance(query, ContainsAny) or len(query.values) > 0
+
+    def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> LabelListIndex:
+        """Open a segment, which reads the keys."""
+        return LabelListIndex(BitmapFile(files, type_.value_type), type_)
+
+    def merge(
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
+    ) -> Details:
+        """Write a segment of other segments and of new rows."""
+        type_ = parts[0].index.type if rows is None else rows.schema.field(VALUE).type
+        exact = all(part.index.is_exact for part in parts)
+        # Rows with null lists that a part does not know are known to nobody: the result has version 0, then.
+        tells = all(part.index.nulls is not None for part in parts)
+        nulls = [remapped_rows(part.index.nulls, part.follow) for part in parts if part.index.nulls is not None]
+        with SpilledRuns(type_.value_type, options) as runs:
+            for batch in rows or ():
+                lists, names = batch.column(VALUE), batch.column(ROW).to_numpy()
+                nulls.append(RowSet.of(names[lists.is_null().to_numpy(zero_copy_only=False)]))
+                runs.add(*list_items(lists, names), batch.num_rows)
+            sources = [*(moved_entries(part.index.file, part) for part in parts), *runs.sources()]
+            buffers = [(LIST_NULLS, row_address_map(RowSet.union(nulls)))] if tells else []
+            write_bitmap_file(
+                merged_entries(sources), type_.value_type, writer, buffers, [(EXACT, "1")] if exact else []
+            )
+        return Details(LIST_VERSION if tells else 0)
 
 
 BITMAP: Final[BitmapKind] = BitmapKind()
+LABEL_LIST: Final[LabelListKind] = LabelListKind()

@@ -2,10 +2,6 @@
 
 You hold: batches of values and rows, or open segments. You get: the files of a segment (`layout` has their bytes); from
 an open one the rows of a query, or an estimate of their number. A query becomes `key_ranges`, these become
-ranges of entries (`reader`), and these rows.
+ranges of entries (`search`), and these rows.
 Never here: the fragments that a segment answers for, and rows that moved since it was built.
 """
-
-from lance_duck.index.btree.kind import BTREE
-
-__all__ = ["BTREE"]

@@ -18,7 +18,8 @@ from lance_duck.errors import InternalError, UnsupportedError
 from lance_duck.index.btree.costs import ARRAY_BYTES, SOURCE_TREE_BYTES
 from lance_duck.index.btree.keys import BTreeKeys, key_maker
 from lance_duck.index.btree.merge import SourceTree, merge_sources
-from lance_duck.index.btree.open import open_tree
+from lance_duck.index.btree.open import BTreeFiles
+from lance_duck.index.btree.search import BTreeIndex
 from lance_duck.index.btree.write import TreeWriter, row_bytes, write_sorted
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
@@ -149,4 +150,5 @@ def _spill(portion: _Portion, type_: pa.DataType, folder: Store, make: Callable[
         with TreeWriter(writer, type_, make) as tree:
             portion.write(tree, make)
             tree.finish()
-        return SourceTree(open_tree(SegmentReader(folder, writer.directory), type_, SOURCE_TREE_BYTES))
+        files = BTreeFiles(SegmentReader(folder, writer.directory), type_, SOURCE_TREE_BYTES)
+        return SourceTree(BTreeIndex(files))

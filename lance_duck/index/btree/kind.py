@@ -15,8 +15,8 @@ from lance_duck.index.btree.build import write_tree
 from lance_duck.index.btree.keys import has_prefixes, key_maker
 from lance_duck.index.btree.layout import PAGE_ROWS
 from lance_duck.index.btree.merge import SourceTree
-from lance_duck.index.btree.open import open_tree
-from lance_duck.index.btree.reader import BTreeIndex
+from lance_duck.index.btree.open import BTreeFiles
+from lance_duck.index.btree.search import BTreeIndex
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import VALUE, BuildOptions, Details, IndexKind, MergeInput
 from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
@@ -24,7 +24,7 @@ from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Quer
 _PAGE_ROWS: Final = "zone_size"
 
 
-class BTree:
+class BTreeKind:
     """See `IndexKind`."""
 
     name = "BTree"
@@ -45,7 +45,7 @@ class BTree:
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BTreeIndex:
         """See `IndexKind`."""
-        return open_tree(files, type_)
+        return BTreeIndex(BTreeFiles(files, type_))
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """See `IndexKind`."""
@@ -83,4 +83,4 @@ def _details(options: BuildOptions) -> Details:
     return Details(0 if options.stable_row_ids else 1)
 
 
-BTREE: Final[IndexKind] = BTree()
+BTREE: Final[IndexKind] = BTreeKind()

@@ -15,12 +15,9 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.btree.costs import MERGE_SAMPLE_PAGES
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.order import order_of
-from lance_duck.index.btree.reader import BTreeIndex
+from lance_duck.index.btree.search import BTreeIndex
 from lance_duck.index.btree.write import TreeWriter, row_bytes, write_sorted
-from lance_duck.index.kind import Rows
-
-Int64s = NDArray[np.int64]
-Follow = Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
+from lance_duck.index.kind import Follow, Rows
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.index.btree.costs import SORT_PASSES, SORT_SAMPLE
-from lance_duck.index.btree.keys import BTreeKeys, ByteKeys, FixedKeys
+from lance_duck.index.btree.keys import BTreeKeys, ByteKeys, FixedKeys, Int64s
 from lance_duck.kernels.keys.search import head_words
 from lance_duck.kernels.status import check_status
 
-Int64s = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 _BITS: Final = 64

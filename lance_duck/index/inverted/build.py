@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import chain
-from typing import TypeVar
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -15,13 +12,11 @@ from lance_duck.arrow.memory import release_unused
 from lance_duck.index.inverted.costs import HELD_SHARE, LEAST_PIECE, SORTER_BYTES, TEXT_BYTES
 from lance_duck.index.inverted.invert import MOST_DOCUMENTS, Inversion, TokenBatch, TokenSorter
 from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings
+from lance_duck.index.inverted.write import done_in_threads
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.elements import elements_of
 from lance_duck.text.vocabulary import TermVocabulary
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 
 
 def build_partitions(
@@ -103,32 +98,3 @@ def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBa
         step = -(-batch.num_rows // parts)
         for start in range(0, batch.num_rows, step) if step else ():
             yield batch.slice(start, step)
-
-
-def done_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Iterator[_Result]:
-    """Yield the result of work for each item, in order, from several threads; a single item needs none.
-
-    Args:
-        work: What is done with an item.
-        items: Items, taken by the calling thread, as many at a time as there are threads, and one more.
-        threads: Number of threads; 0: the calling thread does the work.
-    """
-    source = iter(items)
-    first = next(source, None)
-    second = next(source, None)
-    if first is None:
-        return
-    if second is None or not threads:
-        yield work(first)
-        yield from map(work, source if second is None else chain([second], source))
-        return
-    with ThreadPoolExecutor(threads, "lance_duck-index") as pool:
-        waiting: deque[Future[_Result]] = deque(pool.submit(work, item) for item in (first, second))
-        try:
-            while waiting:
-                while len(waiting) <= threads and (item := next(source, None)) is not None:
-                    waiting.append(pool.submit(work, item))
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

@@ -5,14 +5,12 @@ Row ids are stable where the table has them. The kind answers no predicates, onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_duck.arrow.types import is_list, is_text
 from lance_duck.errors import InvalidInputError, UnsupportedError
@@ -20,9 +18,8 @@ from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.inverted.build import build_partitions, memory_limit
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.costs import HELD_SHARE
-from lance_duck.index.inverted.merge import LivingPart, merged_partitions, whole_partition
-from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.segment import open_segment
+from lance_duck.index.inverted.merge import living_parts, merged_parts, whole_partition
+from lance_duck.index.inverted.open import open_segment
 from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings, is_by_element
 from lance_duck.index.inverted.write import write_metadata, write_pieces
 from lance_duck.index.kind import VALUE, BuildOptions, Details, MergeInput
@@ -79,21 +76,18 @@ class InvertedKind:
         settings = settings_of(newest)
         limit = memory_limit(settings, options) // HELD_SHARE
         by_address = not options.stable_row_ids
-        living = chain.from_iterable(_living(part, limit, by_address=by_address) for part in parts)
+        living = chain.from_iterable(living_parts(part, limit, by_address=by_address) for part in parts)
         if rows is not None:
             settings.parameters.require_support()
             made = (inversion.whole() for inversion in build_partitions(rows, settings, options))
             living = chain(living, map(whole_partition, made))
-        details = _write(writer, settings, map(_merged, _groups(living, limit)))
+        details = _write(writer, settings, merged_parts(living, limit))
         # pylance refuses an index whose segments have different details, even if these mean the same.
         return replace(details, value=parts[-1].details)
 
     def can_follow(self) -> bool:
         """Return True: a segment can be rewritten with new names of its rows."""
         return True
-
-
-INVERTED: Final[InvertedKind] = InvertedKind()
 
 
 def settings_asked(schema: pa.Schema, options: BuildOptions) -> InvertedSettings:
@@ -125,70 +119,6 @@ def is_alike(one: Any, other: Any) -> bool:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class LargePart:
-    """A partition whose contents exceed the memory limit: it is rewritten alone, a part of the terms at a time.
-
-    Attributes:
-        partition: Partition to rewrite.
-        row_ids: See `LivingPart`.
-        lives: See `LivingPart`.
-        most: Memory limit, in bytes.
-    """
-
-    partition: InvertedPartition
-    row_ids: NDArray[np.uint64]
-    lives: NDArray[np.bool_]
-    most: int
-
-    def pieces(self) -> Iterator[PartitionContents]:
-        """Yield the new contents, a part of the terms at a time."""
-        for piece in self.partition.pieces(self.most):
-            yield merged_partitions([LivingPart(piece, self.row_ids, self.lives)])
-
-
-def _living(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[LivingPart | LargePart]:
-    """Yield the partitions of a segment that have rows left, with the new names of their rows."""
-    left_out = part.index.deleted_fragments
-    for partition in part.index.partitions:
-        names = partition.documents.row_ids
-        row_ids, lives = part.follow(names)
-        if by_address and len(left_out):
-            lives = lives & ~np.isin(names >> np.uint64(32), left_out)
-        if not lives.any():
-            continue
-        if partition.decoded_bytes > limit:
-            yield LargePart(partition, row_ids, lives, limit)
-        else:
-            yield LivingPart(partition.contents(), row_ids, lives)
-
-
-def _groups(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[list[LivingPart] | LargePart]:
-    """Yield groups of partitions that become one: as many as fit into `limit` bytes, at least one."""
-    group: list[LivingPart] = []
-    size = 0
-    for part in parts:
-        part_size = limit if isinstance(part, LargePart) else part.contents.nbytes
-        if group and size + part_size > limit:
-            yield group
-            group, size = [], 0
-        if isinstance(part, LargePart):
-            yield part
-        else:
-            group.append(part)
-            size += part_size
-    if group:
-        yield group
-
-
-def _merged(group: list[LivingPart] | LargePart) -> Iterator[PartitionContents]:
-    """Yield the contents of the partition that a group becomes; a large one a part of the terms at a time."""
-    if isinstance(group, LargePart):
-        yield from group.pieces()
-    else:
-        yield merged_partitions(group)
-
-
 def _write(
     writer: SegmentWriter, settings: InvertedSettings, partitions: Iterable[Iterable[PartitionContents]]
 ) -> Details:
@@ -198,3 +128,6 @@ def _write(
         count += 1
     write_metadata(writer, list(range(count)), settings.form)
     return settings.details()
+
+
+INVERTED: Final[InvertedKind] = InvertedKind()

@@ -1,8 +1,12 @@
-"""Merging of partitions to one: documents get new names, and those that are gone are left out."""
+"""Merging of partitions: documents get new names, and those that are gone are left out.
+
+Partitions are merged to one, as many as fit into the memory limit; a larger one is rewritten alone, a part of its terms
+at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +16,89 @@ from lance_duck.arrow.join import joined
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.invert import distinct_terms
+from lance_duck.index.inverted.partition import InvertedPartition
+from lance_duck.index.kind import MergeInput
 from lance_duck.kernels import status
 from lance_duck.kernels.postings import sort
 
 Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LargePart:
+    """A partition whose contents exceed the memory limit: it is rewritten alone, a part of the terms at a time.
+
+    Attributes:
+        partition: Partition to rewrite.
+        row_ids: See `LivingPart`.
+        lives: See `LivingPart`.
+        most: Memory limit, in bytes.
+    """
+
+    partition: InvertedPartition
+    row_ids: NDArray[np.uint64]
+    lives: NDArray[np.bool_]
+    most: int
+
+    def pieces(self) -> Iterator[PartitionContents]:
+        """Yield the new contents, a part of the terms at a time."""
+        for piece in self.partition.pieces(self.most):
+            yield merged_partitions([LivingPart(piece, self.row_ids, self.lives)])
+
+
+def living_parts(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[LivingPart | LargePart]:
+    """Yield the partitions of a segment that have rows left, with the new names of their rows."""
+    left_out = part.index.deleted_fragments
+    for partition in part.index.partitions:
+        names = partition.documents.row_ids
+        row_ids, lives = part.follow(names)
+        if by_address and len(left_out):
+            lives = lives & ~np.isin(names >> np.uint64(32), left_out)
+        if not lives.any():
+            continue
+        if partition.decoded_bytes > limit:
+            yield LargePart(partition, row_ids, lives, limit)
+        else:
+            yield LivingPart(partition.contents(), row_ids, lives)
+
+
+def _groups(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[list[LivingPart] | LargePart]:
+    """Yield groups of partitions that become one: as many as fit into `limit` bytes, at least one."""
+    group: list[LivingPart] = []
+    size = 0
+    for part in parts:
+        part_size = limit if isinstance(part, LargePart) else part.contents.nbytes
+        if group and size + part_size > limit:
+            yield group
+            group, size = [], 0
+        if isinstance(part, LargePart):
+            yield part
+        else:
+            group.append(part)
+            size += part_size
+    if group:
+        yield group
+
+
+def merged_parts(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[Iterator[PartitionContents]]:
+    """Merge partitions to as few as `limit` allows.
+
+    Args:
+        parts: The partitions.
+        limit: Bytes of partitions that are in memory at once.
+
+    Returns:
+        For each new partition its contents, a large one a part of the terms at a time.
+    """
+    return map(_merged, _groups(parts, limit))
+
+
+def _merged(group: list[LivingPart] | LargePart) -> Iterator[PartitionContents]:
+    """Yield the contents of the partition that a group becomes; a large one a part of the terms at a time."""
+    if isinstance(group, LargePart):
+        yield from group.pieces()
+    else:
+        yield merged_partitions(group)
 
 
 @dataclass(frozen=True, eq=False)

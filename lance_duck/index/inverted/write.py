@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +17,6 @@ from numpy.typing import NDArray
 from lance_duck.errors import InternalError, InvalidInputError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.inverted import layout
-from lance_duck.index.inverted.build import done_in_threads
 from lance_duck.index.inverted.codecs import blocks, fst, impacts, positions
 from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets
 from lance_duck.index.inverted.codecs.scores import greatest_scores, inverse_frequencies, length_norms
@@ -25,6 +27,9 @@ from lance_duck.rows import roaring_bytes
 
 if TYPE_CHECKING:
     from lance_duck.file.write.writer import FileWriter
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,3 +240,32 @@ def _write(writer: SegmentWriter, name: str, schema: pa.Schema, columns: list[pa
     file = writer.create(name, schema)
     file.write(pa.record_batch(columns, schema=schema))
     writer.add(name, file)
+
+
+def done_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Iterator[_Result]:
+    """Yield the result of work for each item, in order, from several threads; a single item needs none.
+
+    Args:
+        work: What is done with an item.
+        items: Items, taken by the calling thread, as many at a time as there are threads, and one more.
+        threads: Number of threads; 0: the calling thread does the work.
+    """
+    source = iter(items)
+    first = next(source, None)
+    second = next(source, None)
+    if first is None:
+        return
+    if second is None or not threads:
+        yield work(first)
+        yield from map(work, source if second is None else chain([second], source))
+        return
+    with ThreadPoolExecutor(threads, "lance_duck-index") as pool:
+        waiting: deque[Future[_Result]] = deque(pool.submit(work, item) for item in (first, second))
+        try:
+            while waiting:
+                while len(waiting) <= threads and (item := next(source, None)) is not None:
+                    waiting.append(pool.submit(work, item))
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

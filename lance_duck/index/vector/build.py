@@ -19,12 +19,11 @@ from lance_duck.arrow.types import number_dtype
 from lance_duck.index.files import INDEX_BLOCK_BYTES, SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
 from lance_duck.index.vector.costs import JOINED, PARTITIONS_TOGETHER, SMALL_GRAPH
+from lance_duck.index.vector.details import with_trained_rows
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, build_graph, points
 from lance_duck.index.vector.graph.join import LEAST_M, MOST_M, join_graph
 from lance_duck.index.vector.graph.rows import GraphRows, graph_rows
-from lance_duck.index.vector.storage.details import with_trained_rows
-from lance_duck.index.vector.storage.sorted_runs import SortedRuns
-from lance_duck.index.vector.storage.spill import Rows, Spill, VectorSpill
+from lance_duck.index.vector.spill import Rows, SortedRuns, Spill, VectorSpill
 from lance_duck.index.vector.threads import side_by_side
 from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model

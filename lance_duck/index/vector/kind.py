@@ -1,6 +1,6 @@
 """Vector indexes, one kind for all of them: IVF_FLAT, IVF_SQ, IVF_PQ, IVF_RQ, and the first three with HNSW graphs.
 
-_indices/{uuid}/index.idx, auxiliary.idx    see `index.vector.storage.files`
+_indices/{uuid}/index.idx, auxiliary.idx    see `index.vector.layout`
 
 Details are a VectorIndexDetails message, the version is 1, for IVF_RQ 2; details of older writers are empty, with
 version 0 or 1. Rows are named by their stable ids if the table has them.
@@ -20,10 +20,10 @@ from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import VALUE, BuildOptions, Details, MergeInput
 from lance_duck.index.query import Query
 from lance_duck.index.vector.multivectors import is_multivector, one_by_one, vector_type
+from lance_duck.index.vector.one_file import vector_files
 from lance_duck.index.vector.search.graphs import GraphIndex
 from lance_duck.index.vector.search.hamming import HammingIndex
 from lance_duck.index.vector.search.ivf import IvfIndex
-from lance_duck.index.vector.storage.one_file import vector_files
 from lance_duck.index.vector.threads import safe_after_fork
 from lance_duck.index.vector.vectors import has_byte_items, is_vector
 from lance_duck.wire.pb import index_pb2

@@ -22,13 +22,13 @@ from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, MergeInput
 from lance_duck.index.vector.build import encode, layout_version, new_graph, new_runs, spill_vectors, stored
 from lance_duck.index.vector.costs import LOST_SHARE
+from lance_duck.index.vector.details import trained_rows, vector_parameters, with_trained_rows
 from lance_duck.index.vector.graph.cut import living_graph
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M, points
 from lance_duck.index.vector.graph.rows import GraphRows, graph_rows, read_graph
-from lance_duck.index.vector.storage.details import trained_rows, vector_parameters, with_trained_rows
-from lance_duck.index.vector.storage.files import RECALL_FILE, VectorFiles
-from lance_duck.index.vector.storage.sorted_runs import SortedRuns
-from lance_duck.index.vector.storage.spill import Spill
+from lance_duck.index.vector.layout import RECALL_FILE
+from lance_duck.index.vector.open import VectorFiles
+from lance_duck.index.vector.spill import SortedRuns, Spill
 from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.training.train import of_metric

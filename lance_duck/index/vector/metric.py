@@ -71,3 +71,8 @@ def normalized(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     scaled = vectors / largest
     result: NDArray[np.float32] = scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), np.float32(1e-30))
     return result
+
+
+def has_residual(metric: str) -> bool:
+    """Return whether residuals are encoded: vectors less their centroid."""
+    return metric != "dot"

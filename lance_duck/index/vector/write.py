@@ -1,4 +1,4 @@
-"""Writing the files of a vector segment; `index.vector.storage.files` has their layout."""
+"""Writing the files of a vector segment; `index.vector.layout` has their layout."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.index.files import SegmentWriter
+from lance_duck.index.vector.codecs.rq import Rounding
 from lance_duck.index.vector.graph.rows import GRAPH_SCHEMA, METADATA_KEY, GraphRows, metadata_text
-from lance_duck.index.vector.storage.files import COLUMNS, INDEX_FILE, ROW_ID, STORAGE_FILE
-from lance_duck.index.vector.storage.rq import Rounding
-from lance_duck.index.vector.storage.spill import Rows
+from lance_duck.index.vector.layout import COLUMNS, INDEX_FILE, ROW_ID, STORAGE_FILE
+from lance_duck.index.vector.spill import Rows
 from lance_duck.index.vector.training.model import Model
 from lance_duck.wire.pb import index_pb2
 

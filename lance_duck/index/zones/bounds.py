@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InternalError
 from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
-from lance_duck.index.zones.ordering import Values, is_nan, sortable_values
+from lance_duck.index.zones.values import Values, is_nan, sortable_values
 
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -1,39 +1,27 @@
-"""Zones: stretches of rows of one fragment that a file summarizes.
-
-columns of such a file, a row for each zone:
-    fragment_id   uint64
-    zone_start    uint64, offset of the first row of the zone
-    zone_length   uint64, number of offsets from the first row to the last one, deleted rows between them included
-metadata
-    null_bitmap   number of the global buffer with the row address map of all nulls
-"""
+"""Zones: stretches of rows of one fragment that a file summarizes, and their least and greatest values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_duck.errors import CorruptError, UnsupportedError
-from lance_duck.index.files import SegmentFile
-from lance_duck.index.kind import ROW, VALUE, Rows
+from lance_duck.arrow.types import number_dtype
+from lance_duck.index.kind import Rows
+from lance_duck.index.zones.costs import LONG_ZONE
+from lance_duck.index.zones.values import is_nan
 from lance_duck.rows.row_set import RowSet
-from lance_duck.rows.row_set_bytes import read_row_address_map
-from lance_duck.wire.limits import OFFSET_MASK, ROW_OFFSETS
-
-COLUMNS: Final = ("fragment_id", "zone_start", "zone_length")
-NULL_BITMAP: Final = "null_bitmap"
+from lance_duck.wire.limits import OFFSET_MASK
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
-_HIGH = np.uint64(32)
-_LOW = np.uint64(OFFSET_MASK)
+FRAGMENT_BITS = np.uint64(32)
+OFFSET_BITS = np.uint64(OFFSET_MASK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +42,12 @@ class Zones:
     @property
     def fragments(self) -> Rows:
         """Id of the fragment of each zone."""
-        return self.first >> _HIGH
+        return self.first >> FRAGMENT_BITS
 
     @property
     def offsets(self) -> Rows:
         """Offset of the first row of each zone."""
-        return self.first & _LOW
+        return self.first & OFFSET_BITS
 
     def groups(self, joinable: Mask, rows_per_zone: int) -> Ints:
         """Return a number for each zone; neighbours that may become one zone share a number.
@@ -85,7 +73,7 @@ class Zones:
         """
         ends = self.first + self.length.astype(np.uint64)
         crossing = np.flatnonzero(self.first[1:] < np.maximum.accumulate(ends)[:-1])
-        return frozenset((self.first[crossing + 1] >> _HIGH).tolist())
+        return frozenset((self.first[crossing + 1] >> FRAGMENT_BITS).tolist())
 
     def rows(self, mask: Mask) -> RowSet:
         """Return the rows of some zones."""
@@ -93,11 +81,11 @@ class Zones:
         if not len(first):
             return RowSet({})
         ends = np.maximum.accumulate(first + length.astype(np.uint64))
-        keys = first >> _HIGH
+        keys = first >> FRAGMENT_BITS
         begins = np.flatnonzero(np.append(True, (first[1:] > ends[:-1]) | (keys[1:] != keys[:-1])))
-        starts = (first[begins] & _LOW).tolist()
+        starts = (first[begins] & OFFSET_BITS).tolist()
         last = np.append(begins[1:], len(first)) - 1
-        stops = (ends[last] - (keys[last] << _HIGH)).tolist()
+        stops = (ends[last] - (keys[last] << FRAGMENT_BITS)).tolist()
         return RowSet.of_ranges(zip(keys[begins].tolist(), starts, stops, strict=True))
 
     def count(self, mask: Mask) -> int:
@@ -107,109 +95,146 @@ class Zones:
     def row_bound(self, fragment_id: int) -> int | None:
         """Return one more than the largest offset of the zones in a fragment; None if it has no zones."""
         in_fragment = self.fragments == np.uint64(fragment_id)
-        ends = (self.first[in_fragment] & _LOW).astype(np.int64) + self.length[in_fragment]
+        ends = (self.first[in_fragment] & OFFSET_BITS).astype(np.int64) + self.length[in_fragment]
         return int(ends.max()) if len(ends) else None
 
 
-def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
-    """Read the extents of zones, in ascending order, and the row of each in the file.
+def null_counts(nulls: RowSet, zones: Zones) -> Ints:
+    """Return the number of nulls in each zone; where zones overlap, a null counts in each."""
+    counts = np.zeros(len(zones), np.int64)
+    starts = zones.offsets.astype(np.int64)
+    for fragment_id, part in nulls.parts.items():
+        places = np.flatnonzero(zones.fragments == np.uint64(fragment_id))
+        stops = starts[places] + zones.length[places]
+        cardinalities = map(part.range_cardinality, starts[places].tolist(), stops.tolist())
+        counts[places] = np.fromiter(cardinalities, np.int64, len(places))
+    return counts
 
-    Raises:
-        CorruptError: A zone has no rows, or reaches beyond the largest offset of a fragment.
+
+@dataclass(frozen=True, eq=False)
+class ZoneStatistics:
+    """The statistics of zones, in the form of files.
+
+    Attributes:
+        zones: Extents of the zones.
+        low: Least value of each zone; null if there is none or it is unknown, NaN if there are no other values.
+        high: Greatest value of each zone; NaN if it has a NaN.
+        nulls: Number of nulls of each zone.
+        nans: Number of NaN of each zone.
     """
-    for name in COLUMNS:
-        file.column(name, pa.uint64())
-    columns = file.read(COLUMNS)
-    if any(column.null_count for column in columns):
-        raise CorruptError("null in the extent of a zone", where=file.path)
-    fragment, start, length = (column.to_numpy() for column in columns)
-    limit = np.uint64(ROW_OFFSETS)
-    if ((fragment >= limit) | (start >= limit) | (length > limit) | (length == 0) | (start + length > limit)).any():
-        raise CorruptError("extent of a zone", where=file.path, expected=f"1 … {ROW_OFFSETS} rows of a fragment")
-    first = fragment << _HIGH | start
-    order = np.argsort(first, kind="stable")
-    return Zones(first[order], length[order].astype(np.int64)), order
 
+    zones: Zones
+    low: pa.Array
+    high: pa.Array
+    nulls: Ints
+    nans: Ints
 
-def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
-    """Read the rows that are null.
-
-    Raises:
-        UnsupportedError: The file does not record nulls: its writer may also have placed zones wrongly, as the first
-            writers did in fragments with deleted rows.
-        CorruptError: The record of nulls is broken.
-    """
-    number = file.metadata.get(NULL_BITMAP)
-    if number is None:
-        raise UnsupportedError(
-            "zones of an early writer, which do not record nulls", where=file.path, remedy="create the index again"
+    @classmethod
+    def concat(cls, pieces: Sequence[ZoneStatistics]) -> ZoneStatistics:
+        """Concatenate statistics."""
+        first = np.concatenate([piece.zones.first for piece in pieces])
+        length = np.concatenate([piece.zones.length for piece in pieces])
+        return cls(
+            Zones(first, length),
+            pa.concat_arrays([piece.low for piece in pieces]),
+            pa.concat_arrays([piece.high for piece in pieces]),
+            np.concatenate([piece.nulls for piece in pieces]),
+            np.concatenate([piece.nans for piece in pieces]),
         )
-    if not number.isdecimal() or not number.isascii() or len(number) > 9:
-        raise CorruptError(f"metadata {NULL_BITMAP!r}", where=file.path, expected="a number", found=repr(number))
-    return read_row_address_map(file.global_buffer(int(number)), file.path, zones.row_bound)
+
+    def take(self, places: Ints) -> ZoneStatistics:
+        """Return the statistics of the zones at some places."""
+        zones = Zones(self.zones.first[places], self.zones.length[places])
+        indices = pa.array(places)
+        return ZoneStatistics(
+            zones, self.low.take(indices), self.high.take(indices), self.nulls[places], self.nans[places]
+        )
 
 
-class Cutter:
-    """A cutter of rows in table order into zones, which end with their fragment.
+def pieces_of(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple[ZoneStatistics, Ints]:
+    """Return the statistics of consecutive pieces of rows."""
+    last = np.append(starts[1:], len(rows)) - 1
+    zones = Zones(rows[starts], (rows[last] - rows[starts]).astype(np.int64) + 1)
+    nans = is_nan(values)
+    numbers = _without(values, nans)
+    low, high = _extremes(numbers, numbers, starts)
+    is_null = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else np.empty(0, np.bool_)
+    return _finished(zones, low, high, _counted(is_null, starts), _counted(nans, starts)), groups
 
-    Args:
-        rows_per_zone: Rows of a zone, except the last of a fragment.
+
+def joined_zones(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
+    """Return one zone for the pieces of each group; groups ascend."""
+    begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1) if len(groups) else groups
+    if len(begins) == len(groups):
+        return pieces
+    zones = pieces.zones
+    last = np.append(begins[1:], len(groups)) - 1
+    ends = (zones.first[last] - zones.first[begins]).astype(np.int64) + zones.length[last]
+    low, high = (_without(bound, is_nan(bound)) for bound in (pieces.low, pieces.high))
+    low, high = _extremes(low, high, begins)
+    nulls, nans = (np.add.reduceat(each, begins) for each in (pieces.nulls, pieces.nans))
+    return _finished(Zones(zones.first[begins], ends), low, high, nulls, nans)
+
+
+def _finished(zones: Zones, low: pa.Array, high: pa.Array, nulls: Ints, nans: Ints) -> ZoneStatistics:
+    """Return statistics with the extremes that files have: of floats, -0.0 is below 0.0, and NaN above all.
+
+    A zone with only NaN has NaN as its least value, too: without one, some readers take it for a zone of nulls.
     """
-
-    def __init__(self, rows_per_zone: int) -> None:
-        self._rows_per_zone = rows_per_zone
-        self._fragment = -1
-        self._rows = 0  # of this fragment so far
-        self._zone = -1
-
-    def cut(self, rows: Rows) -> tuple[Ints, Ints]:
-        """Cut further rows; return the place where each piece begins, and the number of its zone, from 0.
-
-        The first piece may belong to the zone of the last piece of the call before.
-        """
-        runs, size = _runs(rows), self._rows_per_zone
-        stops = [*runs[1:], len(rows)]
-        starts, zones = [], []
-        for begin, stop in zip(runs, stops, strict=True):
-            fragment = int(rows[begin] >> _HIGH)
-            before = self._rows if fragment == self._fragment else 0
-            begins = np.arange(begin - before % size, stop, size)
-            is_open = begins[0] < begin
-            begins[0] = begin
-            starts.append(begins)
-            zones.append(np.arange(len(begins)) + self._zone + (not is_open))
-            self._fragment, self._rows, self._zone = fragment, before + stop - begin, int(zones[-1][-1])
-        return np.concatenate(starts), np.concatenate(zones)
+    if pa.types.is_floating(low.type):
+        minus_zero, zero, nan = pa.array(np.array([-0.0, 0.0, np.nan], number_dtype(low.type)))
+        low = pc.if_else(_is_zero(low), minus_zero, low)
+        high = pc.if_else(_is_zero(high), zero, high)
+        high = pc.if_else(pa.array(nans > 0), nan, high)
+        low = pc.if_else(pc.and_(low.is_null(), pa.array(nans > 0)), nan, low)
+    return ZoneStatistics(zones, low, high, nulls, nans)
 
 
-def cut_batches(
-    rows: pa.RecordBatchReader, rows_per_zone: int, nulls: list[RowSet], progress: Callable[[int], None] | None = None
-) -> Iterator[tuple[pa.Array, Rows, Ints, Ints]]:
-    """Yield the batches of rows in table order, cut into zones: values, names, and pieces as `Cutter.cut` returns them.
-
-    Args:
-        rows: Reader with the columns `kind.VALUE` and `kind.ROW`.
-        rows_per_zone: Rows of a zone, except the last of a fragment.
-        nulls: List that the rows that are null are appended to.
-        progress: Called with the number of rows so far, before the next batch is read.
-    """
-    cutter = Cutter(rows_per_zone)
-    num_rows = 0
-    for batch in rows:
-        if not batch.num_rows:
-            continue
-        values, names = batch.column(VALUE), batch.column(ROW).to_numpy()
-        yield values, names, *cutter.cut(names)
-        if values.null_count:
-            nulls.append(RowSet.of(names[values.is_null().to_numpy(zero_copy_only=False)]))
-        num_rows += batch.num_rows
-        if progress is not None:
-            progress(num_rows)
+def _is_zero(values: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.equal(values.cast(pa.float64()), 0.0), False)
 
 
-def _runs(rows: Rows) -> list[int]:
-    """Return the place where each fragment begins; in table order each fragment is one run."""
-    if rows[0] >> _HIGH == rows[-1] >> _HIGH:
-        return [0]
-    keys = rows >> _HIGH
-    return [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist()]
+def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
+    return pc.if_else(pa.array(mask), pa.scalar(None, values.type), values) if mask.any() else values
+
+
+def _counted(mask: Mask, starts: Ints) -> Ints:
+    """Return the number of marked values of each piece; an empty mask marks none."""
+    if not mask.any():
+        return np.zeros(len(starts), np.int64)
+    return np.add.reduceat(mask.astype(np.int64), starts)
+
+
+def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
+    """Return the least value of each piece of `low`, and the greatest of each piece of `high`, an array as long."""
+    form = _form(low.type)
+    find = _extremes_one_by_one if len(low) >= LONG_ZONE * len(starts) else _extremes_at_once
+    least, greatest = find(_viewed(low, form), _viewed(high, form), starts)
+    return _viewed(least, low.type), _viewed(greatest, low.type)
+
+
+def _extremes_one_by_one(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
+    """Compute the extremes of one piece after another: fast for long pieces."""
+    pieces = [*zip(starts.tolist(), [*starts[1:].tolist(), len(low)], strict=True)]
+    of_low = [pc.min_max(low.slice(begin, stop - begin)) for begin, stop in pieces]
+    of_high = of_low if high is low else [pc.min_max(high.slice(begin, stop - begin)) for begin, stop in pieces]
+    return pa.array([each["min"] for each in of_low], low.type), pa.array([each["max"] for each in of_high], low.type)
+
+
+def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
+    """Compute the extremes of all pieces at once: fast for short pieces."""
+    groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(low))))
+    table = pa.table({"group": groups, "low": low, "high": high})
+    extremes = table.group_by("group", use_threads=False).aggregate([("low", "min"), ("high", "max")])
+    return extremes.column("low_min").combine_chunks(), extremes.column("high_max").combine_chunks()
+
+
+def _form(type_: pa.DataType) -> pa.DataType:
+    """Return the type that values of a type are cast to for their extremes; Arrow does not have those of all types."""
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    return pa.int64() if pa.types.is_duration(type_) else type_
+
+
+def _viewed(values: pa.Array, form: pa.DataType) -> pa.Array:
+    return values if values.type == form else values.cast(form)

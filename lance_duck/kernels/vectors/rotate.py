@@ -1,7 +1,7 @@
 """Kernels that rotate vectors for RaBitQ, each row in the same order of sums, alone or among others.
 
 A product of matrices has another order for each number of rows, and so other last bits. The plain reference of a fast
-rotation is `transformed` in `index.vector.storage.rotation`, which these kernels equal to the bit.
+rotation is `transformed` in `index.vector.codecs.rotation`, which these kernels equal to the bit.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from lance_duck.checksums.container import Checksums
 from lance_duck.checksums.sealed import check_json, unsealed_deletions, unsealed_transaction
 from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
 from lance_duck.file.reader import LanceFile, open_file, sidecar_checksums
-from lance_duck.index.vector.storage.files import RECALL_FILE
+from lance_duck.index.vector.layout import RECALL_FILE
 from lance_duck.scan.nearest.settings.stored import is_intact
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import Store, join_uri, run

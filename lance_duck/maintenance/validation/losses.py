@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
 from lance_duck.file.column import ColumnReader, open_column
 from lance_duck.file.reader import LanceFile
-from lance_duck.index.vector.storage.files import RECALL_FILE
+from lance_duck.index.vector.layout import RECALL_FILE
 from lance_duck.maintenance.validation.blobs import lost_blobs
 from lance_duck.maintenance.validation.files import DAMAGED, check_segment
 from lance_duck.snapshot import Snapshot

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from lance_duck.arrow.distinct import distinct
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
+from lance_duck.index.inverted.open import InvertedSegment
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.search.best import best_documents
 from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
 from lance_duck.index.inverted.search.phrases import PhraseOrder, best_phrases
-from lance_duck.index.inverted.segment import InvertedSegment
 from lance_duck.index.inverted.settings import LIST_ELEMENT
 from lance_duck.index.names import Follower
 from lance_duck.index.search import ask, open_index

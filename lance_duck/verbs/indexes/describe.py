@@ -20,8 +20,8 @@ from lance_duck.index.reach import needs_reach, reached
 from lance_duck.index.registry import kind_of, name_of
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.search import open_index
+from lance_duck.index.vector.details import shown_details
 from lance_duck.index.vector.kind import VECTOR
-from lance_duck.index.vector.storage.details import shown_details
 from lance_duck.markup import rows_html, size_text
 from lance_duck.rows import fragments_in_bitmap
 from lance_duck.snapshot import Snapshot

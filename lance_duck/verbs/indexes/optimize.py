@@ -21,9 +21,9 @@ from lance_duck.index.inverted.kind import INVERTED, is_alike, settings_of
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.registry import kind_of
 from lance_duck.index.search import open_index
+from lance_duck.index.vector.details import parameters_in, vector_parameters
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.merge import have_same_codes
-from lance_duck.index.vector.storage.details import parameters_in, vector_parameters
 from lance_duck.index.vector.training.imbalance import is_outgrown
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import MERGED_RATIO, SMALL_SEGMENT, SMALL_VECTOR_SEGMENT

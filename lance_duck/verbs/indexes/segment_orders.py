@@ -24,7 +24,7 @@ from lance_duck.index.opened import segment_files
 from lance_duck.index.registry import kind_of
 from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.index.vector.kind import VECTOR
-from lance_duck.index.vector.storage.files import RECALL_FILE
+from lance_duck.index.vector.layout import RECALL_FILE
 from lance_duck.scan.nearest.covered import CoveredVectors
 from lance_duck.scan.nearest.options import vector_column
 from lance_duck.scan.nearest.settings.segment_curves import measured_at_build

@@ -14,8 +14,8 @@ from lance_duck.index.build import builds_by_row_id, file_version
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.inverted.kind import INVERTED, settings_of
 from lance_duck.index.inverted.layout import METADATA, STAGING, part_number
+from lance_duck.index.inverted.open import open_segment
 from lance_duck.index.inverted.parts import PART_SHIFT, build_part, join_parts
-from lance_duck.index.inverted.segment import open_segment
 from lance_duck.index.inverted.settings import parameters_for
 from lance_duck.index.kind import BuildOptions
 from lance_duck.index.opened import kind_in_files, segment_files

@@ -22,7 +22,7 @@ from lance_duck.index.vector.build import number_type
 from lance_duck.index.vector.costs import TRAINING_ROUNDS
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.multivectors import is_multivector
-from lance_duck.index.vector.storage.spill import Rows, Spill, VectorSpill
+from lance_duck.index.vector.spill import Rows, Spill, VectorSpill
 from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.lloyd import Sums, is_settled, moved, some_of
 from lance_duck.index.vector.training.model import Model

@@ -15,17 +15,15 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.handle import TableMethods
 
 if TYPE_CHECKING:
-    from lance_duck.index.vector import kind
-    from lance_duck.index.vector.storage import files
+    from lance_duck.index.vector import kind, layout
     from lance_duck.index.vector.training import index_spec
     from lance_duck.scan import table_scan, vector_lists
     from lance_duck.verbs import change
     from lance_duck.verbs.indexes import create, kinds, rows, vector_models
 else:
-    kind = lazy.modules(globals(), "lance_duck.index.vector", "kind")
+    kind, layout = lazy.modules(globals(), "lance_duck.index.vector", "kind", "layout")
     vector_lists = lazy.modules(globals(), "lance_duck.scan", "vector_lists")
     table_scan = lazy.modules(globals(), "lance_duck.scan", "table_scan")
-    files = lazy.modules(globals(), "lance_duck.index.vector.storage", "files")
     index_spec = lazy.modules(globals(), "lance_duck.index.vector.training", "index_spec")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
     create, kinds, rows, vector_models = lazy.modules(
@@ -247,13 +245,13 @@ def vector_spec(
             `VectorIndexChanges.create_index`.
     """
     path = rows.column_path(snapshot.schema, kinds.one_column(column))
-    if not isinstance(index_type, str) or index_type.upper() not in files.KINDS:
+    if not isinstance(index_type, str) or index_type.upper() not in layout.KINDS:
         scalar = f"create_scalar_index({path!r}, {index_type!r}) makes an index of another kind"
         other = None if is_vector_kind(index_type) else scalar
         raise NotIndexableError(
             f"{index_type} is not a supported kind of vector index",
-            expected=", ".join(files.KINDS),
-            remedy=did_you_mean(index_type, files.KINDS) or other,
+            expected=", ".join(layout.KINDS),
+            remedy=did_you_mean(index_type, layout.KINDS) or other,
         )
     kinds.check_indexable(
         snapshot, path, kind.VECTOR, lambda: vector_lists.cast_to_vectors(table_scan.TableScan(snapshot), path)

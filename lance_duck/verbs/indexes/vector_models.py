@@ -34,7 +34,7 @@ from lance_duck.index.search import open_index
 from lance_duck.index.vector.build import number_type, spill_vectors
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.multivectors import is_multivector
-from lance_duck.index.vector.storage.spill import Spill
+from lance_duck.index.vector.spill import Spill
 from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.training.train import train

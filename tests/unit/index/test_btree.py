@@ -11,8 +11,8 @@ from corruption.containers import with_length
 from unit.index.segments import Segments, stay
 
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
-from lance_duck.index.btree import BTREE
-from lance_duck.index.btree import reader as reader_module
+from lance_duck.index.btree import search as search_module
+from lance_duck.index.btree.kind import BTREE
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import Details, MergeInput
 from lance_duck.index.query import Among, Between, ContainsAny, Except, HasPrefix, Null
@@ -95,7 +95,7 @@ def test_an_estimate_reads_no_page_and_is_never_too_low(segments: Segments) -> N
 
 
 def test_many_pages_are_looked_into_in_portions(segments: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_module, "PAGES_AT_ONCE", 3)
+    monkeypatch.setattr(search_module, "PAGES_AT_ONCE", 3)
     index = segments.build(pa.array([f"k{i:03}" for i in range(100)]), **small(2))
     wanted = pa.array([f"k{i:03}" for i in range(0, 100, 3)] + ["none", "k000"])
     assert list(index.search(Among(wanted)).sure) == list(range(0, 100, 3))

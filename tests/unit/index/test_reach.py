@@ -19,7 +19,7 @@ from lance_duck.commit.operations import CreateIndex
 from lance_duck.errors import IndexWarning, InvalidInputError
 from lance_duck.index.btree import kind as btree
 from lance_duck.index.btree.layout import DATA
-from lance_duck.index.btree.reader import BTreeIndex
+from lance_duck.index.btree.search import BTreeIndex
 from lance_duck.index.build import build_segment, merge_segments
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import BuildOptions, Details
@@ -28,7 +28,7 @@ from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.wire.index import IndexMetadata
 
 
-class ByAddress(btree.BTree):
+class ByAddress(btree.BTreeKind):
     """B-trees as pylance 14 writes them where row ids are stable: entries are addresses."""
 
     rows_by = "address"

@@ -15,7 +15,7 @@ import lance_duck as ld
 from lance_duck.commit import CreateIndex, commit
 from lance_duck.errors import CorruptError, IndexWarning, LanceDuckError, NotFoundError
 from lance_duck.index import registry
-from lance_duck.index.btree import BTREE
+from lance_duck.index.btree.kind import BTREE
 from lance_duck.index.build import merge_segments
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import Answer

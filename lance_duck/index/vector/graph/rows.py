@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, MOST_LEVELS, Graph, M
+from lance_duck.index.vector.layout import json_integer, parsed
 from lance_duck.index.vector.library import faiss
-from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.index.vector.storage.metadata import json_integer, parsed
+from lance_duck.index.vector.open import VectorFiles
 
 GRAPH_SCHEMA: Final = pa.schema(
     [

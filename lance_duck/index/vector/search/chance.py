@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.vector.costs import ALLOWED_OF_EXPECTED, DEVIATIONS, TIED_DEVIATIONS, TIED_UNEVENNESS
-from lance_duck.index.vector.storage.metadata import Partitions
+from lance_duck.index.vector.layout import Partitions
 
 Counts = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.open import VectorFiles
 
 Queries = NDArray[np.float32]
 

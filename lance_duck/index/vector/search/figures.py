@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lance_duck.index.vector.graph.rows import GraphMetadata
-from lance_duck.index.vector.storage.files import INDEX_FILE, VectorFiles
+from lance_duck.index.vector.layout import INDEX_FILE
+from lance_duck.index.vector.open import VectorFiles
 
 
 def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[str, Any]:

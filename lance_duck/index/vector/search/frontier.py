@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.vector.costs import SPREAD_PARTITIONS, SPREAD_VECTORS
+from lance_duck.index.vector.layout import Partitions
 from lance_duck.index.vector.search.contract import Probe
-from lance_duck.index.vector.storage.metadata import Partitions
 
 Int64s = NDArray[np.int64]
 Numbers = NDArray[np.float32]

@@ -30,8 +30,8 @@ from lance_duck.index.vector.costs import (
 )
 from lance_duck.index.vector.graph.hnsw import Graph, index_of
 from lance_duck.index.vector.library import faiss, queries_without_products
-from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.index.vector.storage.sq import faiss_bounds
+from lance_duck.index.vector.open import VectorFiles
+from lance_duck.index.vector.search.lists import faiss_bounds
 from lance_duck.index.vector.threads import one_thread
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.vectors.measure import measure_flat, measure_product, measure_scalar

@@ -18,7 +18,8 @@ from lance_duck.index.vector.costs import KEPT_BYTES, LEAST_EF
 from lance_duck.index.vector.graph.hnsw import Graph
 from lance_duck.index.vector.graph.rows import graphs_of, read_graph
 from lance_duck.index.vector.library import faiss
-from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.metric import has_residual, normalized
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search.best_hits import BestHits
 from lance_duck.index.vector.search.centroids import near_partitions
 from lance_duck.index.vector.search.chance import AllowedCounts
@@ -27,8 +28,6 @@ from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limits, sampled_places
 from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Int64s
 from lance_duck.index.vector.search.ranks import partition_ranks
-from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.index.vector.storage.pq import has_residual
 from lance_duck.index.vector.threads import one_thread, safe_after_fork
 
 

@@ -16,11 +16,11 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.costs import KEPT_BYTES
 from lance_duck.index.vector.graph.rows import graphs_of
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search.chance import AllowedCounts, are_few
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.ranks import partition_ranks
-from lance_duck.index.vector.storage.files import VectorFiles
 
 
 class HammingIndex:

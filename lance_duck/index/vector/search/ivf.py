@@ -14,6 +14,7 @@ from lance_duck.index.files import INDEX_BLOCK_ROWS
 from lance_duck.index.vector.costs import BATCH_QUERIES, KEPT_BYTES, SLICE_QUERIES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search.best_hits import BestHits
 from lance_duck.index.vector.search.centroids import near_partitions
 from lance_duck.index.vector.search.chance import AllowedCounts
@@ -22,7 +23,6 @@ from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limits, sampled_places
 from lance_duck.index.vector.search.lists import Lists
 from lance_duck.index.vector.search.ranks import partition_ranks
-from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.threads import in_slices, safe_after_fork
 
 _Distances = NDArray[np.float32]

@@ -10,16 +10,63 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import difference_of, distinct, intersection_of
 from lance_duck.forks import Lock
+from lance_duck.index.vector.codecs.rq import rabit_bytes, rabit_lists
 from lance_duck.index.vector.costs import KEPT_BYTES, LOAD_BYTES
 from lance_duck.index.vector.library import faiss
-from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.index.vector.storage.flat import flat_bytes, flat_lists
-from lance_duck.index.vector.storage.pq import product_lists
-from lance_duck.index.vector.storage.rq import rabit_bytes, rabit_lists
-from lance_duck.index.vector.storage.sq import scalar_lists
+from lance_duck.index.vector.metric import has_residual
+from lance_duck.index.vector.open import VectorFiles
 
 _ID_BYTES: Final = 8
-_MAKERS: Final = {"FLAT": flat_lists, "SQ": scalar_lists, "PQ": product_lists}
+
+
+def _flat_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
+    """Return a faiss index with empty lists of vectors.
+
+    Args:
+        files: Files of a segment with flat storage.
+        quantizer: faiss index of the centroids; must outlive the result.
+        metric: faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
+    """
+    return faiss.IndexIVFFlat(quantizer, files.dim, files.num_partitions, metric)
+
+
+def _flat_bytes(codes: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Return vectors (n, dim) in the byte layout of faiss, (n, code size), C-contiguous."""
+    raw: NDArray[np.uint8] = np.ascontiguousarray(codes, np.float32).view(np.uint8)
+    return raw
+
+
+def _scalar_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
+    """Return a faiss index with empty lists of codes; arguments as for `_flat_lists`."""
+    kind = faiss.ScalarQuantizer.QT_8bit_uniform
+    index = faiss.IndexIVFScalarQuantizer(quantizer, files.dim, files.num_partitions, kind, metric, False)
+    faiss.copy_array_to_vector(faiss_bounds(*files.bounds), index.sq.trained)
+    return index
+
+
+def faiss_bounds(start: float, end: float) -> Any:
+    """Return the trained state of faiss's QT_8bit_uniform for bounds of Lance: float32 [vmin, vdiff].
+
+    faiss encodes as Lance does. It decodes to the middle of the numbers of a code, vmin + (c + 1/2) / 255 vdiff.
+    """
+    return np.array([start, end - start], np.float32)
+
+
+def _product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
+    """Return a faiss index with empty lists of codes; arguments as for `_flat_lists`.
+
+    It never makes faiss's tables of distances between centroids and codes: with these, distances are less precise, and
+    searches are no faster (`benchmarks/partition_costs.py`).
+    """
+    parts = len(files.codebook)
+    index = faiss.IndexIVFPQ(quantizer, files.dim, files.num_partitions, parts, files.bits, metric)
+    index.by_residual = has_residual(files.metric)
+    faiss.copy_array_to_vector(files.codebook.reshape(-1), index.pq.centroids)
+    index.use_precomputed_table = -1
+    return index
+
+
+_MAKERS: Final = {"FLAT": _flat_lists, "SQ": _scalar_lists, "PQ": _product_lists}
 
 
 class LoadedLists:
@@ -132,7 +179,7 @@ class Lists:
         """Return codes of a partition in the byte layout of faiss."""
         if self.files.rounding is not None:
             return rabit_bytes(self.files.rounding, codes, self.centroids[partition], self.files.metric)
-        return flat_bytes(codes) if self.files.storage == "FLAT" else codes
+        return _flat_bytes(codes) if self.files.storage == "FLAT" else codes
 
     def _groups(self, partitions: Sequence[int]) -> list[list[int]]:
         """Return partitions in groups, each to be read at once."""

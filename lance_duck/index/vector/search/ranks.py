@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.files import INDEX_BLOCK_ROWS
-from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.open import VectorFiles
 
 Int64s = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_duck.errors import LanceDuckError
 from lance_duck.index.vector.costs import CROWDED, GROWN, LARGE, UNEVEN
-from lance_duck.index.vector.storage.details import trained_rows, vector_parameters
+from lance_duck.index.vector.details import trained_rows, vector_parameters
 from lance_duck.index.vector.training.index_spec import VectorSpec
 
 

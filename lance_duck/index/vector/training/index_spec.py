@@ -12,13 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.index.vector.codecs.rq import MOST_BITS
+from lance_duck.index.vector.details import with_trained_rows
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M
+from lance_duck.index.vector.layout import KINDS, MOST_PARTITIONS
 from lance_duck.index.vector.metric import metric_of
 from lance_duck.index.vector.multivectors import is_multivector, vector_type
-from lance_duck.index.vector.storage.details import with_trained_rows
-from lance_duck.index.vector.storage.files import KINDS
-from lance_duck.index.vector.storage.metadata import MOST_PARTITIONS
-from lance_duck.index.vector.storage.rq import MOST_BITS
 from lance_duck.index.vector.vectors import has_byte_items, is_vector
 from lance_duck.wire.pb import index_pb2
 

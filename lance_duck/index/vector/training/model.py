@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.index.vector.codecs.rq import Rounding
 from lance_duck.index.vector.library import faiss
-from lance_duck.index.vector.storage.pq import has_residual
-from lance_duck.index.vector.storage.rq import Rounding
+from lance_duck.index.vector.metric import has_residual
 from lance_duck.index.vector.threads import safe_after_fork
 from lance_duck.index.vector.training.rounded import rounded
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.vector.storage.rq import Rounding
+from lance_duck.index.vector.codecs.rq import Rounding
 from lance_duck.kernels.vectors.rabit_encode import fit_codes
 
 _EPSILON: Final = 1.9
@@ -21,7 +21,7 @@ def rounded(
     partitions: NDArray[np.int64],
     metric: str,
 ) -> NDArray[np.uint8]:
-    """Return the rows, uint8 (n, width), of vectors; `index.vector.storage.rq` has their layout, and the formulas.
+    """Return the rows, uint8 (n, width), of vectors; `index.vector.codecs.rq` has their layout, and the formulas.
 
     Args:
         rounding: Rounding of the vectors.

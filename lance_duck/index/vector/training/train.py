@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.codecs.rotation import Rotation
+from lance_duck.index.vector.codecs.rq import Rounding
 from lance_duck.index.vector.costs import THREADED_PRODUCTS, TRAINING_ROUNDS
 from lance_duck.index.vector.library import faiss
-from lance_duck.index.vector.metric import normalized
-from lance_duck.index.vector.storage.pq import has_residual
-from lance_duck.index.vector.storage.rotation import Rotation
-from lance_duck.index.vector.storage.rq import Rounding
-from lance_duck.index.vector.storage.spill import Rows
+from lance_duck.index.vector.metric import has_residual, normalized
+from lance_duck.index.vector.spill import Rows
 from lance_duck.index.vector.threads import safe_after_fork, side_by_side
 from lance_duck.index.vector.training.balanced import balanced_clusters
 from lance_duck.index.vector.training.index_spec import VectorSpec

@@ -16,8 +16,9 @@ from unit.index.segments import Segments, stay
 from unit.index.zone_cases import satisfies
 
 from lance_duck.errors import CorruptError, LanceDuckError
-from lance_duck.index.bitmap.file import FILE
-from lance_duck.index.bitmap.kind import BITMAP, BitmapIndex
+from lance_duck.index.bitmap.kind import BITMAP
+from lance_duck.index.bitmap.layout import FILE
+from lance_duck.index.bitmap.search import BitmapIndex
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.kind import MergeInput
 from lance_duck.index.query import Among, Between, ContainsAny, Except, HasPrefix, Null, Query

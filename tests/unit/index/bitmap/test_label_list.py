@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from unit.index.segments import Segments, stay
 
 from lance_duck.errors import CorruptError, LanceDuckError
-from lance_duck.index.bitmap.file import FILE
-from lance_duck.index.bitmap.label_list import LABEL_LIST, LabelListIndex
+from lance_duck.index.bitmap.kind import LABEL_LIST
+from lance_duck.index.bitmap.layout import FILE
+from lance_duck.index.bitmap.search import LabelListIndex
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import Details, MergeInput
 from lance_duck.index.query import Among, ContainsAll, ContainsAny, Except, Null

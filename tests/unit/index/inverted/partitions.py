@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import WORDS, InvertedParameters
-from lance_duck.index.inverted.segment import InvertedSegment, open_segment
+from lance_duck.index.inverted.open import InvertedSegment, open_segment
 from lance_duck.index.inverted.write import write_metadata, write_partition
 from lance_duck.store import open_store
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from unit.index.inverted.partitions import contents_of
 from unit.index.inverted.postings import rows_of
 
-from lance_duck.index.inverted.by_row import by_row
+from lance_duck.index.inverted.old_segments import by_row
 
 WORDS = st.lists(st.sampled_from(["duck", "lake", "goose", "pond"]), min_size=1, max_size=6)
 

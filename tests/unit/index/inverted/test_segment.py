@@ -10,7 +10,7 @@ from lance_duck.errors import InternalError, InvalidInputError, NotFoundError, U
 from lance_duck.index.inverted import write
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import ARROW, InvertedParameters
-from lance_duck.index.inverted.segment import open_segment
+from lance_duck.index.inverted.open import open_segment
 from lance_duck.text.filters import STEMMER
 
 TEXTS = random_texts(700)

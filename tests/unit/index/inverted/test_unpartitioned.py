@@ -13,7 +13,7 @@ from unit.index.inverted.partitions import random_texts
 from unit.index.inverted.postings import rows_of
 
 from lance_duck.errors import CorruptError, NotFoundError
-from lance_duck.index.inverted.segment import open_segment
+from lance_duck.index.inverted.open import open_segment
 
 TEXTS = {i * 7 % 1000: words for i, words in enumerate(random_texts(300, words=20, most=9))}
 

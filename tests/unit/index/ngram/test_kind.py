@@ -13,9 +13,10 @@ from unit.index.segments import Segments, stay
 from lance_duck.errors import CorruptError, NotFoundError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import MergeInput
-from lance_duck.index.ngram import write
-from lance_duck.index.ngram.file import FILE, SCHEMA
-from lance_duck.index.ngram.kind import NGRAM, NGramIndex
+from lance_duck.index.ngram import merge, write
+from lance_duck.index.ngram.kind import NGRAM
+from lance_duck.index.ngram.layout import FILE, SCHEMA
+from lance_duck.index.ngram.search import NGramIndex
 from lance_duck.index.query import Among, ContainsTrigrams, HasPrefix, Null, Query
 from lance_duck.rows.row_set_bytes import treemap
 from lance_duck.text.needles import certain_words, trigrams_of_words
@@ -135,7 +136,7 @@ def test_segments_and_rows_are_merged(tmp_path: Path) -> None:
 
 
 def test_many_rows_move_in_several_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write, "INDEX_BLOCK_ROWS", 3)
+    monkeypatch.setattr(merge, "INDEX_BLOCK_ROWS", 3)
     monkeypatch.setattr(write, "LISTS_AT_ONCE", 2)
     made = segments(tmp_path)
     index = made.build(pa.array(["hello", "hello", "help", "yell"]))

@@ -11,10 +11,10 @@ from unit.index.vector.written import Made, clustered, made, tensor
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.index.files import SegmentReader
+from lance_duck.index.vector.one_file import vector_files
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search.contract import Probe
 from lance_duck.index.vector.search.ivf import IvfIndex
-from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.index.vector.storage.one_file import vector_files
 from lance_duck.wire.pb import index_pb2
 
 

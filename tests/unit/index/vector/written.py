@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.index.vector.storage.rotation import Rotation
-from lance_duck.index.vector.storage.rq import Rounding
+from lance_duck.index.vector.codecs.rotation import Rotation
+from lance_duck.index.vector.codecs.rq import Rounding
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.write import StoredPartition, write_segment
 from lance_duck.store import open_store

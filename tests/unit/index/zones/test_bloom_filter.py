@@ -16,9 +16,10 @@ from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
 from lance_duck.index.kind import Details, MergeInput
 from lance_duck.index.query import Among, Between, Except, Null, Query
-from lance_duck.index.zones import bloom_filter
-from lance_duck.index.zones.bloom_build import SCHEMA
-from lance_duck.index.zones.bloom_filter import BLOOM_FILTER, FILE, BloomFilterIndex
+from lance_duck.index.zones import open as open_files
+from lance_duck.index.zones.kind import BLOOM_FILTER
+from lance_duck.index.zones.layout import BLOOM_FILTER_FILE, FILTER_SCHEMA
+from lance_duck.index.zones.search import BloomFilterIndex
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import row_address_map
 
@@ -36,7 +37,7 @@ def answered(query: Query) -> bool:
 
 
 def opened(segments: Segments) -> SegmentFile:
-    return SegmentReader(segments.store, segments.directory).open(FILE)
+    return SegmentReader(segments.store, segments.directory).open(BLOOM_FILTER_FILE)
 
 
 def rows_of(index: Any, query: Query) -> list[int]:
@@ -72,7 +73,7 @@ def test_no_answer_is_wrong_after_rows_moved(segments: Segments, data: st.DataOb
 def test_filters_hold_the_bytes_of_values(segments: Segments) -> None:
     values = pa.array([1, -2, None, 3], pa.int16())
     segments.build(values, parameters={"number_of_items": 2, "probability": 0.01})
-    found = opened(segments).read(SCHEMA.names)
+    found = opened(segments).read(FILTER_SCHEMA.names)
     words = [new_filter(1), new_filter(1)]
     insert(words[0], hash_keys([b"\x01\x00", b"\xfe\xff"]))
     insert(words[1], hash_keys([b"\x03\x00"]))
@@ -139,8 +140,8 @@ def test_odd_parameters_are_refused(segments: Segments) -> None:
 def test_filters_are_read_a_few_at_once(
     segments: Segments, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(bloom_filter, "INDEX_BLOCK_BYTES", limits[0])
-    monkeypatch.setattr(bloom_filter, "FILTER_CACHE_BYTES", limits[1])
+    monkeypatch.setattr(open_files, "INDEX_BLOCK_BYTES", limits[0])
+    monkeypatch.setattr(open_files, "FILTER_CACHE_BYTES", limits[1])
     index = segments.build(pa.array(range(100)), parameters={"number_of_items": 5, "probability": 0.001})
     before = index.nbytes
     assert set(range(35, 40)) <= set(rows_of(index, Among(pa.array([37]))))
@@ -181,13 +182,13 @@ def write(segments: Segments, metadata: dict[str, str], **columns: Any) -> Bloom
     }
     table = pa.table(plain | columns)
     with SegmentWriter(segments.store) as writer:
-        file = writer.create(FILE, table.schema)
+        file = writer.create(BLOOM_FILTER_FILE, table.schema)
         for batch in table.to_batches():
             file.write(batch)
         file.add_global_buffer(row_address_map(RowSet({})))
         for key, value in metadata.items():
             file.add_schema_metadata(key, value)
-        writer.add(FILE, file)
+        writer.add(BLOOM_FILTER_FILE, file)
     found = BLOOM_FILTER.open(SegmentReader(segments.store, writer.directory), pa.int64(), Details(0))
     assert isinstance(found, BloomFilterIndex)
     return found
@@ -195,7 +196,7 @@ def write(segments: Segments, metadata: dict[str, str], **columns: Any) -> Bloom
 
 def test_what_the_metadata_leave_out_is_the_default(segments: Segments) -> None:
     index = write(segments, {"null_bitmap": "1"})
-    assert (index.number_of_items, index.probability) == (8192, 0.00057)
+    assert (index.file.number_of_items, index.file.probability) == (8192, 0.00057)
     assert rows_of(index, Among(pa.array([1]))) == [0, 1, 2]
 
 
@@ -232,4 +233,4 @@ def test_metadata_that_make_no_sense_are_refused(segments: Segments, metadata: d
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_raise_errors_of_ours_alone(segments: Segments, data: st.DataObject) -> None:
     segments.build(pa.array(["a", None, "b", "c"]), parameters={"number_of_items": 2})
-    check_damaged(segments, FILE, data)
+    check_damaged(segments, BLOOM_FILTER_FILE, data)

@@ -12,7 +12,7 @@ from unit.index.zone_cases import VALUES, queries, satisfies
 
 from lance_duck.index.query import Between, Except, Null, Query
 from lance_duck.index.zones.bounds import read_bounds, zone_masks
-from lance_duck.index.zones.statistics import collect
+from lance_duck.index.zones.build import collect
 
 NAMES = [*VALUES, "double", "double", "float", "half", "string", "binary"]
 SIZE = 3

@@ -15,8 +15,10 @@ from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import Details, MergeInput
 from lance_duck.index.query import Among, Between, ContainsAny, Except, HasPrefix, Null, Query
-from lance_duck.index.zones import statistics
-from lance_duck.index.zones.zone_map import FILE, ZONE_MAP, ZoneMapIndex
+from lance_duck.index.zones import zones
+from lance_duck.index.zones.kind import ZONE_MAP
+from lance_duck.index.zones.layout import ZONE_MAP_FILE
+from lance_duck.index.zones.search import ZoneMapIndex
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import row_address_map
 from lance_duck.wire.pb import index_pb2
@@ -31,7 +33,7 @@ def segments(tmp_path: Path) -> Segments:
 
 
 def zones_of(index: Any) -> list[tuple[Any, ...]]:
-    kept = index.statistics_of_zones
+    kept = index.file.statistics
     columns = (kept.zones.fragments, kept.zones.offsets, kept.zones.length, kept.nulls, kept.nans)
     return [*zip(*(column.tolist() for column in columns), kept.low.to_pylist(), kept.high.to_pylist(), strict=True)]
 
@@ -105,7 +107,7 @@ def test_extremes_are_the_same_however_they_are_found(
     values = [None if i % 5 == 1 or i > 55 else choice[i * i // 3 % len(choice)] for i in range(64)]
     found = []
     for long in (0, 1 << 40):
-        monkeypatch.setattr(statistics, "LONG_ZONE", long)
+        monkeypatch.setattr(zones, "LONG_ZONE", long)
         index = segments.build(pa.array(values, type_), batch=9, parameters={"rows_per_zone": 4})
         found.append(repr(zones_of(index)))
     assert found[0] == found[1]
@@ -214,12 +216,12 @@ def write(segments: Segments, *, nulls: RowSet | None = None, **columns: Any) ->
     }
     table = pa.table(made)
     with SegmentWriter(segments.store) as writer:
-        file = writer.create(FILE, table.schema)
+        file = writer.create(ZONE_MAP_FILE, table.schema)
         for batch in table.to_batches():
             file.write(batch)
         if nulls is not None:
             file.add_schema_metadata("null_bitmap", str(file.add_global_buffer(row_address_map(nulls))))
-        writer.add(FILE, file)
+        writer.add(ZONE_MAP_FILE, file)
     opened = ZONE_MAP.open(SegmentReader(segments.store, writer.directory), pa.int64(), Details(0))
     assert isinstance(opened, ZoneMapIndex)
     return opened
@@ -274,4 +276,4 @@ def test_files_that_contradict_themselves_are_refused(segments: Segments, column
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_raise_errors_of_ours_alone(segments: Segments, data: st.DataObject) -> None:
     segments.build(pa.array(["a", None, "b", "c"]), parameters={"rows_per_zone": 2})
-    check_damaged(segments, FILE, data)
+    check_damaged(segments, ZONE_MAP_FILE, data)

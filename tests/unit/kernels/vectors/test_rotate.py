@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_duck.index.vector.storage.rotation import Rotation, transformed
+from lance_duck.index.vector.codecs.rotation import Rotation, transformed
 from lance_duck.kernels.vectors.rotate import sum_weights
 
 dims = st.integers(1, 40).map(lambda eighths: 8 * eighths)

@@ -10,8 +10,8 @@ from unit.index.vector.written import Written, clustered
 import lance_duck as ld
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment, catalog
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search.ivf import IvfIndex
-from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.maintenance.validation.vectors import VectorRows
 from lance_duck.snapshot import Snapshot, open_snapshot
 

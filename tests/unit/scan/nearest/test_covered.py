@@ -16,7 +16,7 @@ import lance_duck as ld
 from lance_duck.index.catalog import catalog
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.search import open_index
-from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.scan.costs import NAMED_SHARE
 from lance_duck.snapshot import open_snapshot
 from lance_duck.store import open_store

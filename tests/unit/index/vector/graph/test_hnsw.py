@@ -22,10 +22,10 @@ from lance_duck.index.files import SegmentReader
 from lance_duck.index.vector.graph.hnsw import Graph, build_graph, flat_storage, graph_of, index_of, points
 from lance_duck.index.vector.graph.rows import GRAPH_SCHEMA, GraphRows, graph_metadata, graph_rows, read_graph
 from lance_duck.index.vector.metric import distances, normalized
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search import graph_partition
 from lance_duck.index.vector.search.contract import Hits, Probe
 from lance_duck.index.vector.search.graphs import GraphIndex
-from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.store import open_store
 
 DIM = 8

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lance_duck.index.vector.layout import Partitions
 from lance_duck.index.vector.search.chance import AllowedCounts, are_few, are_uneven
-from lance_duck.index.vector.storage.metadata import Partitions
 
 COUNTS = AllowedCounts(Partitions(np.array([0, 0, 400]), np.array([400, 0, 600])))
 

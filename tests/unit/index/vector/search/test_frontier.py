@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lance_duck.index.vector.layout import Partitions
 from lance_duck.index.vector.search.contract import Probe
 from lance_duck.index.vector.search.frontier import Frontier, Spread, sampled_places
-from lance_duck.index.vector.storage.metadata import Partitions
 
 NARROW = Spread(0.0, 0.0, 0.05)  # vectors lie nearly as far as their centroids
 

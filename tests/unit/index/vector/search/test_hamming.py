@@ -8,9 +8,9 @@ from unit.index.vector.written import Written
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.metric import distances
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search.contract import Probe
 from lance_duck.index.vector.search.hamming import HammingIndex
-from lance_duck.index.vector.storage.files import VectorFiles
 
 RNG = np.random.default_rng(0)
 CODES = RNG.integers(0, 256, (200, 4)).astype(np.uint8)

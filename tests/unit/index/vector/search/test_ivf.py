@@ -10,9 +10,9 @@ from unit.index.vector.written import Made, clustered, made
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.costs import SLICE_QUERIES
 from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.open import VectorFiles
 from lance_duck.index.vector.search.contract import Hits, Probe
 from lance_duck.index.vector.search.ivf import IvfIndex
-from lance_duck.index.vector.storage.files import VectorFiles
 
 ALL = Probe(nprobes=1000)
 CASES = [

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_duck.index.vector.storage.details import trained_rows, vector_parameters, with_trained_rows
+from lance_duck.index.vector.details import trained_rows, vector_parameters, with_trained_rows
 from lance_duck.index.vector.training.imbalance import is_outgrown
 from lance_duck.index.vector.training.index_spec import VectorSpec
 

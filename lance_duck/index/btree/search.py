@@ -1,0 +1,295 @@
+"""An open B-tree: queries become places of entries, and these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.arrow.join import joined
+from lance_duck.arrow.types import number_dtype
+from lance_duck.encoding.layouts.page_rows import expand_ranges
+from lance_duck.index.btree.costs import END_GROWTH, END_SHARE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
+from lance_duck.index.btree.key_ranges import End, KeyBounds, ends_of, groups_of, key_ranges_of
+from lance_duck.index.btree.keys import BTreeKeys, Int64s
+from lance_duck.index.btree.open import BTreeFiles
+from lance_duck.index.files import INDEX_BLOCK_ROWS
+from lance_duck.index.kind import Answer, Lives, Rows
+from lance_duck.index.query import Among, Except, Null, Query
+from lance_duck.rows.row_set import RowSet
+
+_Ends = tuple[KeyBounds | End, KeyBounds | End]
+"""The lower and the upper ends of key ranges."""
+_NO_PLACES: Final = np.empty(0, np.int64)
+_NO_ROWS: Final = np.empty(0, np.uint64)
+_SHOWN_BYTES: Final = 10
+_DAY_MS: Final = 86_400_000
+_FIRST_YEAR, _LAST_YEAR = -262_143, 262_142  # years that pylance can show
+
+
+class BTreeIndex:
+    """An open B-tree. See `ScalarIndex`.
+
+    Args:
+        files: Files of the B-tree.
+    """
+
+    def __init__(self, files: BTreeFiles) -> None:
+        self.lookup = files.lookup
+        self.entries = files.entries
+        self.type = files.type
+        self._last: tuple[Query, list[_Ends]] | None = None
+
+    def search(self, query: Query) -> Answer:
+        """See `ScalarIndex`; the answer is exact."""
+        return Answer.exactly(RowSet.of(self._rows(self._places(query))))
+
+    def estimate(self, query: Query) -> int | None:
+        """See `ScalarIndex`; None for many values that may be spread over many pages."""
+        bound = self._places(query, vague=True).count
+        return None if isinstance(query, Among) and bound > self.lookup.num_rows // VAGUE_SHARE else bound
+
+    @property
+    def num_entries(self) -> int:
+        """See `Counting`."""
+        return self.lookup.num_rows
+
+    def count(self, query: Query) -> int:
+        """See `Counting`; reads the pages at the ends of spans only."""
+        return self._places(query).count
+
+    def end_value(self, lives: Lives, *, greatest: bool) -> pa.Array | None:
+        """See `Ordered`; looks at a page, then at ever more entries, up to a share of all."""
+        first, stop = self.lookup.nulls, self.lookup.num_rows
+        most = min(stop - first, max(self.lookup.page_rows, (stop - first) // END_SHARE))
+        at, width = 0, self.lookup.page_rows
+        while at < most:
+            width = min(width, most - at)
+            start = stop - at - width if greatest else first + at
+            living = np.flatnonzero(lives(joined(self.entries.ids([(start, start + width)]), np.uint64)))
+            if len(living):
+                return self._value(start + int(living[-1 if greatest else 0]))
+            at, width = at + width, width * END_GROWTH
+        return None if most < stop - first else pa.array([], self.type)
+
+    def names(self) -> Iterator[Rows]:
+        """See `Naming`; reads the pages of rows without caching them."""
+        for start in range(0, self.lookup.num_rows, INDEX_BLOCK_ROWS):
+            yield from self.entries.ids([(start, min(start + INDEX_BLOCK_ROWS, self.lookup.num_rows))])
+
+    def statistics(self) -> dict[str, Any]:
+        """See `ScalarIndex`."""
+        least, greatest = self.lookup.ends
+        if not len(least):
+            return {"min": "N/A", "max": "N/A", "num_pages": self.lookup.num_pages}
+        return {"min": _value_text(least[0]), "max": _value_text(greatest[-1]), "num_pages": self.lookup.num_pages}
+
+    def prewarm(self) -> None:
+        """See `ScalarIndex`; reads as many pages as the cache holds."""
+        self.entries.fill()
+
+    @property
+    def nbytes(self) -> int:
+        """See `ScalarIndex`."""
+        return self.lookup.nbytes + self.entries.nbytes
+
+    def places(self, keys: BTreeKeys, after_equal: bool) -> Int64s:
+        """Return, for each ascending key, the number of entries that are null or less, or equal with `after_equal`."""
+        cut = KeyBounds(self.lookup, keys, after_equal)
+        self._settle([cut])
+        return cut.places
+
+    def _value(self, place: int) -> pa.Array:
+        """Return the value of an entry, whose page is checked against the lookup."""
+        self.entries.pages([int(np.searchsorted(self.lookup.bounds, place, side="right")) - 1])
+        return self.entries.read(place, place + 1)[0]
+
+    def _places(self, query: Query, *, vague: bool = False) -> _EntryRanges:
+        """Return the entries that satisfy a query; if vague, without reading pages, and therefore too many."""
+        nulls, end = self.lookup.nulls, self.lookup.num_rows
+        if isinstance(query, Null):
+            return _one_span(0, nulls)
+        if isinstance(query, Except):
+            if isinstance(query.query, Null):
+                return _one_span(nulls, end)
+            inside = self._ends(query.query)
+            places = self._vague(inside, inner=True) if vague else self._exact(inside)
+            return places.rest(nulls, end)
+        ends = self._ends(query)
+        return self._vague(ends) if vague else self._exact(ends)
+
+    def _ends(self, query: Query) -> list[_Ends]:
+        """Return the ends of the key ranges of a query; the last ones are cached: a search follows an estimate.
+
+        They may be settled already; to settle them again, in several threads at once, changes nothing.
+        """
+        last = self._last
+        if last is None or last[0] is not query:
+            last = self._last = query, [ends_of(each, self.lookup) for each in key_ranges_of(query, self.type)]
+        return last[1]
+
+    def _exact(self, ends: list[_Ends]) -> _EntryRanges:
+        self._settle([cut for pair in ends for cut in pair])
+        return _united(*_joined([(low.places, high.places) for low, high in ends]))
+
+    def _settle(self, cuts: Sequence[KeyBounds | End]) -> None:
+        for pages in _portions(sorted({page for cut in cuts for page in cut.groups})):
+            for page, run in zip(pages, self.entries.pages(pages), strict=True):
+                for cut in cuts:
+                    cut.settle(page, run)
+
+    def _vague(self, ends: list[_Ends], *, inner: bool = False) -> _EntryRanges:
+        """Return the spans of whole pages around the entries of key ranges, or with `inner` within them."""
+        lookup = self.lookup
+        pairs = [(low.vague(lookup, after=inner), high.vague(lookup, after=not inner)) for low, high in ends]
+        return _united(*_joined(pairs))
+
+    def _rows(self, places: _EntryRanges) -> Rows:
+        """Return the rows of entries: from cached pages, or without values where many entries are adjacent."""
+        wide = places.stops - places.starts > WIDE_PAGES * self.lookup.page_rows
+        rows: list[Rows] = []
+        if wide.any():
+            rows += self.entries.ids(zip(places.starts[wide].tolist(), places.stops[wide].tolist(), strict=True))
+            places = _EntryRanges(places.starts[~wide], places.stops[~wide])
+        if len(places.starts):
+            rows += self._rows_by_page(*_by_page(places, self.lookup.bounds))
+        return rows[0] if len(rows) == 1 else np.concatenate([_NO_ROWS, *rows])
+
+    def _rows_by_page(self, page: Int64s, pieces: _EntryRanges) -> Iterator[Rows]:
+        groups = groups_of(page)
+        for pages in _portions(list(groups)):
+            for number, run in zip(pages, self.entries.pages(pages), strict=True):
+                begin, end = groups[number]
+                if end - begin == 1:
+                    yield run.ids[int(pieces.starts[begin]) - run.start : int(pieces.stops[begin]) - run.start]
+                else:
+                    yield run.ids[expand_ranges(pieces.starts[begin:end], pieces.stops[begin:end]) - run.start]
+
+
+def _joined(pairs: list[tuple[Int64s, Int64s]]) -> tuple[Int64s, Int64s]:
+    if len(pairs) == 1:
+        return pairs[0]
+    starts, stops = ([pair[i] for pair in pairs] for i in (0, 1))
+    return np.concatenate([_NO_PLACES, *starts]), np.concatenate([_NO_PLACES, *stops])
+
+
+def _portions(pages: list[int]) -> Iterator[list[int]]:
+    """Cut pages into portions that are read together."""
+    return (pages[at : at + PAGES_AT_ONCE] for at in range(0, len(pages), PAGES_AT_ONCE))
+
+
+def _value_text(value: pa.Scalar) -> str:
+    """Return a value as pylance shows it in the statistics of an index.
+
+    Floats have no exponent, the first bytes of binary values are shown as hexadecimal digits, dates as in ISO 8601;
+    times, timestamps and durations are shown as they are stored.
+    """
+    type_ = value.type
+    if pa.types.is_decimal(type_):
+        number = f"Some({_unscaled(value)})" if value.is_valid else "None"
+        return f"{number},{type_.precision},{type_.scale}"
+    if not value.is_valid:
+        return "NULL"
+    if pa.types.is_floating(type_):
+        return _float(value)
+    if pa.types.is_boolean(type_):
+        return "true" if value.as_py() else "false"
+    if pa.types.is_date(type_):
+        return _date(value.value if pa.types.is_date32(type_) else value.value // _DAY_MS)
+    if pa.types.is_temporal(type_):
+        return str(value.value)
+    plain = value.as_py()
+    if isinstance(plain, bytes):
+        return plain[:_SHOWN_BYTES].hex().upper() + ("..." if len(plain) > _SHOWN_BYTES else "")
+    return str(plain)
+
+
+def _float(value: pa.Scalar) -> str:
+    number = number_dtype(value.type).type(value.as_py())
+    if np.isnan(number):
+        return "NaN"
+    return np.format_float_positional(number, unique=True, trim="-")
+
+
+def _unscaled(value: pa.Scalar) -> int:
+    width = value.type.byte_width
+    return int.from_bytes(pa.array([value]).buffers()[1].to_pybytes()[:width], "little", signed=True)
+
+
+def _date(days: int) -> str:
+    day = str(np.datetime64(days, "D"))
+    year, month_and_day = int(day[:-6]), day[-6:]
+    if not _FIRST_YEAR <= year <= _LAST_YEAR:
+        return ""
+    return f"{year:+05d}{month_and_day}" if not 0 <= year <= 9999 else f"{year:04d}{month_and_day}"
+
+
+@dataclass(frozen=True, slots=True)
+class _EntryRanges:
+    """Spans of entries, which are not empty and do not overlap.
+
+    Attributes:
+        starts: int64, place of the first entry of each span, ascending.
+        stops: int64, one past the last entry of each span.
+    """
+
+    starts: Int64s
+    stops: Int64s
+
+    @property
+    def count(self) -> int:
+        """Number of entries in all spans."""
+        if len(self.starts) == 1:
+            return int(self.stops[0]) - int(self.starts[0])
+        return int((self.stops - self.starts).sum())
+
+    def rest(self, start: int, stop: int) -> _EntryRanges:
+        """Return the spans between two places that are in none of these spans, which all lie between the places."""
+        starts, stops = np.append(start, self.stops), np.append(self.starts, stop)
+        full = stops > starts
+        return _EntryRanges(starts[full], stops[full])
+
+
+def _one_span(start: int, stop: int) -> _EntryRanges:
+    """Return the span of entries from one place to another; no span if it is empty."""
+    count = int(stop > start)
+    return _EntryRanges(np.full(count, start, np.int64), np.full(count, stop, np.int64))
+
+
+def _united(starts: Int64s, stops: Int64s) -> _EntryRanges:
+    """Return the union of spans, which may overlap, be empty, and come in any order."""
+    full = stops > starts
+    if len(full) == 1 and full[0]:
+        return _EntryRanges(starts, stops)
+    if not full.all():
+        starts, stops = starts[full], stops[full]
+    if len(starts) < 2:
+        return _EntryRanges(starts, stops)
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(stops[order])
+    apart = starts[1:] > reach[:-1]
+    return _EntryRanges(starts[np.append(True, apart)], reach[np.append(apart, True)])
+
+
+def _by_page(places: _EntryRanges, bounds: Int64s) -> tuple[Int64s, _EntryRanges]:
+    """Cut spans where pages begin.
+
+    Args:
+        places: The spans.
+        bounds: First entry of each page, ascending, and the number of entries.
+
+    Returns:
+        The page of each piece, and the pieces.
+    """
+    first = bounds.searchsorted(places.starts, side="right") - 1
+    last = bounds.searchsorted(places.stops, side="left") - 1
+    counts = last - first + 1
+    if counts[0] == 1 if len(counts) == 1 else (counts == 1).all():
+        return first, places
+    span = np.repeat(np.arange(len(counts)), counts)
+    page = np.arange(len(span)) - np.repeat(np.cumsum(counts) - counts, counts) + first[span]
+    starts = np.maximum(places.starts[span], bounds[page])
+    return page, _EntryRanges(starts, np.minimum(places.stops[span], bounds[page + 1]))

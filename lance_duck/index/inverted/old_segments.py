@@ -1,0 +1,174 @@
+"""Segments as older writers left them.
+
+Writers before 2026 made a document of each element of a list, under the name of its row and without its place, and of
+texts without terms, too: `by_row` makes one document of each row with a term, in the order of the rows' names.
+
+pylance before 0.28 (2025) wrote one set of files, with postings as rows, which `read_unpartitioned` reads:
+
+tokens.lance    _token (string, sorted by bytes), _token_id (uint32). Metadata: tokenizer (JSON: how texts are cut)
+docs.lance      a row for each document: _rowid (uint64), _num_tokens (uint32), 0 for texts without terms
+invert.lance    the postings, term by term in order of their ids: _rowid (uint64), _frequency (float) [, _position
+                (list<int32>)]. Metadata: offsets (JSON: first posting of each term), max_scores (JSON, not used here)
+
+Whether positions are kept is told by the column, not by the metadata. An element of a list is a document, with its own
+positions; docs.lance has the length of one of a row's elements.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.columns import numbers_without_nulls, read_columns
+from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.layout import WORDS, InvertedParameters
+from lance_duck.index.inverted.terms import open_terms
+from lance_duck.text.parameters import AnalyserParameters
+
+TERMS: Final = "tokens.lance"
+DOCUMENTS: Final = "docs.lance"
+POSTINGS: Final = "invert.lance"
+_TOKENIZER: Final = "tokenizer"
+_OFFSETS: Final = "offsets"
+_FREQUENCY: Final = "_frequency"
+_POSITION: Final = "_position"
+_MOST_FREQUENT: Final = 1 << 24  # above, a float does not hold every whole number
+_POSITIONS: Final = pa.list_(pa.field("item", pa.int32()))
+_DOCUMENTS: Final = {layout.ROW_ID: pa.uint64(), layout.NUM_TOKENS: pa.uint32()}
+
+
+def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[InvertedParameters, PartitionContents]:
+    """Read a whole segment; return it with the parameters for its new files.
+
+    Args:
+        files: Files of the segment.
+        is_list: Whether the column has lists, whose elements were analysed separately: positions are left out then.
+
+    Raises:
+        NotFoundError: A file is missing.
+        CorruptError: The files contradict themselves.
+    """
+    postings = files.open(POSTINGS)
+    bounds = _bounds(postings)
+    terms_file = files.open(TERMS)
+    terms = open_terms(terms_file, layout.ARROW, len(bounds) - 1).in_order().by_id()
+    row_ids, num_tokens = map(numbers_without_nulls, read_columns(files.open(DOCUMENTS), _DOCUMENTS))
+    names, counts = map(
+        numbers_without_nulls, read_columns(postings, {layout.ROW_ID: pa.uint64(), _FREQUENCY: pa.float32()})
+    )
+    frequencies = _frequencies(counts, postings.path)
+    positions = None if is_list else _positions(postings, frequencies)
+    documents = _documents(names, row_ids, postings.path)
+    contents = PartitionContents(Documents(row_ids, num_tokens), terms, bounds, documents, frequencies, positions)
+    parameters = _parameters(terms_file, with_position=_POSITION in postings.schema.names)
+    return replace(parameters, with_position=positions is not None), by_row(contents, keeps_positions=not is_list)
+
+
+def _parameters(file: SegmentFile, *, with_position: bool) -> InvertedParameters:
+    """Return the parameters that pylance gives such a segment when it rewrites it: format 1, terms as an automaton."""
+    tokenizer = file.metadata.get(_TOKENIZER)
+    stored = AnalyserParameters() if tokenizer is None else AnalyserParameters.from_json(tokenizer)
+    params: Mapping[str, Any] = json.loads(stored.to_json()) | {"with_position": with_position}
+    return InvertedParameters(params, format_version=1, posting_tail_codec=WORDS)
+
+
+def _bounds(file: SegmentFile) -> NDArray[np.int64]:
+    """Return where the postings of each term begin, and where the last one's end."""
+    text = file.metadata.get(_OFFSETS, "")
+    try:
+        offsets = np.array(json.loads(text), dtype=np.int64)
+        if offsets.ndim != 1 or np.diff(offsets, append=file.num_rows, prepend=0).min(initial=0) < 0:
+            raise ValueError
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise CorruptError(_OFFSETS, where=file.path, expected="ascending numbers", found=repr(text[:80])) from error
+    if offsets[:1].sum() != 0 or (not len(offsets) and file.num_rows):
+        raise CorruptError("postings before those of the first term", where=file.path, found=text[:80])
+    return np.append(offsets, file.num_rows)
+
+
+def _frequencies(counts: NDArray[np.float32], where: str) -> NDArray[np.uint32]:
+    """Return frequencies, which were written as floats, as uint32."""
+    good = (counts >= 1) & (counts <= _MOST_FREQUENT) & (counts == np.floor(counts))
+    if not good.all():
+        broken = counts[~good][0]
+        raise CorruptError(_FREQUENCY, where=where, expected=f"a whole number of 1 … {_MOST_FREQUENT}", found=broken)
+    return counts.astype(np.uint32)
+
+
+def _documents(names: NDArray[np.uint64], row_ids: NDArray[np.uint64], where: str) -> NDArray[np.uint32]:
+    """Return the document of each posting; the first one if a row has several."""
+    order = np.argsort(row_ids, kind="stable")
+    ordered = row_ids[order]
+    places = np.searchsorted(ordered, names)
+    strange = places == len(ordered)
+    strange[~strange] = ordered[places[~strange]] != names[~strange]
+    if strange.any():
+        raise CorruptError("row of a posting", where=where, expected="one of docs.lance", found=names[strange][0])
+    documents: NDArray[np.uint32] = order[places].astype(np.uint32)
+    return documents
+
+
+def _positions(file: SegmentFile, frequencies: NDArray[np.uint32]) -> NDArray[np.uint32] | None:
+    if _POSITION not in file.schema.names:
+        return None
+    (lists,) = read_columns(file, {_POSITION: _POSITIONS})
+    values = lists.flatten()
+    counts = np.diff(np.asarray(lists.offsets))
+    if values.null_count or (counts != frequencies).any():
+        raise CorruptError(_POSITION, where=file.path, expected="as many as the frequency says")
+    positions = numbers_without_nulls(values)
+    falls = np.diff(positions) <= 0
+    falls[np.cumsum(counts)[:-1] - 1] = False  # from one posting to the next
+    if positions.min(initial=0) < 0 or falls.any():
+        raise CorruptError(_POSITION, where=file.path, expected="ascending numbers from 0 on")
+    return positions.astype(np.uint32)
+
+
+def by_row(contents: PartitionContents, *, keeps_positions: bool) -> PartitionContents:
+    """Return a partition whose documents are rows with terms, each once.
+
+    Args:
+        contents: Documents in any order, with any lengths, perhaps several for a row, or without terms; the postings of
+            a term in any order, too.
+        keeps_positions: Whether positions are kept, which mean nothing if a row has several documents.
+    """
+    names, rows = np.unique(contents.documents.row_ids, return_inverse=True)
+    rows = rows.astype(np.int64)[contents.document_ids]
+    lengths = np.bincount(rows, contents.frequencies, len(names)).clip(max=0xFFFFFFFF).astype(np.uint32)
+    has_terms = lengths > 0
+    new = np.cumsum(has_terms) - 1
+    keys = np.repeat(np.arange(len(contents.terms)) << 32, np.diff(contents.bounds)) | new[rows]
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+    unique_keys = keys[firsts]
+    frequencies = contents.frequencies[order]
+    return PartitionContents(
+        Documents(names[has_terms], lengths[has_terms]),
+        contents.terms,
+        np.searchsorted(unique_keys >> 32, np.arange(len(contents.terms) + 1)).astype(np.int64),
+        (unique_keys & 0xFFFFFFFF).astype(np.uint32),
+        np.add.reduceat(frequencies, firsts) if len(firsts) else frequencies,
+        _moved_positions(contents, order) if keeps_positions else None,
+    )
+
+
+def _moved_positions(contents: PartitionContents, order: NDArray[np.int64]) -> NDArray[np.uint32] | None:
+    """Return the positions of postings in a new order."""
+    if contents.positions is None:
+        return None
+    counts = contents.frequencies.astype(np.int64)
+    moved = counts[order]
+    shifts = (np.cumsum(counts) - counts)[order] - (np.cumsum(moved) - moved)
+    places = np.arange(len(contents.positions)) + np.repeat(shifts, moved)
+    positions: NDArray[np.uint32] = contents.positions[places]
+    return positions

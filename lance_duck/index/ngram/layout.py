@@ -1,0 +1,27 @@
+"""The file of an n-gram index.
+
+ngram_postings.lance
+    tokens        uint32, ascending: trigrams as `text.trigrams` numbers them; 0 for the rows that are null
+    posting_list  binary: the rows of each token, a treemap (see `rows.row_set_bytes`)
+
+Details are an empty message, the version is 0. Rows go by their stable ids where the table has them; from version 1 on
+by address.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+FILE: Final = "ngram_postings.lance"
+TOKENS: Final = "tokens"
+POSTINGS: Final = "posting_list"
+NULLS: Final = 0
+"""The token of rows that are null."""
+SCHEMA: Final = pa.schema(
+    [
+        pa.field(TOKENS, pa.uint32()),
+        pa.field(POSTINGS, pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),
+    ]
+)

@@ -1,0 +1,68 @@
+"""Searches of an open segment: the trigrams of a query, and the rows that have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from lance_duck.arrow.types import is_text
+from lance_duck.index.kind import Answer
+from lance_duck.index.ngram.costs import MOST_TEXTS
+from lance_duck.index.ngram.open import NGramFile, Trigrams
+from lance_duck.index.query import Among, ContainsTrigrams, HasPrefix, Query
+from lance_duck.rows.row_set import RowSet
+from lance_duck.text.needles import certain_words, trigrams_of_words
+
+
+class NGramIndex:
+    """An open segment.
+
+    Attributes:
+        file: File of the segment.
+        type: Storage type of the column.
+    """
+
+    def __init__(self, file: NGramFile, type_: pa.DataType) -> None:
+        self.file = file
+        self.type = type_
+
+    def estimate(self, query: Query) -> int | None:
+        """Return the number of rows of an answer; reads posting lists, which are cached for the search that follows."""
+        return len(self._rows(query))
+
+    def search(self, query: Query) -> Answer:
+        """Return the rows that may satisfy a query."""
+        return Answer.at_most(self._rows(query))
+
+    def row_names(self) -> RowSet:
+        """Return the names of all rows with a trigram, and of those that are null; reads all posting lists."""
+        return RowSet.union(rows for _, rows in self.file.entries())
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the number of tokens."""
+        return {"num_ngrams": len(self.file.tokens)}
+
+    def prewarm(self) -> None:
+        """Read the posting lists, and keep as many as the cache holds."""
+        self.file.prewarm()
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory, in bytes."""
+        return self.file.nbytes
+
+    def _rows(self, query: Query) -> RowSet:
+        return RowSet.union(self.file.rows(trigrams) for trigrams in trigram_alternatives(query))
+
+
+def trigram_alternatives(query: Query) -> list[Trigrams]:
+    """Return the trigrams of each text that a value may contain or equal; none for a query that is not about texts."""
+    match query:
+        case ContainsTrigrams(words):
+            return [trigrams_of_words(words)]
+        case HasPrefix(prefix) if is_text(prefix.type):
+            return [trigrams_of_words(certain_words(prefix.as_py()))]
+        case Among(values) if is_text(values.type) and len(values) <= MOST_TEXTS:
+            return [trigrams_of_words(certain_words(value)) for value in values.to_pylist()]
+    return []

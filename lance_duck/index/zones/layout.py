@@ -1,0 +1,61 @@
+"""The files of zone maps and of Bloom filters, a row for each zone: a stretch of rows of one fragment.
+
+zonemap.lance
+    min, max      type of the column; null if all values are null. `max` is NaN if there is a NaN; if there is nothing
+                  else, `min` is NaN, too, or null
+    null_count    uint32
+    nan_count     uint32
+    fragment_id, zone_start, zone_length   see below
+    metadata rows_per_zone   rows of a zone, except the last of a fragment; rows deleted before do not count
+
+bloomfilter.lance
+    fragment_id, zone_start, zone_length   see below
+    has_null            bool
+    bloom_filter_data   binary, `encoding.bloom`, with the bytes of each value that is not null: numbers, dates and
+                        times little-endian in their own width, texts as UTF-8
+    metadata bloomfilter_item          as rows_per_zone
+    metadata bloomfilter_probability   decimal number; the size of a filter follows from both
+
+of both
+    fragment_id   uint64
+    zone_start    uint64, offset of the first row of the zone
+    zone_length   uint64, number of offsets from the first row to the last one, deleted rows between them included
+    metadata null_bitmap   number of the global buffer with the row address map of all nulls
+
+Details are a ZoneMapIndexDetails or an empty BloomFilterIndexDetails message, the version is 0. Rows go by address.
+With `use_seeds`, other writers also keep the zones of appended rows in the data files, for the next segment; this
+package does not use them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+COLUMNS: Final = ("fragment_id", "zone_start", "zone_length")
+NULL_BITMAP: Final = "null_bitmap"
+ZONE_MAP_FILE: Final = "zonemap.lance"
+ROWS_PER_ZONE: Final = "rows_per_zone"
+BOUNDS: Final = ("min", "max")
+COUNTS: Final = ("null_count", "nan_count")
+BLOOM_FILTER_FILE: Final = "bloomfilter.lance"
+ITEMS_KEY: Final = "bloomfilter_item"
+PROBABILITY_KEY: Final = "bloomfilter_probability"
+HAS_NULL: Final = "has_null"
+DATA: Final = "bloom_filter_data"
+FILTER_SCHEMA: Final = pa.schema(
+    [
+        *(pa.field(name, pa.uint64(), nullable=False) for name in COLUMNS),
+        pa.field(HAS_NULL, pa.bool_(), nullable=False),
+        pa.field(DATA, pa.binary(), nullable=False),
+    ]
+)
+
+DEFAULT_ROWS: Final = 8192
+DEFAULT_PROBABILITY: Final = 0.00057
+"""Rows of a zone, and probability of a false positive: of new segments, and of files without these metadata."""
+
+ITEMS: Final = "number_of_items"
+PROBABILITY: Final = "probability"
+"""Names by which parameters and statistics of Bloom filters have ITEMS_KEY and PROBABILITY_KEY."""

@@ -1,0 +1,140 @@
+"""Zones of other segments, whose rows got new names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_duck.encoding.bloom import BLOCK_BYTES, Words
+from lance_duck.index.files import INDEX_BLOCK_BYTES, INDEX_BLOCK_ROWS
+from lance_duck.index.kind import Follow, Rows
+from lance_duck.index.zones.costs import PROBED_ROWS
+from lance_duck.index.zones.open import BloomFilterFile
+from lance_duck.index.zones.write import FilterWriter
+from lance_duck.index.zones.zones import FRAGMENT_BITS, Ints, Mask, Zones, ZoneStatistics, joined_zones, null_counts
+from lance_duck.rows.row_set import RowSet
+
+
+@dataclass(frozen=True, eq=False)
+class MovedZones:
+    """Zones after rows got new names.
+
+    Attributes:
+        zones: Pieces of the old zones.
+        source: Number of the old zone of each piece.
+        is_new: Whether each piece lies elsewhere than before.
+    """
+
+    zones: Zones
+    source: Ints
+    is_new: Mask
+
+
+def follow_zones(zones: Zones, follow: Follow) -> MovedZones:
+    """Follow the rows of zones: a zone becomes one piece for each stretch of its rows without other rows between them.
+
+    A fragment stays, is removed, or is rewritten as a whole.
+    """
+    still = np.isin(zones.fragments, _fragments_in_place(zones, follow))
+    stays = np.flatnonzero(still)
+    goes = np.flatnonzero(~still)
+    pieces = [(zones.first[stays], zones.length[stays], stays)]
+    total = int(zones.length[goes].sum())
+    parts = (range(begin, min(begin + INDEX_BLOCK_ROWS, total)) for begin in range(0, total, INDEX_BLOCK_ROWS))
+    pieces.extend(_followed(zones, goes, part, follow) for part in parts)
+    first, length, source = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    order = np.argsort(first, kind="stable")
+    return MovedZones(Zones(first[order], length[order]), source[order], np.arange(len(first))[order] >= len(stays))
+
+
+def follow_rows(rows: RowSet, follow: Follow) -> RowSet:
+    """Return the new names of a set of rows, without rows that are gone."""
+    names, lives = follow(rows.rows())
+    return RowSet.of(names[lives])
+
+
+def _fragments_in_place(zones: Zones, follow: Follow) -> Rows:
+    """Return the fragments in which some row still has its name."""
+    order = zones.fragments
+    begins = np.append(0, np.flatnonzero(order[1:] != order[:-1]) + 1) if len(order) else np.empty(0, np.int64)
+    last = np.append(begins[1:], len(order))[: len(begins)] - 1
+    first = zones.first[begins]
+    span = zones.first[last] - first + zones.length[last].astype(np.uint64)
+    steps = np.arange(PROBED_ROWS, dtype=np.uint64)
+    probes = first[:, None] + (span[:, None] - np.uint64(1)) * steps // np.uint64(PROBED_ROWS - 1)
+    names, lives = follow(probes.ravel())
+    same = (lives & (names == probes.ravel())).reshape(probes.shape).any(axis=1)
+    result: Rows = order[begins][same]
+    return result
+
+
+def _followed(zones: Zones, positions: Ints, part: range, follow: Follow) -> tuple[Rows, Ints, Ints]:
+    """Return the first row, length and old zone of each piece, for a part of the rows of some zones."""
+    ends = np.cumsum(zones.length[positions])
+    place = np.arange(part.start, part.stop)
+    zone = np.searchsorted(ends, place, side="right")
+    source = positions[zone]
+    names, lives = follow(zones.first[source] + (place - (ends - zones.length[positions])[zone]).astype(np.uint64))
+    names, source = names[lives], source[lives]
+    order = np.argsort(names, kind="stable")
+    names, source = names[order], source[order]
+    if not len(names):
+        return names, np.empty(0, np.int64), source
+    cut = (source[1:] != source[:-1]) | (names[1:] >> FRAGMENT_BITS != names[:-1] >> FRAGMENT_BITS)
+    begins = np.append(0, np.flatnonzero(cut) + 1)
+    last = np.append(begins[1:], len(names)) - 1
+    return names[begins], (names[last] - names[begins]).astype(np.int64) + 1, source[begins]
+
+
+def moved_zones(
+    statistics: ZoneStatistics,
+    nulls: RowSet,
+    follow: Follow,
+    rows_per_zone: int,
+) -> tuple[ZoneStatistics, RowSet]:
+    """Return the statistics of zones, and the nulls, after their rows got new names.
+
+    Zones that moved are joined if they lie together in a stretch of the usual length: small ones would otherwise stay
+    small forever.
+    """
+    moved = follow_zones(statistics.zones, follow)
+    new_nulls = follow_rows(nulls, follow)
+    zones = statistics.take(moved.source)
+    counts = null_counts(new_nulls, moved.zones)
+    nans = np.minimum(zones.nans, moved.zones.length)
+    result = ZoneStatistics(moved.zones, zones.low, zones.high, counts, nans)
+    is_clear = ~(result.low.is_null().to_numpy(zero_copy_only=False) & (counts + nans < moved.zones.length))
+    return joined_zones(result, moved.zones.groups(moved.is_new & is_clear, rows_per_zone)), new_nulls
+
+
+def follow_filters(file: BloomFilterFile, follow: Follow, writer: FilterWriter, rows_per_zone: int) -> RowSet:
+    """Write the filters of a segment whose rows got new names; return its rows that are null, by their new names."""
+    moved = follow_zones(file.zones, follow)
+    nulls = follow_rows(file.nulls, follow)
+    groups = moved.zones.groups(moved.is_new, rows_per_zone)
+    at_once = max(1, INDEX_BLOCK_BYTES // (file.blocks * BLOCK_BYTES))
+    for begin in range(0, len(moved.zones), at_once):
+        block = slice(begin, begin + at_once)
+        for places, words in file.filters(moved.source[block]):
+            positions = begin + places
+            zones = followed_rows(moved.zones.first[positions], moved.zones.length[positions], groups[positions])
+            has_null = (null_counts(nulls, zones) > 0).tolist()
+            joined = joined_filters(words, groups[positions])
+            for each in zip(zones.first.tolist(), zones.length.tolist(), has_null, joined, strict=True):
+                writer.add(*each)
+    return nulls
+
+
+def joined_filters(words: Words, groups: Ints) -> Words:
+    """Return one filter for the filters of each group; groups ascend."""
+    begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
+    joined: Words = words if len(begins) == len(groups) else np.bitwise_or.reduceat(words, begins, axis=0)
+    return joined
+
+
+def followed_rows(first: Rows, length: Ints, groups: Ints) -> Zones:
+    """Return one zone for the adjacent zones of each group."""
+    begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
+    last = np.append(begins[1:], len(groups)) - 1
+    return Zones(first[begins], (first[last] - first[begins]).astype(np.int64) + length[last])
