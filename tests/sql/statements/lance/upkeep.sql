@@ -53,15 +53,18 @@ SELECT list(version ORDER BY version) FROM lance_versions('small');
 --> [2, 3, 4]
 
 --= two old versions are removed
+--each sql: VACUUM LANCE small WITH (older_than = '0s', retain_versions = 2, delete_unverified)
+--each sql: CALL lance_cleanup(small, older_than_seconds => 0, retain_versions => 2)
 
-VACUUM LANCE small WITH (older_than = '0s', retain_versions = 2, delete_unverified);
+{sql};
 --~ "old_versions": 2
 SELECT list(version ORDER BY version) FROM lance_versions('small');
 --> [3, 4]
 
 --= a version is removed by its number
+--each sql: VACUUM lance.main.small WITH (versions = [2]) | CALL lance_cleanup(small, versions => [2])
 
-VACUUM lance.main.small WITH (versions = [2]);
+{sql};
 --~ "old_versions": 1
 SELECT list(version ORDER BY version) FROM lance_versions('small');
 --> [1, 3, 4]
@@ -228,7 +231,7 @@ FROM lance_table_metadata('small');
 FROM lance_schema_metadata('small');
 FROM lance_column_metadata('small', 'id');
 CALL lance_set_config('small', 'a', NULL);
---! InvalidInputError: … value of lance_set_config: expected a string, found NULL
+--! InvalidInputError: lance_set_config without a value: expected a string, found NULL
 
 --= forms of upkeep that make no sense are refused
 
@@ -253,7 +256,7 @@ VACUUM small WITH (retain = 1, retain_versions = 2);
 VACUUM small WITH (retain = 0);
 --! InvalidInputError: … retain_versions
 CALL lance_cleanup(small, older => 3);
---! InvalidInputError: … unknown argument 'older'
+--! WrongTypeError: … unknown argument 'older'
 CALL lance_compact();
 --! InvalidInputError: … no argument 'table'
 CALL lance_compact(NULL);
@@ -267,7 +270,21 @@ ALTER TABLE small SET AUTO_CLEANUP (every = 3);
 ALTER TABLE small SET AUTO_CLEANUP (older_than = 'soon');
 --! InvalidInputError: … not a time span
 ALTER TABLE small UNSET AUTO_CLEANUP (interval = 3);
---! InvalidInputError: … expected none, found interval
+--! WrongTypeError: … unknown option 'interval'
+CHECKPOINT small WITH (dry_run);
+--! WrongTypeError: … CHECKPOINT small: unknown option 'dry_run'
+REINDEX small rubbish;
+--! InvalidInputError: … REINDEX small: end of the statement: … found rubbish
+REINDEX small WITH (mode = 'append', retrain);
+--! InvalidInputError: … retrain with another mode
+CALL lance_compact(small, target_rows => 1);
+--! WrongTypeError: … did you mean 'target_rows_per_fragment'
+CALL lance_cleanup(small, retain => 1, retain_versions => 1);
+--! InvalidInputError: … found retain, retain_
+CALL lance_create_scalar_index(small, NULL, 'k');
+--! InvalidInputError: … without a column
+CALL lance_compct('small');
+--! NotFoundError: CALL lance_compct: no such procedure; did you mean 'lance_compact'
 SELECT version FROM lance_info('small');
 --> 4
 
@@ -278,6 +295,13 @@ FROM compact('small');
 --> small
 CALL nope('small');
 --! Error
+CALL lance_nothing_like_it('small');
+--! Error
+CREATE MACRO lance_compct(t) AS TABLE SELECT t AS t;
+CALL lance_compct('small');
+--> small
+--on reader
+FROM lance_validate('small');
 
 --= tables of attached folders are kept up
 --each name: ns.small | ns.main.small
