@@ -7,18 +7,21 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
 from lance_duck.duck.statement.clauses import divided, stem
+from lance_duck.duck.statement.common_tables import QUERIES, CommonTable, begins_query, common_tables, parentheses
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.tokens import Token
 
-_QUERIES: Final = frozenset(
-    {"select", "from", "with", "values", "pivot", "unpivot", "describe", "summarize", "show", "table"}
-)
+_PIVOTS: Final = frozenset({"pivot", "unpivot"})
+_WITHOUT_ON: Final = frozenset({"cross", "natural", "positional"})
+_NAMING: Final = frozenset({"table", "describe", "desc", "summarize"})
+_BEFORE_NAMING: Final = frozenset({"insert", "with", "explain", "describe", "desc", "summarize"})
+"""First words of statements in which `TABLE t` may stand anywhere."""
 _COMBINED: Final = frozenset({"union", "except", "intersect", ";"})
 _AFTER_QUERY: Final = frozenset({")", "", "union", "except", "intersect", "order", "limit", "offset"})
 """What may follow a query in parentheses within others."""
@@ -35,22 +38,6 @@ _SCAN: Final = "lance_scan"
 _MATCHING: Final = "__lance_matching"
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
 _VERSIONS: Final = ("version", "tag", "asof", "branch")
-
-
-@dataclass(frozen=True)
-class _Cte:
-    """A common table expression.
-
-    Attributes:
-        name: Folded.
-        start, end: Tokens for which the name means it: those behind its query, and those in it where it is recursive.
-        query: Tokens of its query, from the first one to that behind the last; None where its columns have other names.
-    """
-
-    name: str
-    start: int
-    end: int
-    query: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -103,9 +90,9 @@ class TableRead:
         name: Parts of its name; None where it has none, or is something else: a subquery, a function.
         path: Its path, if it is named by a path or read by `lance_scan`.
         version: The chosen version, as arguments of `lance_scan`.
-        is_hidden: Whether only ON sees its columns, on the right of a SEMI or ANTI JOIN.
-        place: Tokens that say what is read, from the first one to that behind the last; None where an alias stands
-            among them, or before them.
+        is_hidden: Whether no SELECT sees its columns. ON sees those on the right of a SEMI or ANTI JOIN.
+        place: Tokens that say what is read, from the first one to that behind the last. None if an alias stands among
+            or before them, and if only a name may stand there.
         end: The token after its alias.
         is_called: Whether the text gives it an alias.
         query: Tokens of the subquery or common table expression that it is, from the first one to that behind the last;
@@ -166,9 +153,9 @@ class Scopes:
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
-        self._closers, self._openers = _parentheses(tokens)
+        self._closers, self._openers = parentheses(tokens)
         self._of_tokens = [Scope(None, 0, len(tokens))] * len(tokens)
-        self._ctes = tuple(_ctes(tokens, self._closers, self._openers))
+        self._ctes = tuple(common_tables(tokens, self._closers, self._openers))
         self._read(0, len(tokens), None)
 
     def scope_of(self, place: int) -> Scope:
@@ -178,6 +165,10 @@ class Scopes:
     def closer(self, opener: int) -> int:
         """Return the place of the parenthesis that closes another; the end of the text where none does."""
         return self._closers.get(opener, len(self.tokens))
+
+    def opener_of(self, place: int) -> int | None:
+        """Return the parenthesis that one at a position closes. None if none stands there."""
+        return next((opener for opener, closer in self._closers.items() if closer == place), None)
 
     def opener(self, place: int) -> int:
         """Return the place of the parenthesis that a token stands in; -1 for none."""
@@ -200,7 +191,7 @@ class Scopes:
         """The tables of all scopes."""
         return (table for scope in dict.fromkeys(self._of_tokens) for table in scope.tables)
 
-    def cte(self, name: str, place: int) -> _Cte | None:
+    def cte(self, name: str, place: int) -> CommonTable | None:
         """Return the common table expression that a name means where it stands; None where it means none."""
         visible = [cte for cte in self._ctes if cte.name == folded(name) and cte.start <= place < cte.end]
         return max(visible, key=lambda cte: cte.start, default=None)
@@ -237,7 +228,7 @@ class Scopes:
         inner = opener
         while self.text(inner) == "(":
             inner += 1
-        if inner == opener or self.word(inner) not in _QUERIES or self.text(inner + 1) == ".":
+        if inner == opener or self.text(inner + 1) == "." or not begins_query(self.tokens, inner):
             return False
         behind = (self.text(self.closer(at) + 1).lower() for at in range(opener + 1, inner))
         return all(text in _AFTER_QUERY for text in behind)  # else it is a join of subqueries
@@ -281,6 +272,10 @@ class _ScopeReader:
         """The columns of the table that comes next are seen in ON alone."""
         self._lists: list[int] = []
         """Depths of the lists of tables that a place is in: after a comma there, a table follows."""
+        self._item = {0: scope.start}
+        """By depth, the token before the current item of the list of tables."""
+        self._changes = False  # whether USING begins the tables of DELETE or MERGE
+        self._pivot_ends = -1
 
     def read(self) -> None:
         """Read the scope, and the SELECTs within."""
@@ -292,15 +287,17 @@ class _ScopeReader:
         token = self._all.tokens[place]
         if token.text == "(":
             return self._open(place)
-        if token.text == ")":
-            self._depth -= 1
-            self._lists = [depth for depth in self._lists if depth <= self._depth]
+        if token.text in (")", "]", "}"):
+            return self._close(place)
+        if token.text in ("[", "{"):
+            self._depth += 1
             self._expects = False
         elif token.text == ",":
             self._expects, self._is_hidden = self._depth in self._lists, False
+            self._item[self._depth] = place
         elif self._expects and token.word in ("lateral", "only"):
             pass
-        elif self._expects and (token.name is not None or token.path is not None):
+        elif self._expects and (token.name is not None or token.text[:1] == "'"):
             return self._table(place)
         elif token.word is not None:
             self._word(place, token.word)
@@ -309,6 +306,7 @@ class _ScopeReader:
     def _open(self, place: int) -> int:
         if not self._all.is_query(place):
             self._depth += 1
+            self._item[self._depth] = place
             if self._expects:
                 self._lists.append(self._depth)
             return place + 1
@@ -321,25 +319,77 @@ class _ScopeReader:
             self._scope.tables.append(TableRead(alias or "", is_hidden=self._is_hidden, end=after, query=query))
         return after
 
+    def _close(self, place: int) -> int:
+        """Leave parentheses; return the place after them, or after the alias of a PIVOT."""
+        self._depth -= 1
+        self._lists = [depth for depth in self._lists if depth <= self._depth]
+        self._expects = False
+        if place != self._pivot_ends:
+            return place + 1
+        alias, after = self._alias(place + 1)
+        self._scope.tables.append(TableRead(alias or "", end=after, is_called=alias is not None))
+        return after
+
     def _word(self, place: int, word: str) -> None:
         if word == "join":
             self._expects = bool(self._lists)
             self._is_hidden = self._all.word(place - 1) in ("semi", "anti")
+        elif word in _PIVOTS and self._depth in self._lists:
+            self._pivot(place)
         elif self._depth == 0 and not self._is_inside(place):
             if word in _CLAUSES and (word != "set" or self._lists):
                 self._scope.clauses.append((word, place))
                 self._lists = []
-            if word == "from" or self._names_target(place, word):
-                self._lists, self._expects, self._is_hidden = [0], True, False
+            elif word == "on" and not self._scope.clauses:  # PIVOT … ON a list of columns
+                self._lists = []
+            self._changes = self._changes or (word == "from" and self._all.word(place - 1) == "delete")
+            is_named = self._names_query(place, word)
+            if word == "from" or is_named or self._names_target(place, word):
+                self._lists, self._expects, self._is_hidden = [0], True, is_named
+                self._item = {0: place}
+
+    def _pivot(self, place: int) -> None:
+        """Hide the tables that a PIVOT in FROM turns: one table, a join in parentheses, or all of a longer join."""
+        opener = next((at for at in range(place + 1, place + 4) if self._all.text(at) == "("), -1)
+        tables = self._scope.tables
+        begin = self._all.opener_of(place - 1)
+        if begin is None and tables[-1:] and tables[-1].end == place and not self._is_crossed():
+            begin = place
+        turned = [each for each in tables if begin is not None and each.end >= begin]
+        turned = turned or [each for each in tables if each.end > self._item[self._depth]]
+        tables[len(tables) - len(turned) :] = [replace(each, is_hidden=True, place=None) for each in turned]
+        self._pivot_ends = self._all.closer(opener)
+
+    def _is_crossed(self) -> bool:
+        """Return whether a join without ON leads to the last table: PIVOT then turns all of the join."""
+        *before, last = self._scope.tables
+        tokens = range(before[-1].end if before else self._scope.start, last.end)
+        return any(self._all.word(at) == "join" and self._all.word(at - 1) in _WITHOUT_ON for at in tokens)
+
+    def _names_query(self, place: int, word: str) -> bool:
+        """Return whether a table follows that is read without a SELECT: `TABLE t`, `DESCRIBE t`, `PIVOT t ON …`."""
+        before, follows = self._all.word(place - 1), self._all.word(place + 1)
+        if follows in _AFTER_TABLE or follows in QUERIES or follows == "as":
+            return False
+        is_name = self._all.name(place + 1) is not None
+        if word in _PIVOTS:
+            return not self._scope.clauses and (is_name or self._all.is_query(place + 1))
+        begins = place == self._scope.start or before in ("as", "explain")
+        if word == "table":
+            begins = begins or self._all.word(self._scope.start) in _BEFORE_NAMING
+        return word in _NAMING and begins and is_name
 
     def _names_target(self, place: int, word: str) -> bool:
         """Return whether the table that a statement changes follows, or what it is compared with."""
         before = self._all.word(place - 1)
         if word == "update":
             return before not in ("do", "then", "for")
-        if word == "using":
-            return self._all.text(place + 1) != "(" or self._all.is_query(place + 1)
-        return word == "into" and before == "merge"
+        if word == "using" and self._changes:
+            self._changes = False
+            return True
+        is_merge = (before, word) == ("merge", "into")
+        self._changes = self._changes or is_merge
+        return is_merge
 
     def _is_inside(self, place: int) -> bool:
         """Return whether a word is a part of a name, or of IS [NOT] DISTINCT FROM."""
@@ -380,8 +430,8 @@ class _ScopeReader:
     def _source(self, place: int) -> tuple[TableRead, int]:
         """Read a (qualified) name, a path or a call; return the place after it."""
         path = self._all.tokens[place].path if place < len(self._all.tokens) else None
-        if path is not None:
-            return TableRead(stem(path), None, path), place + 1
+        if path is not None or self._all.text(place)[:1] == "'":
+            return TableRead(stem(path or self._all.text(place)[1:-1]), None, path), place + 1
         parts, after = [self._all.name(place) or ""], place + 1
         while self._all.text(after) == "." and (part := self._all.name(after + 1)) is not None:
             parts.append(part)
@@ -448,42 +498,3 @@ def is_colon(tokens: Sequence[Token], place: int) -> bool:
         return False
     start, source = tokens[place].start, tokens[place].source
     return source[start + 1 : start + 2] not in (":", "=") and source[max(start - 1, 0) : start] != ":"
-
-
-def _parentheses(tokens: Sequence[Token]) -> tuple[dict[int, int], list[int]]:
-    """Return the place that closes each parenthesis, and for each token the place that opens what it stands in."""
-    openers: list[int] = []
-    closers: dict[int, int] = {}
-    around = []
-    for place, token in enumerate(tokens):
-        if token.text == ")" and openers:
-            closers[openers.pop()] = place
-        around.append(openers[-1] if openers else -1)
-        if token.text == "(":
-            openers.append(place)
-    return closers, around
-
-
-def _ctes(tokens: Sequence[Token], closers: Mapping[int, int], openers: Sequence[int]) -> Iterator[_Cte]:
-    recursive: set[int] = set()  # parentheses, or -1, of WITH RECURSIVE
-    for place, token in enumerate(tokens):
-        before = tokens[place - 1].text.lower() if place else ""
-        if before == "recursive":
-            recursive.add(openers[place])
-        if token.name is None or before not in ("with", "recursive", ","):
-            continue
-        after = place + 1
-        has_names = after < len(tokens) and tokens[after].text == "("
-        if has_names:
-            after = closers.get(after, after) + 1
-        follows = [each.text.lower() for each in tokens[after : after + 4]]
-        words = {"as": 1, "as materialized": 2, "as not materialized": 3}.get(" ".join(follows).split(" (")[0])
-        if words is not None and follows[words : words + 1] == ["("]:
-            close = closers.get(after + words, len(tokens))
-            start = place if openers[place] in recursive else close
-            end = closers.get(openers[place]) or _statement_end(tokens, place)
-            yield _Cte(folded(token.name), start, end, None if has_names else (after + words + 1, close))
-
-
-def _statement_end(tokens: Sequence[Token], place: int) -> int:
-    return next((at for at in range(place, len(tokens)) if tokens[at].text == ";"), len(tokens))

@@ -39,6 +39,21 @@ def _shown(scope: Scope, i: int) -> str:
         ("MERGE INTO t USING (FROM u) s ON t.a = s.a WHEN MATCHED THEN UPDATE SET b = 3", [["t=t", "s=?"], ["u=u"]]),
         ("INSERT INTO t (a, b) SELECT a, b FROM u WHERE x", [["u=u"]]),
         ("CREATE OR REPLACE VIEW v AS SELECT * FROM t", [["t=t"]]),
+        ("SELECT * FROM t USING SAMPLE 10%", [["t=t"]]),
+        ("SELECT * FROM t JOIN u ON x IN [y, z] WHERE [1, w][1]", [["t=t", "u=u"]]),
+        ("SELECT * FROM t JOIN u ON {'a': x, 'b': y} = z, v", [["t=t", "u=u", "v=v"]]),
+        ("SELECT * FROM 'a/x.csv' ORDER BY id", [["x=?"]]),
+        ("INSERT INTO t TABLE u", [["u=u"]]),
+        ("CREATE TABLE t AS TABLE u", [["u=u"]]),
+        ("SELECT * FROM (DESCRIBE t), (SUMMARIZE u)", [["=?", "=?"], ["t=t"], ["u=u"]]),
+        ("CREATE TABLE t (a INTEGER)", []),
+        ("SELECT a AS table FROM t", [["t=t"]]),
+        ("PIVOT t ON a USING sum(b) GROUP BY c", [["t=t"]]),
+        ("UNPIVOT (FROM t) AS x ON a, b INTO NAME n VALUE v", [["x=?"], ["t=t"]]),
+        ("FROM t JOIN u PIVOT (max(a) FOR b IN (1, 2)) AS p ON c", [["t=t", "u=u", "p=?"]]),
+        ("WITH c AS (DELETE FROM t WHERE x RETURNING y) SELECT * FROM c, u", [["c=?", "u=u"], ["t=t"]]),
+        ("WITH c AS (UPDATE t SET a = 1 RETURNING y) FROM c", [["c=?"], ["t=t"]]),
+        ("MERGE INTO t USING (u JOIN v ON x) ON y WHEN MATCHED THEN DELETE", [["t=t", "u=u", "v=v"]]),
         ("SELECT CASE WHEN x THEN (SELECT 1) ELSE 2 END FROM t, u", [["t=t", "u=u"]]),
     ],
 )
@@ -60,7 +75,13 @@ def test_names_of_common_table_expressions() -> None:
     ("sql", "tables"),
     [
         ("WITH t AS (FROM t) FROM t", [["t=?"], ["t=t"]]),
-        ("WITH RECURSIVE t AS (FROM t) FROM t", [["t=?"], ["t=?"]]),
+        ("WITH RECURSIVE t AS (FROM t) FROM t", [["t=?"], ["t=t"]]),
+        ("WITH RECURSIVE t AS (FROM t UNION FROM t) FROM t", [["t=?"], ["t=t"], ["t=?"]]),
+        ("WITH RECURSIVE t AS ((FROM t UNION ALL FROM t)) FROM t", [["t=?"], ["t=t"], ["t=?"]]),
+        ("WITH RECURSIVE t AS (FROM t UNION BY NAME FROM t) FROM t", [["t=?"], ["t=t"], ["t=t"]]),
+        ("WITH RECURSIVE t AS (FROM u UNION FROM u EXCEPT FROM t) FROM t", [["t=?"], ["u=u"], ["u=u"], ["t=t"]]),
+        ("WITH RECURSIVE t(a) USING KEY (a) AS (FROM u UNION FROM t) FROM t", [["t=?"], ["u=u"], ["t=?"]]),
+        ("SELECT 1 FROM t WINDOW w AS (), u AS (PARTITION BY a) UNION FROM u", [["t=t"], ["u=u"]]),
         ("WITH a AS (FROM b), b AS MATERIALIZED (FROM a) FROM b", [["b=?"], ["b=b"], ["a=?"]]),
         ("SELECT * FROM (WITH t AS (SELECT 1) FROM t) z, t", [["z=?", "t=t"], ["t=?"]]),
         ("WITH t AS (SELECT 1) FROM t; FROM t", [["t=?"], ["t=t"]]),
@@ -80,7 +101,9 @@ def test_each_select_knows_the_one_around_it() -> None:
     assert scopes.scope_of(len(scopes.tokens) - 1) is inner.outer
 
 
-@pytest.mark.parametrize("sql", ["", "SELECT (", "FROM", "FROM t AS", "FROM t AT (VERSION", ")) SELECT 1", "FROM a."])
+@pytest.mark.parametrize(
+    "sql", ["", "SELECT (", "FROM", "FROM t AS", "FROM t AT (VERSION", ")) SELECT 1", "FROM a.", "FROM '", "FROM ''"]
+)
 def test_texts_that_are_no_statement(sql: str) -> None:
     Scopes(tokens_of(sql))
 
@@ -110,3 +133,20 @@ def test_all_readers_of_a_query_are_found_or_none(sql: str, aliases: list[str] |
     read = next(table for table in scopes.tables if table.query is not None)
     readers = scopes.readers(read)
     assert (None if readers is None else [table.alias for _, table in readers]) == aliases
+
+
+@pytest.mark.parametrize(
+    ("sql", "hidden"),
+    [
+        ("FROM t JOIN u PIVOT (max(a) FOR b IN (1)) p ON c", ["u"]),
+        ("FROM t JOIN u USING (c) PIVOT (max(a) FOR b IN (1)) p", ["t", "u"]),
+        ("FROM t CROSS JOIN u PIVOT (max(a) FOR b IN (1)) p", ["t", "u"]),
+        ("FROM s, (t JOIN u ON c) UNPIVOT INCLUDE NULLS (v FOR k IN (a)) p", ["t", "u"]),
+        ("FROM s, t PIVOT (max(a) FOR b IN (1)) p", ["t"]),
+        ("FROM t SEMI JOIN u ON c", ["u"]),
+        ("TABLE t", ["t"]),
+        ("PIVOT t ON a USING sum(b)", ["t"]),
+    ],
+)
+def test_tables_whose_columns_no_select_sees(sql: str, hidden: list[str]) -> None:
+    assert [table.alias for table in Scopes(tokens_of(sql)).tables if table.is_hidden] == hidden

@@ -1,0 +1,117 @@
+"""Common table expressions of a statement, and its parentheses, from tokens alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.tokens import Token
+
+QUERIES: Final = frozenset(
+    {"select", "from", "with", "values", "pivot", "unpivot", "describe", "desc", "summarize", "show", "table"}
+)
+"""Words that begin a query."""
+_CHANGES: Final = frozenset({("insert", "into"), ("insert", "or"), ("delete", "from"), ("merge", "into")})
+"""First two words of changes that a common table expression may be. UPDATE is another: it has no fixed second word."""
+_BEGINNINGS: Final = QUERIES | {"insert", "update", "delete", "merge"}
+
+
+@dataclass(frozen=True)
+class CommonTable:
+    """A common table expression.
+
+    Attributes:
+        name: Its name, folded.
+        start, end: The tokens between which the name means it. They follow its query, or the UNION of a recursive one.
+        query: Tokens of its query, `end` exclusive. None if its columns have other names.
+    """
+
+    name: str
+    start: int
+    end: int
+    query: tuple[int, int] | None
+
+
+def parentheses(tokens: Sequence[Token]) -> tuple[dict[int, int], list[int]]:
+    """Return the closing position of each parenthesis, and for each token the parenthesis around it, or -1."""
+    openers: list[int] = []
+    closers: dict[int, int] = {}
+    around = []
+    for place, token in enumerate(tokens):
+        if token.text == ")" and openers:
+            closers[openers.pop()] = place
+        around.append(openers[-1] if openers else -1)
+        if token.text == "(":
+            openers.append(place)
+    return closers, around
+
+
+def begins_query(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether the first words in parentheses are those of a query or of a change."""
+    words = [token.word for token in tokens[place : place + 2]]
+    if words[:1] == ["update"]:
+        is_cte = place > 1 and tokens[place - 2].word in ("as", "materialized")
+        return is_cte and tokens[place + 1 : place + 2] != () and tokens[place + 1].name is not None
+    return words[:1] != [] and (words[0] in QUERIES or tuple(words) in _CHANGES)
+
+
+def common_tables(tokens: Sequence[Token], closers: Mapping[int, int], openers: Sequence[int]) -> Iterator[CommonTable]:
+    """Yield the common table expressions of a text.
+
+    Args:
+        tokens: Tokens of the text.
+        closers: The closing position of each parenthesis.
+        openers: For each token, the parenthesis around it, or -1.
+    """
+    recursive: set[int] = set()  # parentheses, or -1, of WITH RECURSIVE
+    for place, token in enumerate(tokens):
+        before = tokens[place - 1].text.lower() if place else ""
+        if before == "recursive":
+            recursive.add(openers[place])
+        if token.name is None or before not in ("with", "recursive", ","):
+            continue
+        after = place + 1
+        has_names = after < len(tokens) and tokens[after].text == "("
+        if has_names:
+            after = _after_keys(tokens, closers, closers.get(after, after) + 1)
+        opener = _query_opener(tokens, after)
+        if opener is not None:
+            close = closers.get(opener, len(tokens))
+            start = _union(tokens, closers, opener, close) if openers[place] in recursive else close
+            end = closers.get(openers[place]) or _statement_end(tokens, place)
+            yield CommonTable(folded(token.name), start, end, None if has_names else (opener + 1, close))
+
+
+def _after_keys(tokens: Sequence[Token], closers: Mapping[int, int], place: int) -> int:
+    """Return the position after `USING KEY (…)`, or the given one."""
+    words = [each.text.lower() for each in tokens[place : place + 3]]
+    return closers.get(place + 2, place) + 1 if words == ["using", "key", "("] else place
+
+
+def _query_opener(tokens: Sequence[Token], place: int) -> int | None:
+    """Return the parenthesis of the query after `AS`. None for others, such as that of a window."""
+    follows = [each.text.lower() for each in tokens[place : place + 4]]
+    words = {"as": 1, "as materialized": 2, "as not materialized": 3}.get(" ".join(follows).split(" (")[0])
+    if words is None or follows[words : words + 1] != ["("]:
+        return None
+    first = next((each for each in tokens[place + words :] if each.text != "("), None)
+    return place + words if first is not None and first.word in _BEGINNINGS else None
+
+
+def _union(tokens: Sequence[Token], closers: Mapping[int, int], opener: int, close: int) -> int:
+    """Return the position of the UNION behind which a query may read itself. Return `close` if it has none."""
+    while tokens[opener + 1].text == "(" and closers.get(opener + 1) == close - 1:
+        opener, close = opener + 1, close - 1
+    last, place = close, opener + 1
+    while place < close:
+        if tokens[place].word in ("union", "except") and tokens[place - 1].text != "*":
+            last = place
+        place = closers.get(place, place) + 1
+    words = [each.word for each in tokens[last : last + 3]]
+    return last if words[:1] == ["union"] and "by" not in words else close
+
+
+def _statement_end(tokens: Sequence[Token], place: int) -> int:
+    return next((at for at in range(place, len(tokens)) if tokens[at].text == ";"), len(tokens))
