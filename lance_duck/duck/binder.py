@@ -330,7 +330,10 @@ class Binder:
 
     def _searched(self, path: str, choice: VersionChoice, search_path: str | None = None) -> LanceDataset:
         """Return the version of a table that a search reads."""
-        handle = self.handle(self._qualify(path, search_path or ""), choice)
+        return self._noted(self.handle(self._qualify(path, search_path or ""), choice))
+
+    def _noted(self, handle: TableHandle) -> LanceDataset:
+        """Return the version that a statement reads. A relation of a transaction then reads its rows at once."""
         dataset = handle.current()
         if (pinned := pinned_versions()) is not None and not handle.choice.is_number:
             pinned.note_bound()
@@ -367,7 +370,7 @@ class Binder:
         by_path = self._qualify(table, search_path or "")
         qualified = by_path if database is None else f"{quoted(database)}.{quoted(table)}"
         path = table if self._find(qualified) is None else qualified
-        dataset = self.handle(path, VersionChoice(*which)).current()
+        dataset = self._noted(self.handle(path, VersionChoice(*which)))
         if name in FACTS:
             return facts_as_sql(name, dataset, arguments[0] if arguments else None)
         rows = HistoryCall(name, tuple(arguments or ())).rows(dataset)

@@ -36,6 +36,7 @@ QUERIES = [
     ("SELECT rowid, _rowid = rowid, _rowaddr >> 32 FROM k WHERE id = 4", [(4, True, 2)]),
     ("SELECT * FROM t WHERE _rowid IN (2, 4294967296)", [(2, "c"), (3, "d")]),
     ("FROM t WHERE rowid = 2", [(2, "c")]),
+    ("SELECT rowid, s FROM lance_scan('t') WHERE lance_scan.id = 2", [(2, "c")]),
     ("FROM k WHERE rowid = 4", [(4, "new")]),
     ("SELECT *, rowid FROM t ORDER BY rowid DESC LIMIT 1", [(5, "f", SECOND + 2)]),
     ("SELECT t.*, u.* FROM t JOIN u USING (id) ORDER BY t.rowid", [(2, "c", 2, "x"), (5, "f", 5, "y")]),

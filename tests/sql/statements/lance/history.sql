@@ -210,7 +210,6 @@ FROM lance_config(NULL);
 --! InvalidInputError: … lance_config without a table
 
 --= a transaction sees no versions that others make meanwhile
--- WITH: a relation of `con.sql` sees them.
 
 BEGIN;
 SELECT count(*) FROM trips;
@@ -218,14 +217,14 @@ SELECT count(*) FROM trips;
 --on other
 DELETE FROM trips WHERE id = 1;
 --> 1
-WITH v AS (FROM lance_versions('trips')) SELECT list(version ORDER BY version) FROM v;
+SELECT list(version ORDER BY version) FROM lance_versions('trips');
 --> [1, 2, 3]
 DELETE FROM trips WHERE id = 0;
 --> 1
-WITH v AS (FROM lance_versions('trips')) SELECT list(version ORDER BY version) FROM v;
+SELECT list(version ORDER BY version) FROM lance_versions('trips');
 --> [1, 2, 3]
 SELECT count(*) FROM trips AT (VERSION => 4);
 --> 6
 COMMIT;
-WITH v AS (FROM lance_versions('trips')) SELECT list(version ORDER BY version) FROM v;
+SELECT list(version ORDER BY version) FROM lance_versions('trips');
 --> [1, 2, 3, 4, 5]
