@@ -1,8 +1,10 @@
 """The planner: rewrites a statement before DuckDB runs it.
 
     no Lance table or function in the text: DuckDB gets it unchanged
-    → `rules` find proposals, from the text alone, once for a text
-    → `run` carries them out in the order of `RULES`, unless an earlier one has edited the same part of the text
+    → numbers of a plain WHERE become parameters, so that the text repeats
+    → `FROM 'x.lance'` and `AT (…)` become calls (`rules.spelling`)
+    → `rules` and `full_text` find proposals, from the text alone, once for a text
+    → `run` and `full_text` carry them out in the order of `RULES`, unless an earlier one has edited the same part
     → attempts: the edited text with its tables and parameters, then the text as it was given
 
 A new reading of SELECT is a module in `rules`, one in `run`, and a line in `RULES`. Statements that change a table do
@@ -54,7 +56,7 @@ from lance_duck.duck.run.search_settings import is_setting
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.head import FirstWords
 from lance_duck.duck.statement.identifiers import folded
-from lance_duck.duck.statement.lifted import LiftedNumbers, LiftedText
+from lance_duck.duck.statement.lifted import LiftedText, lifted_numbers
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST
 from lance_duck.duck.statement.text import LONGEST_TREE, Statement
 from lance_duck.duck.statement.tokens import LONGEST
@@ -269,7 +271,7 @@ class Planner:
                 yield partial(self._set, self._database.native.execute if later is None else method, sql)
                 return
             case _Kind.EXPLAIN if later is not None and MATCHES in sql:
-                pass  # which of its calls are answered by no index
+                pass  # planned like others, so that it shows which calls no index answers
             case _Kind.EXPLAIN if later is not None:
                 yield partial(self._run, method, sql, options)
                 return
@@ -278,7 +280,7 @@ class Planner:
                 return
         lifted = self._spelled(lifted, later=bool(later))
         statement = lifted.statement
-        text = _text(lifted) if statement.nearest else lifted.sql
+        text = _text(lifted)
         paths = {path: self._path(path) for path in statement.paths}
         if later is None:
             yield partial(call_as_user, partial(method, text, **options), paths)
@@ -305,47 +307,46 @@ class Planner:
 
         None for other statements, and if no index covers the column.
         """
-        lifted = LiftedNumbers.of(sql)
-        text = None if lifted is None else LiftedText(lifted.text, lifted.text)
-        if lifted is None or text is None or self._kind(text) is not _Kind.OURS:
+        found = lifted_numbers(sql)
+        if found is None or self._kind(found[0]) is not _Kind.OURS:
             return None
-        statement = text.statement
-        lookup = _only_lookup(statement)
+        lifted, numbers = found
+        lookup = _only_lookup(lifted.statement)
         handle = None if lookup is None else self._database.names.table(lookup.table.name, later=False)
         if lookup is None or handle is None:
             return None
         dataset = handle.current()
-        if self._scanned.get(text.text) == dataset.version or not _compares_integers(lookup, dataset.schema):
+        if self._scanned.get(lifted.text) == dataset.version or not _compares_integers(lookup, dataset.schema):
             return None
-        plan = self._plan(text, {"parameters": list(lifted.numbers)}, later=False)
+        plan = self._plan(lifted, {"parameters": list(numbers)}, later=False)
         if plan is None:
             if len(self._scanned) >= _CACHED:
                 self._scanned.clear()
-            self._scanned[text.text] = dataset.version
+            self._scanned[lifted.text] = dataset.version
             return None
         return partial(self._run_plan, method, plan, {})
 
     def _kind(self, lifted: LiftedText) -> _Kind:
         """Classify the text of a statement."""
-        sql, text = lifted.sql, lifted.text
+        text = lifted.text
         vocabulary = self._database.catalog.vocabulary
         if vocabulary is not self._vocabulary or len(self._kinds) > _CACHED:
             self._kinds.clear()
             self._vocabulary = vocabulary
-        kind = self._kinds.get(sql)
+        kind = self._kinds.get(text)
         if kind is not None:
             return kind
-        if is_setting(sql):
+        if is_setting(text):
             return _Kind.SETTING
-        if vocabulary.may_be_in(sql) or may_be_called(sql):
+        if vocabulary.may_be_in(text) or may_be_called(text):
             if len(text) > LONGEST_TREE and not spelling.may_find(text):
                 return _Kind.FOREIGN  # no rule reads it
             statement = lifted.statement
             if statement.paths or not vocabulary.names.isdisjoint(statement.names) or may_be_called(text):
                 return _Kind.OURS
-        kind = _Kind.EXPLAIN if FirstWords.of(sql).explain else _Kind.FOREIGN
-        if len(sql) <= LONGEST:
-            self._kinds[sql] = kind
+        kind = _Kind.EXPLAIN if FirstWords.of(text).explain else _Kind.FOREIGN
+        if len(text) <= LONGEST:
+            self._kinds[text] = kind
         return kind
 
     def _spelled(self, lifted: LiftedText, *, later: bool) -> LiftedText:

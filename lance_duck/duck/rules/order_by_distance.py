@@ -244,7 +244,7 @@ class SelectReader:
             return None
         if not measure.takes_arrays or inner is not measure.vector:
             return inner, length, None
-        edited = self._statement.edited
+        edited = self._statement.for_sqlglot
         places = [match.span() for match in re.finditer(rf"\${inner.this}\b", edited.text)]
         if len(places) != 1:
             return None
@@ -257,7 +257,7 @@ class SelectReader:
     def _place(self, query: exp.Subquery) -> tuple[int, int]:
         """Return the place and end of what stands between the parentheses of a query."""
         within = query.this.find(exp.Column, exp.Table)
-        first = self._statement.edited.origin(next(p.meta["start"] for p in within.walk() if "start" in p.meta))
+        first = self._statement.for_sqlglot.origin(next(p.meta["start"] for p in within.walk() if "start" in p.meta))
         tokens = self._statement.tokens
         at = next(i for i, token in enumerate(tokens) if token.start == first)
         start = end = at

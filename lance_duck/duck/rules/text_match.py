@@ -120,7 +120,7 @@ def _call(part: Node, statement: Statement) -> MatchCall:
         LookupError: The place cannot be determined.
     """
     first = next(node.meta["start"] for node in part.expressions[0].walk() if "start" in node.meta)
-    place, tokens = statement.edited.origin(first), statement.tokens
+    place, tokens = statement.for_sqlglot.origin(first), statement.tokens
     at = next(i for i, token in enumerate(tokens) if token.start == place)
     while tokens[at].text != MATCHES:
         at -= 1

@@ -50,11 +50,12 @@ def parentheses(tokens: Sequence[Token]) -> tuple[dict[int, int], list[int]]:
 
 def begins_query(tokens: Sequence[Token], place: int) -> bool:
     """Return whether the first words in parentheses are those of a query or of a change."""
-    words = [token.word for token in tokens[place : place + 2]]
-    if words[:1] == ["update"]:
-        is_cte = place > 1 and tokens[place - 2].word in ("as", "materialized")
-        return is_cte and tokens[place + 1 : place + 2] != () and tokens[place + 1].name is not None
-    return words[:1] != [] and (words[0] in QUERIES or tuple(words) in _CHANGES)
+    if place + 1 >= len(tokens):
+        return place < len(tokens) and tokens[place].word in QUERIES
+    first, second = tokens[place].word, tokens[place + 1]
+    if first == "update":
+        return place > 1 and tokens[place - 2].word in ("as", "materialized") and second.name is not None
+    return first in QUERIES or (first, second.word) in _CHANGES
 
 
 def common_tables(tokens: Sequence[Token], closers: Mapping[int, int], openers: Sequence[int]) -> Iterator[CommonTable]:

@@ -37,12 +37,10 @@ class LiftedText:
     """A text without its lists of numbers.
 
     Attributes:
-        sql: The text with its lists.
         text: The text, with `$__lance_v0`, `$__lance_v1`, … for the lists.
         lists: The lists as they were spelled.
     """
 
-    sql: str
     text: str
     lists: tuple[str, ...] = ()
 
@@ -50,7 +48,7 @@ class LiftedText:
     def of(cls, sql: str) -> LiftedText:
         """Lift the lists out of a text. Unchanged if a comment or string might contain one."""
         if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
-            return cls(sql, sql)
+            return cls(sql)
         lists: list[str] = []
         seen, quotes = 0, Counter[str]()
 
@@ -63,7 +61,12 @@ class LiftedText:
             lists.append(match[0])
             return f"${LISTED}{len(lists) - 1}"
 
-        return cls(sql, _LIST.sub(name, sql), tuple(lists))
+        return cls(_LIST.sub(name, sql), tuple(lists))
+
+    @cached_property
+    def sql(self) -> str:
+        """The text with its lists."""
+        return self.restored(self.text)
 
     @cached_property
     def statement(self) -> Statement:
@@ -73,7 +76,7 @@ class LiftedText:
     def edited(self, edits: Iterable[Edit]) -> LiftedText:
         """Return the text after edits of `statement`. Itself without any."""
         text = edited(self.text, edits)
-        return self if text is self.text else LiftedText(self.restored(text), text, self.lists)
+        return self if text is self.text else LiftedText(text, self.lists)
 
     def restored(self, text: str) -> str:
         """Return a text with the lists put back for their parameters."""
@@ -82,25 +85,13 @@ class LiftedText:
         return re.sub(rf"\${LISTED}(\d+)", lambda match: self.lists[int(match[1])], text)
 
 
-@dataclass(frozen=True)
-class LiftedNumbers:
-    """A text without the numbers of its WHERE.
-
-    Attributes:
-        text: The text, with `?` for the numbers.
-        numbers: The numbers, in order.
-    """
-
-    text: str
-    numbers: tuple[int, ...]
-
-    @classmethod
-    def of(cls, sql: str) -> LiftedNumbers | None:
-        """Lift the numbers out of the WHERE of a SELECT. None for other statements."""
-        if len(sql) > _LONGEST or _SELECTS.match(sql) is None or _MAY_HAVE_PARAMETERS.search(sql):
-            return None
-        tail = _TAIL.search(sql)
-        if tail is None:
-            return None
-        numbers = list(_NUMBERS.finditer(sql, tail.start()))
-        return cls(edited(sql, [Edit(*each.span(), "?") for each in numbers]), tuple(int(each[0]) for each in numbers))
+def lifted_numbers(sql: str) -> tuple[LiftedText, tuple[int, ...]] | None:
+    """Return a SELECT with `?` for the numbers of its WHERE, and these numbers. None for other statements."""
+    if len(sql) > _LONGEST or _SELECTS.match(sql) is None or _MAY_HAVE_PARAMETERS.search(sql):
+        return None
+    tail = _TAIL.search(sql)
+    if tail is None:
+        return None
+    numbers = list(_NUMBERS.finditer(sql, tail.start()))
+    text = edited(sql, [Edit(*each.span(), "?") for each in numbers])
+    return LiftedText(text), tuple(int(each[0]) for each in numbers)

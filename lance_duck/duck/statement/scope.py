@@ -166,9 +166,9 @@ class Scopes:
         """Return the place of the parenthesis that closes another; the end of the text where none does."""
         return self._closers.get(opener, len(self.tokens))
 
-    def opener_of(self, place: int) -> int | None:
-        """Return the parenthesis that one at a position closes. None if none stands there."""
-        return next((opener for opener, closer in self._closers.items() if closer == place), None)
+    def opener_of(self, closer: int) -> int | None:
+        """Return the position of the parenthesis that another closes. None for other tokens."""
+        return next((opener for opener, close in self._closers.items() if close == closer), None)
 
     def opener(self, place: int) -> int:
         """Return the place of the parenthesis that a token stands in; -1 for none."""
@@ -273,8 +273,8 @@ class _ScopeReader:
         self._lists: list[int] = []
         """Depths of the lists of tables that a place is in: after a comma there, a table follows."""
         self._item = {0: scope.start}
-        """By depth, the token before the current item of the list of tables."""
-        self._changes = False  # whether USING begins the tables of DELETE or MERGE
+        """By depth, the token at which the current item of FROM began: FROM, a comma or a parenthesis."""
+        self._awaits_using = False  # whether USING begins the tables of DELETE or MERGE
         self._pivot_ends = -1
 
     def read(self) -> None:
@@ -342,11 +342,12 @@ class _ScopeReader:
                 self._lists = []
             elif word == "on" and not self._scope.clauses:  # PIVOT … ON a list of columns
                 self._lists = []
-            self._changes = self._changes or (word == "from" and self._all.word(place - 1) == "delete")
             is_named = self._names_query(place, word)
             if word == "from" or is_named or self._names_target(place, word):
                 self._lists, self._expects, self._is_hidden = [0], True, is_named
                 self._item = {0: place}
+            if word in ("from", "into", "using"):
+                self._awaits_using = self._all.word(place - 1) in ("delete", "merge")
 
     def _pivot(self, place: int) -> None:
         """Hide the tables that a PIVOT in FROM turns: one table, a join in parentheses, or all of a longer join."""
@@ -384,12 +385,7 @@ class _ScopeReader:
         before = self._all.word(place - 1)
         if word == "update":
             return before not in ("do", "then", "for")
-        if word == "using" and self._changes:
-            self._changes = False
-            return True
-        is_merge = (before, word) == ("merge", "into")
-        self._changes = self._changes or is_merge
-        return is_merge
+        return (word == "using" and self._awaits_using) or (word, before) == ("into", "merge")
 
     def _is_inside(self, place: int) -> bool:
         """Return whether a word is a part of a name, or of IS [NOT] DISTINCT FROM."""

@@ -99,7 +99,7 @@ class Statement:
         return Opening.of(self.parts[0]) if len(self.parts) == 1 else None
 
     @cached_property
-    def edited(self) -> EditedText:
+    def for_sqlglot(self) -> EditedText:
         """The text as sqlglot reads it: with `$1`, `$2`, … for `?`, and calls for NEAREST.
 
         Placeholders are followed by a blank, because sqlglot takes `$1,$` for the beginning of a string.
@@ -146,13 +146,13 @@ class Statement:
             LookupError: Sqlglot reports no position.
         """
         first, last = table.parts[0].meta["start"], table.parts[-1].meta["end"]
-        return self.edited.origin(first), self.edited.origin(last) + 1
+        return self.for_sqlglot.origin(first), self.for_sqlglot.origin(last) + 1
 
     @property
     def _blanked(self) -> str:
         """The edited text with blanks before the SELECT."""
         start = self.opening.end if self.opening is not None else 0
-        return " " * start + self.edited.text[start:]
+        return " " * start + self.for_sqlglot.text[start:]
 
 
 @dataclass(frozen=True)

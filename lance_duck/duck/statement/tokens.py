@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 )
 _REPLACEMENT: Final = re.compile(
     r"""\s+|(?P<string>'(?:[^']|'')*+')|(?P<quoted>"(?:[^"]|"")*+")|(?P<word>[a-z_][a-z0-9_$]*+(?!['"&\x80-\U0010ffff]))
-    |(?P<number>\d++(?:\.\d++)?(?![\w.$]))|(?P<mark>\$)(?:(?P<ordinal>\d++)|(?P<named>[a-z_][a-z0-9_]*+))(?![\w$])
+    |(?P<number>\d++(?:\.\d++)?(?![\w.$]))|(?P<mark>\$)(?:\d++|(?P<named>[a-z_][a-z0-9_]*+))(?![\w$])
     |(?P<symbol>[(){}\[\],;?]|\.(?!\.)|(?::[:=]?|[*+/%=-]|\|\||[=<>]>|[<>!]=?|->>?)(?![-+*/<>=~!@#%^&|`?:]))""",
     re.ASCII | re.IGNORECASE | re.VERBOSE,
 )
@@ -61,6 +61,11 @@ class Token:
         return self.source[self.start : self.end]
 
 
+_TOKENS: Final = LruCache[tuple[Token, ...]](_CACHED)
+_EDITED: Final = LruCache[EditedText](_CACHED)
+"""Edited texts that have not been read yet."""
+
+
 def tokens_of(sql: str) -> tuple[Token, ...]:
     """Return the tokens in order. DuckDB's tokenizer cuts a text once, unless it is long.
 
@@ -76,15 +81,11 @@ def edited(sql: str, edits: Iterable[Edit]) -> str:
         ValueError: Two edits overlap.
     """
     after = EditedText.of(sql, edits)
-    if not after.edits:
+    if after.text == sql:
         return sql
     if max(len(sql), len(after.text)) <= LONGEST:
         _EDITED.put(after.text, after)
     return after.text
-
-
-_TOKENS: Final = LruCache[tuple[Token, ...]](_CACHED)
-_EDITED: Final = LruCache[EditedText](_CACHED)
 
 
 def _cut(sql: str) -> tuple[Token, ...]:
@@ -103,12 +104,25 @@ def _cut(sql: str) -> tuple[Token, ...]:
 
 
 def _derived(sql: str) -> tuple[Token, ...] | None:
-    """Return the tokens of a text that edits made. None if an edit may begin or end within a token or a comment."""
+    """Return the tokens of a text that edits made. None for other texts, and if DuckDB should cut this one."""
     after = _EDITED.find(sql)
-    return None if after is None else _tokens_after(after, tokens_of(after.source))
+    if after is None:
+        return None
+    _EDITED.drop(sql)  # its source may be an edit of this text
+    tokens = tokens_of(after.source)
+    return _tokens_after(after, tokens) if tokens else None
 
 
 def _tokens_after(after: EditedText, tokens: Sequence[Token]) -> tuple[Token, ...] | None:
+    """Return the tokens of the source outside of edits, moved, and those of the replacements.
+
+    An edit begins and ends where a token does, or among the blanks between two tokens. Returns None if an edit may not,
+    or if it stands beside a comment.
+
+    Args:
+        after: The edited text.
+        tokens: Tokens of its source.
+    """
     source, text = after.source, after.text
     derived: list[Token] = []
     at = shift = 0

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.statement.lifted import LiftedNumbers, LiftedText
+from lance_duck.duck.statement.lifted import LiftedText, lifted_numbers
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from lance_duck.duck.statement.lifted import LiftedNumbers, LiftedText
     ],
 )
 def test_numbers_of_the_last_where_are_lifted(sql: str, text: str, numbers: tuple[int, ...]) -> None:
-    assert LiftedNumbers.of(sql) == LiftedNumbers(text, numbers)
+    assert lifted_numbers(sql) == (LiftedText(text), numbers)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_numbers_of_the_last_where_are_lifted(sql: str, text: str, numbers: tupl
     ],
 )
 def test_whatever_says_more_is_left_as_it_is(sql: str) -> None:
-    assert LiftedNumbers.of(sql) is None
+    assert lifted_numbers(sql) is None
 
 
 def test_lists_of_numbers_stand_beside_the_text() -> None:

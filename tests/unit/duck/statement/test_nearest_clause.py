@@ -73,7 +73,7 @@ def test_kinds_and_orders() -> None:
 
 def test_a_parser_reads_a_call_and_places_are_those_of_the_text() -> None:
     statement = Statement("SELECT * FROM q JOIN t a NEAREST 2 BY DISTANCE f(q.v, ?) JOIN u ON u.x = ?")
-    assert statement.edited.text == "SELECT * FROM q JOIN t a  ON __lance_nearest_0(f(q.v, $1)) JOIN u ON u.x = $2"
+    assert statement.for_sqlglot.text == "SELECT * FROM q JOIN t a  ON __lance_nearest_0(f(q.v, $1)) JOIN u ON u.x = $2"
     assert statement.tree is not None
     tables = {table.name: statement.place(table) for table in statement.tree.find_all(exp.Table)}
     assert {name: statement.text[start:end] for name, (start, end) in tables.items()} == {"q": "q", "t": "t", "u": "u"}

@@ -65,7 +65,7 @@ def test_places_of_tables_are_those_of_the_text() -> None:
     sql = "EXPLAIN SELECT ?, '?' FROM lance_scan('x.lance') AS x, ns.\"a b\" WHERE ?"
     statement = Statement.of(sql)
     assert statement.marks == (15, 70)
-    assert statement.edited.text == sql.replace("SELECT ?", "SELECT $1").replace("WHERE ?", "WHERE $2")
+    assert statement.for_sqlglot.text == sql.replace("SELECT ?", "SELECT $1").replace("WHERE ?", "WHERE $2")
     assert statement.tree is not None
     (table,) = (table for table in statement.tree.find_all(type(statement.tree.args["from_"].this)) if table.db)
     start, end = statement.place(table)
@@ -90,6 +90,6 @@ def test_a_tree_is_let_go_of_when_it_was_read() -> None:
 )
 def test_placeholders_stand_apart_for_a_parser_that_takes_a_text_between_two_dollars(sql: str, read: str) -> None:
     statement = Statement(sql)
-    assert statement.edited.text == read
+    assert statement.for_sqlglot.text == read
     assert statement.tree is not None
     assert statement.readable == sql.replace("?+?", "$1+$2")

@@ -36,6 +36,20 @@ def test_tokens_of_an_edited_text_are_those_of_duckdb(text: str) -> None:
     assert tokens.tokens_of(changed) == tokens._cut(changed)
 
 
+def test_edits_that_lead_back_to_a_text_are_harmless() -> None:
+    first, second = "SELECT 1 AS back", "SELECT 2 AS back"
+    assert tokens.edited(first, [Edit(7, 8, "1")]) is first
+    assert tokens.edited(first, [Edit(7, 8, "2")]) == second
+    assert tokens.edited(second, [Edit(7, 8, "1")]) == first
+    assert tokens.tokens_of(first) == tokens._cut(first)
+    assert tokens.tokens_of(second) == tokens._cut(second)
+
+
+def test_a_text_that_duckdb_cannot_cut_has_no_tokens_after_edits() -> None:
+    changed = tokens.edited("SELECT \ud800", [Edit(0, 6, "FROM")])
+    assert tokens.tokens_of(changed) == ()
+
+
 def test_tokens_after_random_edits_are_those_of_duckdb() -> None:
     choose = random.Random(0)
     derived = 0
