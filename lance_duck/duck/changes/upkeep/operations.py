@@ -263,28 +263,41 @@ def _age(value: Any) -> timedelta:
 
 
 COMPACT: Final = TableOperation(
-    *("compact", _compact, _FIGURES, _COMPACTION),
+    "compact",
+    _compact,
+    _FIGURES,
+    _COMPACTION,
     note="Small fragments would be joined; dry_run = true says which. Nothing was written.",
     words="OPTIMIZE {table}",
 )
 CLEANUP: Final = TableOperation(
-    *("cleanup", _cleanup, _FIGURES, _CLEANUP),
+    "cleanup",
+    _cleanup,
+    _FIGURES,
+    _CLEANUP,
     note="Old versions would be removed; dry_run = true says how many. Nothing was removed.",
     words="VACUUM {table}",
 )
 OPTIMIZE_INDEXES: Final = TableOperation(
-    *("optimize_indexes", _optimize_indexes, _FIGURES, _INDEXES),
+    "optimize_indexes",
+    _optimize_indexes,
+    _FIGURES,
+    _INDEXES,
     note="Indexes would be brought up to date. Nothing was written.",
     words="ALTER INDEX {index}",
 )
 REINDEX: Final = replace(OPTIMIZE_INDEXES, name="", run=_reindex, result=_no_count, words="REINDEX {table}")
 CHECKPOINT: Final = TableOperation(
-    *("", _checkpoint, _FIGURES),
+    "",
+    _checkpoint,
+    _FIGURES,
     note="The table would be compacted, indexed and cleaned up. Nothing was written.",
     words="CHECKPOINT {table}",
 )
 SET_AUTO_CLEANUP: Final = TableOperation(
-    *("", _set_auto_cleanup, _success),
+    "",
+    _set_auto_cleanup,
+    _success,
     {"interval": "BIGINT", **{name: _CLEANUP[name] for name in ("older_than", "retain_versions", *ALIASES)}},
     note="Settings of the table would change. Nothing was written.",
     words="ALTER TABLE {table} SET AUTO_CLEANUP",
@@ -295,21 +308,33 @@ UNSET_AUTO_CLEANUP: Final = replace(
     parameters={},
     words="ALTER TABLE {table} UNSET AUTO_CLEANUP",
 )
-_OF_FRAGMENTS: Final = (
-    *(COMPACT, CLEANUP, OPTIMIZE_INDEXES, REINDEX, CHECKPOINT, SET_AUTO_CLEANUP, UNSET_AUTO_CLEANUP),
+_OF_FILES: Final = (
+    COMPACT,
+    CLEANUP,
+    OPTIMIZE_INDEXES,
+    REINDEX,
+    CHECKPOINT,
+    SET_AUTO_CLEANUP,
+    UNSET_AUTO_CLEANUP,
     TableOperation(
-        *("validate", _validate, _PROBLEMS), note="The whole table would be checked. Nothing was read.", writes=False
+        "validate", _validate, _PROBLEMS, note="The whole table would be checked. Nothing was read.", writes=False
     ),
     # As the `lance` extension of DuckDB names them.
     TableOperation("compact_files", _compact, _count),
     TableOperation(
-        *("cleanup_old_versions", _cleanup, _count),
+        "cleanup_old_versions",
+        _cleanup,
+        _count,
         {name: _CLEANUP[name] for name in ("older_than_seconds", "delete_unverified")},
         required=2,
     ),
     TableOperation(
-        *("create_scalar_index", _create_scalar_index, _count),
-        *({"column": "VARCHAR", "name": "VARCHAR"}, 2, ("column",)),
+        "create_scalar_index",
+        _create_scalar_index,
+        _count,
+        {"column": "VARCHAR", "name": "VARCHAR"},
+        2,
+        ("column",),
     ),
 )
 
@@ -340,7 +365,8 @@ _OF_METADATA: Final = (
     *_of_metadata("table_metadata", lambda table, updates, _: table.update_metadata(updates)),
     *_of_metadata("schema_metadata", lambda table, updates, _: table.update_schema_metadata(updates)),
     *_of_metadata(
-        *("column_metadata", lambda table, updates, given: table.update_field_metadata({given["column"]: updates})),
+        "column_metadata",
+        lambda table, updates, given: table.update_field_metadata({given["column"]: updates}),
         "column",
     ),
 )
@@ -398,12 +424,16 @@ _OF_VERSIONS: Final = (
     _of_references("delete_branch", lambda table, name, _: table.branches.delete(name), "branch"),
     TableOperation("restore", _restore, _VERSION, dict.fromkeys(("version", "message"), "VARCHAR"), 1, ("version",)),
     TableOperation(
-        *("set_commit_message", _set_commit_message, _success, dict.fromkeys(_PROPERTIES, "VARCHAR"), 2),
+        "set_commit_message",
+        _set_commit_message,
+        _success,
+        dict.fromkeys(_PROPERTIES, "VARCHAR"),
+        2,
         note="The commit of the transaction would have the message. Nothing was written.",
         in_transaction=True,
     ),
 )
 
-OPERATIONS: Final = (*_OF_FRAGMENTS, *_OF_METADATA, *_OF_VERSIONS)
+OPERATIONS: Final = (*_OF_FILES, *_OF_METADATA, *_OF_VERSIONS)
 PROCEDURES: Final = {f"{PREFIX}{operation.name}": operation for operation in OPERATIONS if operation.name}
 """The operations that CALL and SELECT … FROM run, by name."""
