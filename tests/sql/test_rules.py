@@ -73,6 +73,20 @@ def test_an_example_becomes_what_its_rule_says(
     assert (rows != [], text) == (True, rule.becomes)
 
 
+@pytest.mark.parametrize("table", ["t", "t AT (VERSION => 4)", "t AS t AT (VERSION => '4')"])
+def test_match_at_a_version_asks_its_index(con: ld.Connection, table: str) -> None:
+    plan = con.execute(f"EXPLAIN SELECT id FROM {table} WHERE match(body, 'part')").fetchall()
+    assert "InvertedIndexQuery" in str(plan)
+
+
+@pytest.mark.parametrize(
+    "sql", ["PIVOT t ON g USING count(*) GROUP BY match(body, 'x')", "PIVOT t ON match(body, 'x')"]
+)
+def test_match_of_a_table_that_pivot_turns_needs_a_subquery(con: ld.Connection, sql: str) -> None:
+    with pytest.raises(ld.UnsupportedError, match=r"match of a table that the statement turns.*subquery"):
+        con.execute(sql)
+
+
 BEFORE_RULES = {
     # Named arguments, and values of settings.
     "FROM lance_scan('t', version = 1)": "FROM lance_scan('t', version := 1)",
@@ -100,7 +114,7 @@ BEFORE_RULES = {
     "SELECT rowid FROM t AT (VERSION => 1)": """SELECT rowid FROM __lance_matching('"lance"."t"', '{…}') AS "t\"""",
     # Versions of a transaction.
     "BEGIN; DELETE FROM u WHERE id = 2; SELECT lance.u.x FROM lance.u, t AT (VERSION => 1)": (
-        """SELECT "u".x FROM "u" AS "u", lance_scan('t', version := coalesce((1)::VARCHAR, '')) AS "t\""""
+        """SELECT "u".x FROM "u" AS "u", lance_scan('t', version := 1) AS "t\""""
     ),
 }
 

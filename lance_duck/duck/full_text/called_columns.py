@@ -81,9 +81,14 @@ class CalledColumns:
             if found_here is not None:
                 return found_here
             scope = scope.outer
-        columns = [
-            name for table_read in call.scope.tables if (t := self.table(table_read)) for name in t.dataset.schema.names
-        ]
+        tables = [table for table_read in call.scope.tables if (table := self.table(table_read)) is not None]
+        if any(table.read.is_hidden and table.column(parts[-1:]) is not None for table in tables):
+            what, remedy = (
+                f"{call.function} of a table that the statement turns",
+                "call it in a subquery that reads the table",
+            )
+            raise self.placed(call, UnsupportedError(what, where=".".join(parts), remedy=remedy))
+        columns = [name for table in tables for name in table.dataset.schema.names]
         name, expected = ".".join(parts), known_names(columns)
         what, remedy = f"no column {name!r} of a Lance table", did_you_mean(name, columns)
         error = UnknownColumnError(what, where=call.function, expected=expected, remedy=remedy)

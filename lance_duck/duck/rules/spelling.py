@@ -1,6 +1,7 @@
 """Spellings that DuckDB leaves to catalogs (`FROM 'x.lance'`, `AT (VERSION => n)`), rewritten as calls.
 
     FROM 'dir/x.lance'                    → FROM lance_scan('dir/x.lance') AS "x"
+    FROM t [AS] a AT (VERSION => 3)       → FROM lance_scan('t', version := 3) AS "a"
     FROM t [AS] a AT (VERSION => v)       → FROM lance_scan('t', version := coalesce((v)::VARCHAR, '')) AS "a"
     FROM t [AS] a AT (TIMESTAMP => time)  → FROM lance_scan('t', asof := coalesce((time)::VARCHAR, '')) AS "a"
     FROM lance.versions('t')              → FROM lance_versions('t', database := 'lance'); likewise its kind
@@ -29,6 +30,7 @@ from lance_duck.duck.statement.tokens import Token
 _PATH: Final = re.compile(r"\.lance/?'", re.IGNORECASE)
 _NAMED_CALL: Final = re.compile(rf"\b{PREFIX}\w+\"?\s*\(\s*'", re.IGNORECASE)
 _AT: Final = re.compile(r"\bat\b", re.IGNORECASE)
+_CONSTANT: Final = re.compile(r"\s*(?:\d+|'(?:[^']|'')+')\s*")
 _QUERY: Final = re.compile(r"\(\s*(?:select|from|with|values)\b", re.IGNORECASE)
 _CONSTANTS: Final = frozenset(["null", "true", "false", "now", "today", "current_timestamp", "current_date"])
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
@@ -229,8 +231,11 @@ def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
     if table is None or (parts is not None and len(parts) == 1 and _is_shadowed(tokens, table)):
         return None
     value = tokens[at + 4].source[tokens[at + 4].start : tokens[close].start]
+    key = _KEYS[head[1].lower()]
+    is_constant = key == "version" and _CONSTANT.fullmatch(value) is not None
     # lance_scan takes NULL for "not given", and refuses an empty text.
-    call = f"lance_scan({literal(table)}, {_KEYS[head[1].lower()]} := coalesce(({value})::VARCHAR, ''))"
+    chosen = value.strip() if is_constant else f"coalesce(({value})::VARCHAR, '')"
+    call = f"lance_scan({literal(table)}, {key} := {chosen})"
     name = stem(table) if parts is None else table
     text = call + (" AS " + alias if alias else _alias(tokens, close + 1, name))
     edit = Edit(tokens[first].start, tokens[close].end, text)

@@ -41,30 +41,28 @@ REWRITTEN = [
     ),
     ("COPY (FROM 'x.lance') TO 'y.csv'", "COPY (FROM lance_scan('x.lance') AS \"x\") TO 'y.csv'"),
     ("FROM 'it''s.lance'", "FROM lance_scan('it''s.lance') AS \"it's\""),
-    ("FROM t AT (VERSION => 3)", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS \"t\""),
+    ("FROM t AT (VERSION => 3)", "FROM lance_scan('t', version := 3) AS \"t\""),
     (
         "from t at(version=>1+?) where i",
         "from lance_scan('t', version := coalesce((1+?)::VARCHAR, '')) AS \"t\" where i",
     ),
-    ("FROM t AS z AT (VERSION => 3)", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS z"),
-    ("FROM t z AT (VERSION => 3)", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS z"),
-    ("FROM t AT (VERSION => 3) AS z", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS z"),
+    ("FROM t AS z AT (VERSION => 3)", "FROM lance_scan('t', version := 3) AS z"),
+    ("FROM t z AT (VERSION => 3)", "FROM lance_scan('t', version := 3) AS z"),
+    ("FROM t AT (VERSION => 3) AS z", "FROM lance_scan('t', version := 3) AS z"),
     (
         "FROM T AT (TIMESTAMP => TIMESTAMP '2025-01-01') JOIN t b USING (i)",
         "FROM lance_scan('T', asof := coalesce((TIMESTAMP '2025-01-01')::VARCHAR, '')) AS \"T\" JOIN t b USING (i)",
     ),
-    ("FROM lance.t AT (VERSION => 3)", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS \"t\""),
+    ("FROM lance.t AT (VERSION => 3)", "FROM lance_scan('t', version := 3) AS \"t\""),
     (
         'FROM "odd name" AT (VERSION => 2), ü AT (VERSION => 1)',
-        "FROM lance_scan('odd name', version := coalesce((2)::VARCHAR, '')) AS \"odd name\", "
-        "lance_scan('ü', version := coalesce((1)::VARCHAR, '')) AS \"ü\"",
+        "FROM lance_scan('odd name', version := 2) AS \"odd name\", lance_scan('ü', version := 1) AS \"ü\"",
     ),
-    ("FROM 'x.lance' AT (VERSION => 2)", "FROM lance_scan('x.lance', version := coalesce((2)::VARCHAR, '')) AS \"x\""),
-    ("FROM 'x.lance' q AT (VERSION => 2)", "FROM lance_scan('x.lance', version := coalesce((2)::VARCHAR, '')) AS q"),
+    ("FROM 'x.lance' AT (VERSION => 2)", "FROM lance_scan('x.lance', version := 2) AS \"x\""),
+    ("FROM 'x.lance' q AT (VERSION => 2)", "FROM lance_scan('x.lance', version := 2) AS q"),
     (
         "SELECT * FROM (t AT (VERSION => 1) JOIN 'x.lance' USING (i))",
-        "SELECT * FROM (lance_scan('t', version := coalesce((1)::VARCHAR, '')) AS \"t\" "
-        "JOIN lance_scan('x.lance') AS \"x\" USING (i))",
+        "SELECT * FROM (lance_scan('t', version := 1) AS \"t\" JOIN lance_scan('x.lance') AS \"x\" USING (i))",
     ),
 ]
 
