@@ -83,15 +83,17 @@ class CalledColumns:
             scope = scope.outer
         tables = [table for table_read in call.scope.tables if (table := self.table(table_read)) is not None]
         if any(table.read.is_hidden and table.column(parts[-1:]) is not None for table in tables):
-            what, remedy = (
-                f"{call.function} of a table that the statement turns",
-                "call it in a subquery that reads the table",
-            )
+            what = f"{call.function} of a table that the statement turns"
+            remedy = "call it in a subquery that reads the table"
             raise self.placed(call, UnsupportedError(what, where=".".join(parts), remedy=remedy))
         columns = [name for table in tables for name in table.dataset.schema.names]
         name, expected = ".".join(parts), known_names(columns)
-        what, remedy = f"no column {name!r} of a Lance table", did_you_mean(name, columns)
-        error = UnknownColumnError(what, where=call.function, expected=expected, remedy=remedy)
+        error = UnknownColumnError(
+            f"no column {name!r} of a Lance table",
+            where=call.function,
+            expected=expected,
+            remedy=did_you_mean(name, columns),
+        )
         raise self.placed(call, error)
 
     def _column_in(self, call: TextCall, scope: Scope, parts: tuple[str, ...]) -> CalledColumn | None:
