@@ -23,7 +23,7 @@
     ├── JobError                also RuntimeError: work in another process failed with an error outside this tree
     └── InternalError           also RuntimeError: a bug of ours
 
-Every message has one shape, made of the parts that an error has, without secrets:
+    └── InternalError           also RuntimeError: a bug in this package
 "where: what: expected …, found …; remedy".
 """
 
