@@ -61,7 +61,7 @@ class RecallReport:
     title: str
 
     def choose(self, recall: float = 0.95) -> dict[str, int] | None:
-        """Return the fastest setting that reaches a recall, as arguments of `nearest`. Returns None if no setting does."""
+        """Return the fastest setting that reaches a recall, as arguments of `nearest`, or None."""
         rows = [row for row in self.table.to_pylist()[:-1] if row["recall"] >= recall]
         if not rows:
             return None
@@ -252,7 +252,7 @@ class _Searches:
 def _asked(
     ds: LanceDataset, arguments: dict[str, Any], queries: Any, sample: int, seed: int
 ) -> tuple[Nearest, NDArray[Any], NDArray[np.uint64] | None]:
-    """Return the checked search, its queries, and the rows that they come from. Rows are None for the caller's queries."""
+    """Return the checked search, its queries, and their rows (None for given queries)."""
     nearest = Nearest.of(arguments, ds.handle.table)
     if nearest.column.is_many:
         raise UnsupportedError("recall of several vectors per row", where=f"column {nearest.column.path}")

@@ -16,9 +16,7 @@ from urllib.parse import quote, quote_plus, unquote
 
 MASK: Final = "***"
 
-_SHORTEST: Final = (
-    8  # minimum length of a value to search for: shorter ones also occur in harmless words
-)
+_SHORTEST: Final = 8  # minimum length of a value to search for: shorter ones also occur in harmless words
 _MOST: Final = 1024  # values that are remembered; temporary credentials come and go
 
 _URI: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>`]*)")

@@ -1,6 +1,6 @@
 """Seals: the checksums of small files that are read whole: deletion files, manifests, transactions, tags and branches.
 
-A seal has two marks. A file with only one of them is damaged. A file with neither has no checksum.
+A seal has two marks. A file with only one of them is damaged. A file with neither was written without a checksum.
 
 Deletion file: 24 bytes. They end a roaring bitmap; in an Arrow file they lie between the stream and the footer.
 

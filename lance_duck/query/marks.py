@@ -46,7 +46,7 @@ def highlight(
     Args:
         texts: A text, or an array of them (pyarrow, pandas, polars, numpy, a list); nulls stay null.
         query: Words, and phrases in double quotes; or a query of `lance_duck.query`. The columns of a query are
-            ignored. Its words are marked, including their fuzzy and prefix matches, but not those of MUST_NOT.
+            ignored. Its words are marked, including their fuzzy and prefix matches, except the words of MUST_NOT.
         pre: Mark before a word.
         post: Mark after a word.
         **options: Arguments of `create_scalar_index(column, "INVERTED", …)`, see `AnalyserArguments`.

@@ -51,7 +51,7 @@ def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
 def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
     """Return the tensor of a single column, or a dict of tensors for several columns, as pylance does.
 
-    The tensors are those of `to_tensors`, except that columns of uint64, such as row ids, become int64, which PyTorch
+    Converts like `to_tensors`, except that columns of uint64, such as row ids, become int64, which PyTorch
     can compute with. Vectors of uint64 stay uint64.
 
     Raises:
@@ -111,7 +111,7 @@ class RankSampler:
         self.epoch = epoch
 
     def order_seed(self, epoch: int = 0) -> tuple[int, int] | None:
-        """Return the seed of the order in the epoch that was set, or else in `epoch`. Returns None if rows are in order."""
+        """Return the order's seed for the epoch that was set, or else for `epoch`. Returns None if rows are in order."""
         return (self.seed, self.epoch or epoch) if self.randomize else None
 
 
@@ -419,7 +419,7 @@ def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 
 def _place(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Return the global number of this worker, and the number of workers of all ranks."""
+    """Return the global number of this worker, and the total number of workers."""
     rank, world_size = _rank(rank, world_size)
     worker = data.get_worker_info()
     if worker is None:
