@@ -17,8 +17,8 @@
     40     | 8    | magic "LDCKSUM1"
 
 Global buffer 0, the `FileDescriptor`, ends with a field 50001 that has position and size of the block, u64 each. A
-file with only one of field and magic is damaged. A file with neither was written without checksums. The file's tables do not list
-the block, so other readers skip it, and copies of pages leave it behind.
+file with only one of field and magic is damaged. A file with neither was written without checksums. The file's tables
+do not list the block, so other readers skip it, and copies of pages leave it behind.
 """
 
 from __future__ import annotations

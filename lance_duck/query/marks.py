@@ -38,7 +38,7 @@ def highlight(
 def highlight(
     texts: Any, query: str | FullTextQuery, pre: str = "<b>", post: str = "</b>", **options: Unpack[AnalyserArguments]
 ) -> str | pa.LargeStringArray:
-    """Return texts with the query's words marked, like the SQL function `highlight`.
+    """Return texts with the query's words marked, as SQL's `highlight` does for an index with these parameters.
 
     Texts are not escaped: to show them as HTML, escape them first, or mark words with characters that you replace
     later. Overlapping or adjacent words, such as those found by "ngram", share one pair of marks.

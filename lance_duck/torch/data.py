@@ -111,7 +111,7 @@ class RankSampler:
         self.epoch = epoch
 
     def order_seed(self, epoch: int = 0) -> tuple[int, int] | None:
-        """Return the order's seed for the epoch that was set, or else for `epoch`. Returns None if rows are in order."""
+        """Return the seed for the epoch that was set, or else for `epoch`. Returns None if rows stay in order."""
         return (self.seed, self.epoch or epoch) if self.randomize else None
 
 
