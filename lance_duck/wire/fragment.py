@@ -94,7 +94,7 @@ class Fragments(Sequence[Fragment]):
     Args:
         protos: Messages of the manifest.
         where: Path of the manifest, for messages.
-        counts_old: Whether the writer's row counts are right for files of version 0.1. The first writers got them wrong.
+        counts_old: Whether the writer's row counts for 0.1 files are right. The first writers got them wrong.
     """
 
     def __init__(self, protos: Sequence[table_pb2.DataFragment], where: str, *, counts_old: bool = True) -> None:
@@ -183,7 +183,7 @@ class Fragments(Sequence[Fragment]):
         return tuple(counts)
 
     def stored_rows(self, fragment_id: int) -> int:
-        """Return a fragment's physical row count in the manifest, even if readers do not trust it. 0 if it is not set."""
+        """Return a fragment's physical row count in the manifest, even if readers do not trust it. 0 if unset."""
         return int(self._protos[self.places[fragment_id]].physical_rows)
 
     def summary(self) -> dict[str, str]:

@@ -143,7 +143,7 @@ class Field:
         return _storage_type(self, scan=False)
 
     def binary_json_type(self) -> pa.DataType | None:
-        """Return the Arrow type in a scan with binary JSON at any depth. Returns None if the field is not or lacks JSON."""
+        """Return the Arrow type in a scan with binary JSON at any depth. Returns None without JSON."""
         if not any(field.is_json for field in self.walk()):
             return None
         return _scan_type(self)
@@ -207,7 +207,7 @@ class Schema:
         return pa.schema([f.to_arrow(scan=True) for f in self.fields], metadata=dict(self.metadata) or None)
 
     def with_blob_bytes(self) -> Schema:
-        """Return the schema with blobs at any depth read as their bytes. Returns itself if it does not contain blobs."""
+        """Return the schema with blobs at any depth read as their bytes. Returns itself if there are none."""
         if not any(f.blob_version for f in self.walk()):
             return self
         return Schema(tuple(f.with_blob_bytes() for f in self.fields), self.metadata)
@@ -273,8 +273,8 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
     readable.
 
     Raises:
-        CorruptError: A field's parent is missing before it, an id or a sibling's name occurs twice, or a list or map has
-            the wrong children.
+        CorruptError: A field precedes its parent, an id or a sibling's name occurs twice, or a list or map has the
+            wrong children.
     """
     below: dict[int, list[file_pb2.Field]] = {-1: []}
     depth = {-1: 0}

@@ -174,7 +174,7 @@ class _FieldBuilder:
         return self._next - 1
 
     def _storage(self, arrow: pa.Field, where: str) -> tuple[pa.DataType, dict[str, str]]:
-        """Return a field's storage type and metadata: extension types resolved to metadata, blobs as 2.2 stores them."""
+        """Return a field's storage type and metadata: extension types as metadata, blobs as stored in 2.2."""
         metadata = dict(_text(arrow.metadata))
         if self._keep is not None:
             metadata = {k: v for k, v in metadata.items() if k in (EXTENSION_NAME, EXTENSION_METADATA) or self._keep(k)}

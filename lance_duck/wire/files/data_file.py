@@ -48,7 +48,7 @@ class DataFile:
 
     @property
     def exact_size(self) -> int | None:
-        """Size of the file in bytes, or None if not known. Sizes of 0.1 files are ignored: pylance 1 to 4 store less."""
+        """Size of the file in bytes, or None if not known. 0.1 sizes are ignored: pylance 1 to 4 store less."""
         return None if self.version == LEGACY else self.file_size
 
     def column_of(self, field_id: int) -> int | None:
