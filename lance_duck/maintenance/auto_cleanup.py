@@ -1,7 +1,7 @@
 """Automatic cleanup, by the config of a table.
 
-lance.auto_cleanup.interval           versions between two cleanups; without it there are no cleanups
 lance.auto_cleanup.interval           versions between two cleanups; cleanup is off without it
+lance.auto_cleanup.older_than         age to keep, as in "2days 1h"
 lance.auto_cleanup.retain_versions    newest versions to keep
 """
 

@@ -22,8 +22,8 @@ MOST_PARTS: Final = 16
 def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jsonb.TEXT) -> Iterator[pa.RecordBatch]:
     """Yield batches with the columns of a table, in its order and storage types; ones without rows are left out.
 
-    Columns are matched by name, in any order. A missing column that may be null becomes nulls. Types are cast only if the
-    values stay the same, see `write.casts`.
+    Columns are matched by name, in any order. A missing column that may be null becomes nulls. Types are cast only if
+    the values stay the same, see `write.casts`.
 
     Args:
         batches: A RecordBatchReader, or any batches.

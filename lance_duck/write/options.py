@@ -75,12 +75,12 @@ class WriteOptions:
     Attributes:
         max_rows_per_file: Rows after which the next file is begun.
         max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 are not divided into batches.
-        batch_rows: Row counts of the batches in a 0.1 file that is added to a fragment, whose files all have equal batches.
+        batch_rows: Row counts of the batches in a 0.1 file for an existing fragment, whose files have equal batches.
             () for `max_rows_per_group` each.
         max_bytes_per_file: Bytes after which the next file is begun; a file may be larger by the pages that were not
             full then.
         data_storage_version: "2.0", "2.1", "2.2" or "stable", "0.1" or "legacy". Default: "2.2".
-        bases: Locations that receive the files in rotation; None in the list is the root of the table. Default: the root.
+        bases: Locations that receive the files in rotation; None in the list is the table root. Default: the root.
         data_cache_bytes: Bytes of values that wait for full pages, over all columns. Default: 8 MiB for each column.
         max_page_bytes: Maximum size of the values in a page, in bytes. Default: 32 MiB.
         blobs: Where blobs go, and what becomes of references to external files.

@@ -132,7 +132,7 @@ def with_vectors(
 ) -> tuple[pa.RecordBatchReader, pa.Schema]:
     """Return the batches again, and their schema with vectors instead of lists.
 
-    Batches are read until every column of unknown length has a value that is not null. They stay in memory until they
+    Reads batches until every column of unknown length has a value that is not null. They stay in memory until they
     are written.
 
     Raises:

@@ -43,10 +43,10 @@ _VALUE: Final[Path] = ("value",)
 def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Problem]:
     """Yield the problems of a segment.
 
-    Its files must exist, in the listed sizes. A segment that queries can use is read whole, and searched for some values
-    of the rows that it covers. Its result must be right for each live row. A vector segment must have each of these rows
-    once, with its vector; a full-text segment each row that has terms, with these terms. Unknown kinds and versions are
-    not reported.
+    Its files must exist, in the listed sizes. A segment that queries can use is read whole, and searched for some
+    values of the rows that it covers. Its result must be right for each live row. A vector segment must have each of
+    these rows once, with its vector. A full-text segment must have each row with terms, with these terms. Unknown kinds
+    and versions are not reported.
     """
     where = f"index {metadata.name!r} ({metadata.uuid})"
     field_ids = {field.id for field in snapshot.schema.walk()}

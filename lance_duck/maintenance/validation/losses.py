@@ -29,7 +29,7 @@ from lance_duck.wire.limits import ROW_OFFSETS
 from lance_duck.wire.schema import Field
 
 _FEWEST: Final = 64
-"""Minimum size of a range to halve, in rows: page chunks, which are read whole, rarely have fewer rows."""
+"""Maximum size of a range that is not halved, in rows: page chunks, which are read whole, rarely have fewer."""
 
 _UNREADABLE: Final = (CorruptError, NotFoundError)
 """Errors that show a loss; other errors may vanish with a newer version of this package, or a working store."""

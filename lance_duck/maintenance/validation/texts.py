@@ -104,7 +104,7 @@ class TextRows:
 
 
 def _placed(sums: Sums, elements: Sequence[NDArray[np.uint32]]) -> Sums:
-    """Return the sums of list elements, weighted by position so that swaps are found. Other sums stay as they are."""
+    """Return the sums of list elements, weighted by position without loss of bits. Sums of plain rows are unchanged."""
     if not elements:
         return sums
     weights = np.zeros(len(sums), np.uint64)
