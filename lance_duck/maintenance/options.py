@@ -54,8 +54,8 @@ class CompactionOptions:
         max_source_rows: Maximum number of live rows to compact in one run. Default: unlimited.
         max_source_bytes: Maximum size of data files to compact in one run, in bytes. Default: unlimited.
         excluded_fragment_ids: Fragments that stay as they are.
-        data_storage_version: File version of new files. Default: the table's version, or "2.2" for tables of version 0.1
-            or 2.3. Leaving version 0.1 rewrites all fragments, in one commit, whatever the limits; "0.1" keeps it.
+        data_storage_version: File version of new files. Default: the table's version, or "2.2" for tables of 0.1 or
+            2.3. Leaving version 0.1 rewrites all fragments, in one commit, whatever the limits; "0.1" keeps it.
         max_overlays_per_fragment: Fragments with more overlays are rewritten whatever their size; 0: all that have
             one. pylance has the same number without a name.
         max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 are not divided into batches.

@@ -196,7 +196,7 @@ class _Blocks:
         self.left = len(self._digests)
 
     def is_checked(self, offset: int, size: int) -> bool:
-        """Return whether a non-empty range lies in an extent that has been checked as a whole."""
+        """Return whether a non-empty range is inside an extent that has been checked completely."""
         extent = bisect_right(self._begin_of, offset) - 1
         return not size or (extent >= 0 and not self._left_of[extent] and offset + size <= self._end_of[extent])
 

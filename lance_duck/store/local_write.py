@@ -117,7 +117,7 @@ def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
 
 
 def put_in_place(place: str, data: Buffer) -> bool:
-    """Overwrite a small file of the same length in place. Returns False if the file does not exist or differs in length.
+    """Overwrite a small file of the same length in place. Returns whether the file was overwritten.
 
     A file that others share by a hard link, or reach by a link, is left to `put`.
     """

@@ -1,8 +1,8 @@
 """Objects of S3, Google Cloud Storage, Azure, web servers, and the memory of this process.
 
 Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run concurrently. Many requests are
-divided among several calls of obstore. obstore retries requests that a service refuses for a moment. Tables in one bucket with the same
-options share one client.
+divided among several calls of obstore. obstore retries requests that a service refuses for a moment. Tables
+in one bucket with the same options share one client.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ def open_store(
         allowed: Other roots that paths and links of a local store may lead into; roots that are not local are ignored.
 
     Raises:
+        UnsupportedError: The scheme is not known.
         InvalidInputError: The URI or an option is invalid.
-        InvalidInputError: The URI or an option makes no sense.
     """
     text = os.fspath(uri)
     remember_uri(text)

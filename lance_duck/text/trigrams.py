@@ -1,7 +1,7 @@
 """Trigrams of texts: three letters or digits in a row, in lower case and without accents.
 
-Each character of a text is lower-cased on its own and then folded to ASCII, so the folded form of a part is a part of
-the folded text. Trigrams are numbered: digits are 1 … 10, letters 11 … 36, and a trigram is
+Each character of a text is lower-cased on its own and then folded to ASCII, so a substring stays a substring after
+folding. Trigrams are numbered: digits are 1 … 10, letters 11 … 36, and a trigram is
 (first * 37 + second) * 37 + third. Folding may leave capital letters, as "TM" from "™", which lacks a lower case. They
 follow the same rule in one byte: "A" is 235.
 """
