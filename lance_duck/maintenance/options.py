@@ -57,7 +57,7 @@ class CompactionOptions:
         data_storage_version: File version of new files. Default: the table's version, or "2.2" for tables of 0.1 or
             2.3. Leaving version 0.1 rewrites all fragments, in one commit, whatever the limits; "0.1" keeps it.
         max_overlays_per_fragment: Fragments with more overlays are rewritten whatever their size; 0: all that have
-            one. pylance has the same number without a name.
+            one. pylance has this number, but not under this name.
         max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 are not divided into batches.
         io_buffer_size: Without effect, but checked: reads are sized by the columns.
         binary_copy_read_batch_bytes: Without effect, but checked: pages are re-encoded, not copied.

@@ -50,8 +50,8 @@ class Analyser:
 
         Args:
             texts: string, large_string, string_view, or lists of them.
-            vocabulary: A result of `vocabulary`, shared by several calls: terms are collected over all of them. Default:
-                a new one for this call. Ignored if documents are JSON.
+            vocabulary: A result of `vocabulary`, shared by several calls: terms are collected over all of them. A new
+                one by default. Ignored if documents are JSON.
 
         Raises:
             WrongTypeError: The texts are of another type.

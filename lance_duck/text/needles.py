@@ -1,6 +1,6 @@
 """Words and trigrams that every text has which contains a given part.
 
-Only trigrams that are certain to occur in every such text, whichever writer made the index, are returned:
+Searches use only trigrams that every such text is certain to have, whichever writer made the index:
 
 - Beyond ASCII, only Latin letters with accents are looked at (U+00C0 to U+017F): in other characters, as in the old
   letters "ĸ" and "ŉ", the tables of writers differ.
