@@ -1,19 +1,19 @@
 """The checksums of a data file or index file: one block directly before its global buffer 0, named by no table.
 
     extents, digests       u32, u32                   how many follow
-        extents                each u64, u64              position and size of the bytes before the block, ascending
-        digests                each u64                   per extent block, in order
-        zeros                                             up to a multiple of 64, less the trailer
-        trailer                48 bytes
+    extents                each u64, u64              position and size of the bytes before the block, ascending
+    digests                each u64                   per extent block, in order
+    zeros                                             up to a multiple of 64, less the trailer
+    trailer                48 bytes
 
     offset | size | trailer field (little-endian)
-        0      | 8    | file size in bytes
+    0      | 8    | file size in bytes
     8      | 8    | digest of global buffer 0 and all that follows it
-        16     | 8    | block size in bytes, a multiple of 64
-        24     | 8    | digest over the block without its trailer
+    16     | 8    | block size in bytes, a multiple of 64
+    24     | 8    | digest over the block without its trailer
     32     | 4    | version, 1
     36     | 2    | algorithm, see `digests`
-        38     | 2    | log2 of the bytes per digest, 16
+    38     | 2    | log2 of the bytes per digest, 16
     40     | 8    | magic "LDCKSUM1"
 
 Global buffer 0, the `FileDescriptor`, ends with a field 50001 that has position and size of the block, u64 each. A

@@ -1,8 +1,8 @@
 """Digests of the sidecars of a data file: one block in the data file, written as its other buffers are.
 
     count         u64                     number of sidecars
-        sidecars      each u64, u64           id and size in bytes
-        digests       each u64                per sidecar block, in order
+    sidecars      each u64, u64           id and size in bytes
+    digests       each u64                per sidecar block, in order
 
 The descriptor has the position and size of the block, u64 each, in a field 50002 before the field 50001 of
 `checksums.container`. A sidecar itself contains only blobs, because other readers take some sidecars whole.

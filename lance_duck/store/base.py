@@ -133,7 +133,7 @@ class Store(Protocol):
     ) -> None:
         """Write a small file under a name that nobody has taken, safe on the disk when this returns.
 
-        If several writers try concurrently, one succeeds. Everything that `sync` flushes is safe before the name appears.
+        If several writers try concurrently, one succeeds. Everything that `sync` flushes is safe before that.
 
         Args:
             path: The file.

@@ -5,7 +5,7 @@ object store lacks: (base URI, version) → path of the manifest, written only i
 `storage_options={"manifest_store": url}` names one for a table; all writers of the table must name the same.
 
     sqlite:///absolute/path.db    built in: a file that all writers reach
-        {scheme}://…                  opened by the function given to `register_manifest_store` for that scheme
+    {scheme}://…                  opened by the function given to `register_manifest_store` for that scheme
 
 You hold: the URL of an external manifest store. You get: an `ExternalManifestStore`, opened once in a process.
 Never here: manifests themselves, and in which order a version is claimed and its manifest put.

@@ -2,8 +2,8 @@
 
     hf://datasets/{owner}/{name}[@{revision}]/{path}
     {endpoint}/datasets/{owner}/{name}/resolve/{revision}/{path}       a file
-        {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      a page of a folder's entries, as JSON;
-                                                                           the header `Link` names the next page
+    {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      a page of a folder's entries, as JSON;
+                                                                       the header `Link` names the next page
 
 A folder of tables may be the whole repository, without a path. The revision is `main` unless it is given; a slash in
 its name is written as %2F, but for `refs/pr/{number}` and `refs/convert/{name}`, which may stand as they are. The

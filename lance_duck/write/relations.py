@@ -5,7 +5,7 @@ BIGNUM become bytes in an internal format. The types of the relation are therefo
 
     UUID                       arrow.uuid
     HUGEINT, UHUGEINT          decimal128(38, 0); a value of more digits is refused
-        TIME, TIME_NS              as they are; 24:00:00 is refused, because Arrow cannot represent it
+    TIME, TIME_NS              as they are; 24:00:00 is refused, because Arrow cannot represent it
     INTERVAL, TIME WITH TIME ZONE, BIT, BIGNUM, UNION, VARIANT      refused, at any depth
 
 All others are the same in Arrow as in DuckDB, or types that the writer refuses by name.

@@ -1,8 +1,8 @@
 """`vector_columns`: columns of lists that are written as vectors, fixed size lists of one length.
 
-        {"v": 8}              vectors of 8 numbers, in the data's number type
-        {"v": "float32[8]"}   vectors of 8 float32 numbers; also float16 and float64
-        {"v": 0}              lists of any length
+    {"v": 8}              vectors of 8 numbers, in the data's number type
+    {"v": "float32[8]"}   vectors of 8 float32 numbers; also float16 and float64
+    {"v": 0}              lists of any length
     ["v"], "v, w"         the length of the first value that is not null
     "v:8, w:float16[4]"   both, as one string
 
