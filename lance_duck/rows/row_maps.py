@@ -4,7 +4,7 @@
 
     u32 parts, a part:  u32 fragment id, u32 bytes, u32 12346, u32 containers,
                         a container: u16 upper half of its values, u16 number of values - 1
-                                            a container: u32 offset of its values in the bitmap
+                        a container: u32 offset of its values in the bitmap
                         a container: u16 each value, ascending
 """
 

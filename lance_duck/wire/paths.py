@@ -12,7 +12,7 @@ _refs/tags/{name, percent-encoded}.json, _refs/branches/{name, percent-encoded}.
 _mem_wal/…                                            the log of other writers: see `snapshot.mem_wal`
 tree/{branch}/                                        root of a branch, laid out like a table
 data/{any name}.lance
-data/{bits and digits of a transaction}-{uuid}.lance  a file that is recognizable as one transaction's
+data/{bits and digits of a transaction}-{uuid}.lance  a data file that names its transaction
 data/{stem}/{blob id, 32 binary digits, reversed}.blob
 _blobs/{any name}.blob                                blobs of any data files below the same root
 {any of these}#{number}                               on a local disk: still being written (see `store.base`)
