@@ -157,7 +157,7 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         to_tensor_fn: Function that makes an item of a RecordBatch. The default makes tensors by column, or the tensor
             alone of a single column, with int64 for a column of uint64, as pylance does (`to_tensors` always gives a
             dict, and uint64). None: items are RecordBatches.
-        shuffle: Seed of a random order, which is another one in each epoch: see `set_epoch`. None for the table's.
+        shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: the table's order.
         even: Whether all workers read the same number of whole batches; remaining rows are not read.
         cache: Ignored. The caches of the table and of the system serve repeated reads.
         batch_readahead: Ignored. Use `prefetch_factor` of the DataLoader.

@@ -72,7 +72,7 @@ def write_columns(
         store: Root of the table.
         schema: The new columns only, with their ids.
         batches: One row for each physical row of the fragment, deleted ones too; of an overlay, for each of its rows.
-        num_rows: Physical rows of the fragment. Default: any number.
+        num_rows: Physical rows of the fragment. None allows any number.
         options: Version and location of the file; its size limits are ignored.
 
     Raises:

@@ -139,7 +139,7 @@ def rewritten_version(version: str) -> str:
 
 
 def storage_version(name: str | None) -> str:
-    """Return the data file version for a user's name, by default the newest.
+    """Return the data file version for a user's name, or the newest for None.
 
     Raises:
         InvalidInputError: No version has this name.
