@@ -159,8 +159,8 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
             dict, and uint64). None: items are RecordBatches.
         shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: the table's order.
         even: Whether all workers read the same number of whole batches; remaining rows are not read.
-        cache: Ignored. The caches of the table and of the system serve repeated reads.
-        batch_readahead: Ignored. Use `prefetch_factor` of the DataLoader.
+        cache: Without effect. The caches of the table and of the system serve repeated reads.
+        batch_readahead: Without effect. Use `prefetch_factor` of the DataLoader.
         sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, as in pylance, instead of `rank`, `world_size`,
             `shard_granularity` and `shuffle`.
 
