@@ -10,7 +10,7 @@ from lance_duck.forks import Lock
 
 _T = TypeVar("_T")
 
-_USES_OF_A_SIZE = 64  # values grow while they are used: their sizes are measured again after so many uses
+_USES_OF_A_SIZE = 64  # values may grow in use: their sizes are measured again after this many uses
 
 
 class LruCache(Generic[_T]):
@@ -29,7 +29,7 @@ class LruCache(Generic[_T]):
         self._entries: OrderedDict[Hashable, _Entry[_T]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return the value of a key, made by `make` if the cache has none."""
+        """Return the value of a key; call `make` and store its result if the key is not cached."""
         entry = self._entries.get(key)
         if entry is None:
             return self.put(key, make())
@@ -37,7 +37,7 @@ class LruCache(Generic[_T]):
         return entry.value
 
     def find(self, key: Hashable) -> _T | None:
-        """Return the value of a key; None if the cache has none."""
+        """Return the value of a key. Returns None if the key is not cached."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -59,7 +59,7 @@ class LruCache(Generic[_T]):
             return value
 
     def key_of(self, value: _T) -> Hashable | None:
-        """Return the key of a value, that very object; None if it is not cached. Quick for the value stored last."""
+        """Return the key of this very object, or None if it is not cached. Fast for the value stored last."""
         with self._lock:
             return next((key for key, entry in reversed(self._entries.items()) if entry.value is value), None)
 
@@ -88,8 +88,8 @@ class _Entry(Generic[_T]):
 class SizedCache(Generic[_T]):
     """The most recently used values, by key, limited by their bytes. Safe to use from several threads.
 
-    The value used last stays even when it is larger than the limit; a large value counts for three quarters of the
-    limit at most, so that small ones stay beside it.
+    The value used last stays even if it is larger than the limit. A large value counts for at most three quarters of
+    the limit, so that small ones also stay.
 
     Args:
         limit: Bytes of all values together.
@@ -110,7 +110,7 @@ class SizedCache(Generic[_T]):
         self._uses = 0
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return the value of a key, made by `make` if the cache has none: once, however many threads ask at a time.
+        """Return the value of a key; if it is not cached, call `make` once, even if several threads request it.
 
         An error of `make` is raised, and nothing is stored.
         """
@@ -127,7 +127,7 @@ class SizedCache(Generic[_T]):
         return value
 
     def find(self, key: Hashable) -> _T | None:
-        """Return the value of a key; None if the cache has none."""
+        """Return the value of a key. Returns None if the key is not cached."""
         with self._lock:
             entry = self._values.get(key)
             if entry is None:

@@ -17,11 +17,11 @@
     ├── CommitConflictError     also OSError
     │   ├── RetryableError      run the whole operation again on the newest version
     │   └── IncompatibleError   the other change took away what this one needs
-    ├── ReferencedError         also OSError: a tag or branch still needs what is to be removed
+    ├── ReferencedError         also OSError: a tag or branch still needs the object
     ├── StoreError              also OSError: the disk or the object store failed
     ├── ForkedError             also RuntimeError: work begun before a fork, by threads that the child does not have
     ├── JobError                also RuntimeError: work in another process failed with an error outside this tree
-    └── InternalError           also RuntimeError: a bug of ours
+    └── InternalError           also RuntimeError: a bug in this package
 
 Every message has one shape, made of the parts that an error has, without secrets:
 "where: what: expected …, found …; remedy".
@@ -45,9 +45,9 @@ class LanceDuckError(Exception):
     Args:
         what: What went wrong, in a few words.
         where: The file, column, page or argument concerned.
-        expected: What would have been right.
-        found: What was there instead.
-        remedy: What the caller can do.
+        expected: The expected value or condition.
+        found: The actual value.
+        remedy: A suggestion for the caller.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class NotFoundError(LanceDuckError, FileNotFoundError, ValueError):
 
 
 class IndexNotFoundError(NotFoundError, KeyError, RuntimeError):
-    """The table has no index of this name."""
+    """The table does not have an index of this name."""
 
 
 class AlreadyExistsError(LanceDuckError, FileExistsError, ValueError):
@@ -107,15 +107,15 @@ class IndexExistsError(AlreadyExistsError, RuntimeError):
 
 
 class InvalidInputError(LanceDuckError, ValueError):
-    """An argument, filter or column name that makes no sense for this table."""
+    """An argument, filter or column name is invalid for this table."""
 
 
 class DataMismatchError(InvalidInputError, OSError):
-    """Data that do not fit the table: other columns, types or lengths, or nulls where none may be."""
+    """Data that do not fit the table: other columns, types or lengths, or nulls in non-nullable columns."""
 
 
 class UnknownColumnError(InvalidInputError, KeyError):
-    """The table has no such column."""
+    """The column does not exist in the table."""
 
 
 class WrongTypeError(InvalidInputError, TypeError):
@@ -154,11 +154,11 @@ class RetryableError(CommitConflictError):
 
 
 class IncompatibleError(CommitConflictError):
-    """The operation cannot succeed after what the other writer did."""
+    """The operation cannot succeed after the other writer's change."""
 
 
 class ReferencedError(LanceDuckError, OSError):
-    """A tag, a branch or an index still needs what is to be removed or changed."""
+    """A tag, branch or index still needs the object to be removed or changed."""
 
 
 class StoreError(LanceDuckError, OSError):
@@ -178,7 +178,7 @@ class InternalError(LanceDuckError, RuntimeError):
 
 
 class IndexWarning(UserWarning):
-    """An index segment cannot be used; what it covers is scanned."""
+    """An index segment cannot be used; its rows are scanned instead."""
 
 
 class TableWarning(UserWarning):

@@ -1,8 +1,8 @@
 """State that a forked child must recreate: a fork copies memory, but only the thread that forked.
 
-A lock that another thread held stays locked in the child for ever, and whoever waits for work of another thread waits
-for ever. `count()` says how often this process was forked off; `Lock` and `RLock` are open in a child, whoever held
-them in its parent; `after_fork` runs what a library needs.
+A lock that another thread held stays locked in the child for ever, and a child that waits for another thread's work
+waits for ever. `count()` returns how often this process was forked off. `Lock` and `RLock` are open in a child,
+whoever held them in its parent. `after_fork` runs functions that repair a library's state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def after_fork(do: Callable[[], None]) -> None:
 
 
 def hold_over_forks(lock: Any) -> None:
-    """Let forks wait for a re-entrant lock of a library, so that a child finds it open, and whole what it guards."""
+    """Make forks wait for a library's re-entrant lock, so that a child finds it open and its data consistent."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
@@ -46,7 +46,7 @@ def check_not_forked(born: int, what: str, where: object = None, *, remedy: str)
     Args:
         born: Value of `count()` when the thing was begun.
         what: What cannot go on here.
-        where: What it is about.
+        where: The file or object concerned, for the message.
         remedy: What to do instead.
 
     Raises:
@@ -60,8 +60,8 @@ class Lock:
     """A `threading.Lock` for `with`, which a forked child finds open.
 
     Attributes:
-        was_held: A thread of the parent held it when this process was forked off: what it guards may be half changed.
-            Whoever mends that sets it to False.
+        was_held: Whether a thread of the parent held the lock when this process was forked off. The guarded data may
+            then be half changed; the code that repairs it sets this to False.
     """
 
     __slots__ = ("_born", "_inner", "was_held")

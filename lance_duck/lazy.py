@@ -5,14 +5,15 @@
     else:
         delete, update = lazy.modules(globals(), "lance_duck.verbs.rows", "delete", "update")
 
-binds modules that are imported when a function first writes `delete.…`. Type checkers and editors see the imports, and
-so does `tests/test_architecture.py`: they go down the list of rooms as any other do, and equal what stands below them.
-`package` does the same for names of a package: its attributes are imported when they are first asked for (PEP 562).
+binds modules that are imported when a function first uses `delete.…`. Type checkers and editors see plain imports.
+`tests/test_architecture.py` sees them as well: they obey the order of the rooms, and it checks that the `else` branch
+binds the same names. `package` does the same for names of a package: its attributes are imported on first access
+(PEP 562).
 
-You hold: names of modules, or of what a package exports. You get: these, once they are used; and `uncollected`,
-which puts off Python's search for garbage while objects are made that stay, as modules do.
+You hold: names of modules, or exported names of a package. You get: these, once they are used; and `uncollected`,
+which pauses Python's garbage collector while long-lived objects, such as modules, are made.
 Python imports a module once, whichever threads ask for it. A fork waits for an import that is under way.
-Never here: imports of this package by name; what waits is decided where it is used.
+Never here: imports of this package by name. The modules that use `lazy` decide which imports wait.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ _is_put_off = False
 
 @contextmanager
 def uncollected(*, ages: bool = False) -> Iterator[None]:
-    """Look for no cyclic garbage meanwhile: each search looks at all objects made so far again.
+    """Pause the cyclic garbage collector, which would traverse all new objects again and again.
 
-    It took 60 % of the time of planning 100,000 fragments (`benchmarks/many_fragments.py`). Other threads make no
-    searches either, and what is freed by its count of references is freed as ever. Who found searches enabled enables
-    them, so that they are enabled again however several of these overlap.
+    Collection took 60 % of the time of planning 100,000 fragments (`benchmarks/many_fragments.py`). The pause applies
+    to all threads. Reference counting still frees objects. Whichever caller found the collector enabled enables it
+    again, so overlapping calls never leave it disabled.
 
     Args:
-        ages: Whether the objects of the process count as old afterwards, so that the next search looks at few of them.
-            A process that has frozen objects of its own keeps them so. Not for what is done often: without young
-            objects, old garbage is not looked for.
+        ages: Whether all objects of the process count as old afterwards, so that the next collection visits few of
+            them. Has no effect if the process has frozen objects itself. Not for frequent calls: without young
+            objects, old garbage is not collected.
     """
     global _is_put_off
     was_enabled = gc.isenabled()
@@ -76,17 +77,17 @@ module waits for this lock."""
 def imported(name: str) -> ModuleType:
     """Import a module; one that is imported already is returned at once.
 
-    Cyclic garbage is not looked for meanwhile, as what a module defines stays (`benchmarks/first_use.py --starts`).
+    Garbage collection is paused, because the objects of a module stay (`benchmarks/first_use.py --starts`).
     """
     with _importing, uncollected(ages=True):
         return import_module(name)
 
 
 _FRAME: Final = 1 << 14
-"""Frame size of `imported`, in values, which makes Python allocate 256 KB of memory for the frames of a thread.
+"""Frame size of `imported`, in values. It makes Python allocate 256 KB for the thread's frames.
 
-Python allocates 16 KB by default, which about ten nested imports fill. A loop at the end of such a block, as in
-`dataclass`, maps and unmaps memory at each call."""
+Python allocates 16 KB by default, which about ten nested imports fill. A loop that runs at the end of a full chunk,
+as in `dataclass`, then maps and unmaps memory at each call."""
 imported.__code__ = imported.__code__.replace(co_stacksize=_FRAME)
 
 
@@ -156,9 +157,9 @@ def package(
 
     Args:
         name: The package's `__name__`.
-        names: The attributes that the package exports, by the module that has them: its name below the package, dotted
-            where it lies deeper.
-        other_names: What the package calls otherwise, by names that other libraries have for it.
+        names: The exported attributes, by the module that defines them. Module names are relative to the package and
+            may be dotted.
+        other_names: Names of this package, by the names that other libraries use for the same thing.
     """
     _hints.update({f"{name}.{other}": f"; here it is {here}" for other, here in other_names.items()})
     _tables[name] = MappingProxyType({each: f"{name}.{module}" for module in names for each in names[module]})

@@ -27,7 +27,7 @@ def rows_html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 class PlanText(str):
-    """A plan of several lines, which a notebook shows as such, without quotes."""
+    """A plan of several lines, which a notebook shows unquoted."""
 
     __slots__ = ()
 

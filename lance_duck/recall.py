@@ -27,7 +27,7 @@ NPROBES: Final = (1, 2, 5, 10, 20, 50)
 
 _EF: Final = (1, 2, 5, 10)  # times k, for graphs
 _EXACT_RUNS: Final = 5
-_WIDEST: Final = 16  # times k: neighbours up to which ties are followed
+_WIDEST: Final = 16  # times k: maximum number of neighbours that are read to follow ties
 _COLUMNS: Final = pa.schema(
     {
         "nprobes": pa.int64(),
@@ -51,9 +51,9 @@ class RecallReport:
     """Recall and latency of searches through an index, for each setting; the last row is the exact search.
 
     Attributes:
-        table: A row for each setting: nprobes, ef and refine_factor as `nearest` takes them, null if not given, and all
-            null in the last row; recall: the average share of true neighbours that was found; worst: that of the worst
-            query; latency_ms: the median time of a single query, in milliseconds.
+        table: A row for each setting. `nprobes`, `ef` and `refine_factor` are the arguments of `nearest`, null if not
+            given, and all null in the last row. `recall` is the average share of true neighbours found, and `worst` the
+            share found for the worst query. `latency_ms` is the median time of a single query, in milliseconds.
         title: Description of the measurement, in one line.
     """
 
@@ -61,7 +61,7 @@ class RecallReport:
     title: str
 
     def choose(self, recall: float = 0.95) -> dict[str, int] | None:
-        """Return the fastest setting that reaches a recall, as arguments of `nearest`; None if no setting does."""
+        """Return the fastest setting that reaches a recall, as arguments of `nearest`, or None."""
         rows = [row for row in self.table.to_pylist()[:-1] if row["recall"] >= recall]
         if not rows:
             return None
@@ -91,7 +91,7 @@ class RecallReport:
         If nprobes is the same for all settings, there is a point for each ef, or refine_factor.
 
         Args:
-            ax: Axes of matplotlib to draw on; None for new ones.
+            ax: Axes of matplotlib to draw on. Default: new axes.
 
         Returns:
             The axes.
@@ -150,7 +150,7 @@ def recall_report(
 ) -> RecallReport:
     """Compare searches through the index of a column with the exact search, for each combination of settings.
 
-    A neighbour also counts as found if another one at the same distance took its place. Queries run one by one.
+    A neighbour also counts as found if the search returns another one at the same distance. Queries run one by one.
 
     Args:
         ds: The table.
@@ -158,17 +158,17 @@ def recall_report(
         queries: Queries, as q of `nearest`. None for random vectors of the column, without those that cannot be
             searched; the row of a query does not count as its neighbour.
         k: Neighbours of each query.
-        nprobes: Numbers of partitions to search; more than there are stand for all.
-        ef: Candidates of a walk over a graph; None for k times 1, 2, 5 and 10 if the index has graphs.
-        refine_factor: Candidates that are reranked by their own vectors, as multiples of k; None for none.
+        nprobes: Numbers of partitions to search. Numbers above the partition count search all partitions.
+        ef: Numbers of candidates of a graph search. Default: k times 1, 2, 5 and 10 if the index has graphs.
+        refine_factor: Numbers of candidates to rerank by their full vectors, as multiples of k. Default: no reranking.
         sample: Number of random queries.
         filter: Condition of the neighbours, as in `scanner`.
-        metric: Metric, as in `nearest`; None for that of the index.
+        metric: Metric, as in `nearest`. Default: the metric of the index.
         seed: Seed of the sample.
         options: Other arguments of `scanner` (prefilter, fast_search, …).
 
     Raises:
-        InvalidInputError: There is no usable index, or no query, or an argument is invalid.
+        InvalidInputError: The column lacks a usable index, there are no queries, or an argument is invalid.
     """
     arguments = {"column": column, "k": k, "metric": metric}
     nearest, vectors, own = _asked(ds, arguments, queries, sample, seed)
@@ -252,7 +252,7 @@ class _Searches:
 def _asked(
     ds: LanceDataset, arguments: dict[str, Any], queries: Any, sample: int, seed: int
 ) -> tuple[Nearest, NDArray[Any], NDArray[np.uint64] | None]:
-    """Return the checked search, its queries, and the rows that they come from; None if they are the caller's."""
+    """Return the checked search, its queries, and their rows (None for given queries)."""
     nearest = Nearest.of(arguments, ds.handle.table)
     if nearest.column.is_many:
         raise UnsupportedError("recall of several vectors per row", where=f"column {nearest.column.path}")

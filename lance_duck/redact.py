@@ -1,9 +1,9 @@
-"""Redaction: the one place that takes secrets out of URIs, options and any other text before it is shown.
+"""Redaction: the only module that removes secrets from URIs, options and other texts before they are shown.
 
     s3://user:password@bucket/t.lance?sig=abc      ***@ and ?sig=***, in whatever text the URI stands
     {"aws_secret_access_key": "abcdefgh"}          ***, wherever the value turns up once the option was used
 
-`LanceDuckError` shows nothing else than `shown` lets through; what is shown without being an error asks `shown` itself.
+`LanceDuckError` passes its message through `shown`. Other texts that users see must call `shown` themselves.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from urllib.parse import quote, quote_plus, unquote
 
 MASK: Final = "***"
 
-_SHORTEST: Final = (
-    8  # characters of a value that is looked for in texts: shorter ones stand in words that are no secret
-)
+_SHORTEST: Final = 8  # minimum length of a value to search for: shorter ones also occur in harmless words
 _MOST: Final = 1024  # values that are remembered; temporary credentials come and go
 
 _URI: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>`]*)")
 _CUT: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)[^\s'\"]*\.\.\.|(?<=: )\.\.\.[^\s'\"]*[@=]")
-"""A URI that DuckDB cut off at one end: in what is left of it, secrets cannot be told from the rest."""
+"""A URI that DuckDB cut off at one end: the rest cannot be searched for secrets."""
 
 _VALUES: Final = re.compile(r"([?&;][^=&;?#]*)=[^&;#]*")
 _HARMLESS: Final = re.compile(
@@ -45,7 +43,7 @@ def shown(text: object, hide: Iterable[str] = ()) -> str:
     """Return a text without its secrets.
 
     Args:
-        text: Any text, or what can be made one: a URI, a message, a plan.
+        text: A string, or an object that `str` converts: a URI, a message, a plan.
         hide: Further values that must not be shown.
     """
     clear = str(text)
@@ -56,7 +54,7 @@ def shown(text: object, hide: Iterable[str] = ()) -> str:
 
 
 def shown_value(value: object) -> str:
-    """Return the kind of an option's value in place of the value: a wrong one may be a secret in the wrong place."""
+    """Return the type of an option's value, not the value itself: a misplaced value may be a secret."""
     return f"a text of {len(value)} characters" if isinstance(value, str) else type(value).__name__
 
 
@@ -76,7 +74,7 @@ def remember(options: Mapping[str, Any] | None) -> None:
 
 
 def remember_uri(uri: str) -> None:
-    """Learn the secrets of a URI: what stands before its host, and the values of its query."""
+    """Remember the secrets of a URI: its user information, and the values of its query."""
     scheme, separator, rest = uri.partition("://")
     if not separator:
         return
@@ -90,7 +88,7 @@ def remember_uri(uri: str) -> None:
 
 
 def without_secrets(error: _E, hide: Iterable[str] = ()) -> BaseException:
-    """Return an error as a cause that may be shown: itself, or one of the same type with a text that has no secrets."""
+    """Return an exception that is safe to show as a cause: `error`, or a copy of the same type with secrets masked."""
     hidden = tuple(hide)
     if not any(_has_secrets(each, hidden) for each in _chain(error)):
         return error
@@ -145,7 +143,7 @@ def _without_secrets(uri: re.Match[str]) -> str:
 
 
 def _is_container(scheme: str, user: str) -> bool:
-    """Return whether what stands before an @ is the container of Azure's abfss://container@account.host."""
+    """Return whether the user part is a container name, as in Azure's abfss://container@account.host."""
     return scheme.lower() in ("abfs", "abfss", "wasb", "wasbs") and ":" not in user
 
 

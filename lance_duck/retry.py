@@ -27,7 +27,7 @@ class RetryPolicy:
 
     Attributes:
         retries: Attempts after the first one.
-        timeout: Seconds from the start of the first attempt, after which no other starts; None for no limit.
+        timeout: Seconds from the start of the first attempt, after which no other starts. None disables the limit.
         first_wait: Seconds. A commit to a local disk takes a few milliseconds, which is the time that a loser yields.
         longest_wait: Seconds. A commit to an object store takes up to about one.
     """

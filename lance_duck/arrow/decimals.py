@@ -35,7 +35,7 @@ def _digits(type_: pa.DataType) -> int:
 
 
 def without_negative_scale(type_: pa.DataType) -> pa.DataType:
-    """Return a decimal type of scale 0 with the values of one of a negative scale, of 76 digits at most."""
+    """Return the decimal type of scale 0, at most 76 digits, for values of a type with negative scale."""
     digits = min(type_.precision - type_.scale, _MOST_ARROW_DIGITS)
     return pa.decimal128(digits, 0) if digits <= MOST_DIGITS else pa.decimal256(digits, 0)
 

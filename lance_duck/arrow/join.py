@@ -1,4 +1,4 @@
-"""Concatenation of arrays, of which there may be none."""
+"""Concatenation of any number of arrays, including none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def joined(arrays: Iterable[NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
 
     Args:
         arrays: Arrays of the dtype, (n,) each.
-        dtype: Dtype of the result where there are no arrays, (0,).
+        dtype: Dtype of the empty result, (0,), if `arrays` is empty.
     """
     pieces = list(arrays)
     return np.concatenate(pieces) if pieces else np.empty(0, dtype)
@@ -26,6 +26,6 @@ def joined_arrays(arrays: Iterable[pa.Array], type_: pa.DataType) -> pa.Array:
 
     Args:
         arrays: Arrays of the type; for dictionaries see `encoding.arrow.dictionaries.concatenate`.
-        type_: Type of the result, also where there are no arrays.
+        type_: Type of the result, even if `arrays` is empty.
     """
     return pa.concat_arrays([pa.nulls(0, type_), *arrays])

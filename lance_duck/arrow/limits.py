@@ -32,7 +32,7 @@ def array_limit(found: object, where: object = None) -> ArrayLimitError:
 
 
 def check_count(count: int, where: object = None) -> None:
-    """Raise ArrayLimitError if 32-bit offsets cannot count so many bytes or items."""
+    """Raise ArrayLimitError if 32-bit offsets cannot count this many bytes or items."""
     if count > MOST_BYTES:
         raise array_limit(count, where)
 
@@ -47,8 +47,8 @@ def check_limit(array: pa.Array) -> pa.Array:
 def in_halves(read: Callable[[int, int], list[_T]], start: int, stop: int) -> list[_T]:
     """Return the results of reading rows from `start` to before `stop`, in order.
 
-    The size of strings is known when they are decoded, and what dictionaries share when they are joined. So rows are
-    read together first, and in halves if one array cannot hold them.
+    The size of strings is known only when they are decoded, and shared dictionary entries only when dictionaries are
+    joined. Rows are therefore read together first, and in halves if one array cannot hold them.
 
     Args:
         read: Reads a range of rows.

@@ -1,4 +1,4 @@
-"""Lists and maps: the offsets of their items, and fields of structs below them as lists of the fields' values."""
+"""Lists and maps: item offsets, and nested struct fields as lists."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lance_duck.arrow.types import is_list
 
 
 def offsets_of(values: pa.Array) -> NDArray[np.integer]:
-    """Return the offsets of lists or maps, one more than there are of these: int32, of large lists int64.
+    """Return the offsets of lists or maps, one more than their number: int32, or int64 for large lists.
 
-    Arrow allows a buffer without bytes where there are no lists, as Java writes it; pyarrow reads a number behind it.
+    Arrow allows an empty offset buffer if an array has no lists, as Java writes it; pyarrow would read past its end.
     """
     if not len(values):
         return np.zeros(1, np.int64 if pa.types.is_large_list(values.type) else np.int32)
@@ -29,7 +29,7 @@ def values_below(values: pa.Array, names: Sequence[str]) -> pa.Array:
     A null struct gives a null. Extension arrays give their storage.
 
     Args:
-        values: Lists of structs, or structs of such lists; returned as they are where there are no names.
+        values: Lists of structs, or structs of nested lists. Returned unchanged if `names` is empty.
         names: Struct fields on the way, outermost first; lists between them are passed through.
     """
     if isinstance(values, pa.ExtensionArray):

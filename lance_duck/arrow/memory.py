@@ -9,9 +9,9 @@ import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 POOLED_BYTES: Final = 128 * 1024
-"""Bytes from which memory is Arrow's. `benchmarks/fresh_memory.py`: written once and dropped, 128 KiB take 0.65 to 0.8
-of the processor time of numpy's memory, 256 KiB half of it, 1 MiB and more 0.1 to 0.25; 64 KiB take 1.1 to 1.2 times as
-long."""
+"""Minimum size of an array that Arrow's pool allocates, in bytes. `benchmarks/fresh_memory.py`: relative to numpy's
+memory, an array that is written once and dropped takes 1.1 to 1.2 times the processor time with 64 KiB, 0.65 to 0.8
+with 128 KiB, half with 256 KiB, and 0.1 to 0.25 from 1 MiB."""
 
 
 def unset(count: int, dtype: DTypeLike) -> NDArray[Any]:
@@ -30,8 +30,8 @@ def unset(count: int, dtype: DTypeLike) -> NDArray[Any]:
 def release_unused() -> None:
     """Return memory to the system that Arrow's pool keeps for later requests, as far as the calling thread may.
 
-    Work in several threads leaves the pool with ten times the memory that it ever had in use at a time: a thread keeps
-    what other threads have freed for it. This takes 0.1 to 0.7 ms (`benchmarks/merges.py`, after each compaction): for
-    the end of long work, and for between its parts, never for each batch of a scan.
+    Work in several threads leaves the pool with ten times its peak memory in use: a thread keeps the memory that other
+    threads have freed for it. A call takes 0.1 to 0.7 ms (`benchmarks/merges.py`, after each compaction). Call it at
+    the end of a long operation and between its steps, never for each batch of a scan.
     """
     pa.default_memory_pool().release_unused()

@@ -34,9 +34,9 @@ class LabelledColumn(NamedTuple):
     """A column of a result or of a new schema.
 
     Attributes:
-        source: Name of the column whose entry is its own; None for a column that is new or computed.
+        source: Name of the column whose entry describes this one. None if the column is new or computed.
         name: Its name.
-        type: Its Arrow type; None if unknown.
+        type: Its Arrow type, or None if unknown.
         is_cast: Whether it was cast to that type.
     """
 
@@ -57,7 +57,7 @@ def fitted(text: str, columns: Iterable[LabelledColumn], *, labels: bool = True,
         moves: Whether a renamed column of row labels stays one.
 
     Returns:
-        The metadata; None if nothing is left.
+        The metadata, or None if nothing is left.
     """
     metadata = _parsed(text)
     if metadata is None:
@@ -119,7 +119,7 @@ def without_row_labels(text: str) -> str:
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
-    """Return the metadata with all that pyarrow needs; None for something else."""
+    """Return the metadata if it has all that pyarrow needs. Returns None otherwise."""
     try:
         metadata = json.loads(text)
         entries = [{**e, "field_name": e.get("field_name", e["name"])} for e in metadata["columns"]]

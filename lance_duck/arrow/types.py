@@ -23,7 +23,7 @@ def is_bytes(type_: pa.DataType) -> bool:
 
 
 def is_binary(type_: pa.DataType) -> bool:
-    """Return whether a type is one of bytes, of any length or of a fixed one."""
+    """Return whether a type holds bytes, of variable or fixed length."""
     return is_bytes(type_) or bool(types.is_fixed_size_binary(type_))
 
 
@@ -48,7 +48,7 @@ def is_list(type_: pa.DataType) -> bool:
 
 
 def is_any_list(type_: pa.DataType) -> bool:
-    """Return whether a type is one of lists, of any or of a fixed size, or of list views."""
+    """Return whether a type is a list, fixed-size list or list view."""
     return is_list(type_) or bool(types.is_list_view(type_) or types.is_large_list_view(type_))
 
 

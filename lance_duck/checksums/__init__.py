@@ -1,6 +1,6 @@
-"""Checksums of the files that this package writes, in places that other readers pass over.
+"""Checksums of the files that this package writes, at offsets that other readers skip.
 
-You hold: the bytes of a buffer, of the end of a data file, of a deletion file or of a manifest. You get: their digests
-as bytes to put beside them, and what such bytes say, checked.
-Never here: reads and writes of files (`store/checked` compares what is read), and what the other bytes mean.
+You hold: a buffer, a data file's last bytes, a deletion file, a manifest. You get: digests as bytes to store next to
+them, and stored digests, parsed and checked.
+Never here: reads and writes of files (`store/checked` compares the bytes that are read), and the meaning of the bytes.
 """

@@ -1,24 +1,24 @@
 """The checksums of a data file or index file: one block directly before its global buffer 0, named by no table.
 
     extents, digests       u32, u32                   how many follow
-    extents                each u64, u64              position and size of what was written before the block, ascending
-    digests                each u64                   of the blocks of each extent, in order
+    extents                each u64, u64              position and size of the bytes before the block, ascending
+    digests                each u64                   per extent block, in order
     zeros                                             up to a multiple of 64, less the trailer
     trailer                48 bytes
 
     offset | size | trailer field (little-endian)
-    0      | 8    | bytes of the file
+    0      | 8    | file size in bytes
     8      | 8    | digest of global buffer 0 and all that follows it
-    16     | 8    | bytes of the block, a multiple of 64
-    24     | 8    | digest of the block without its trailer
+    16     | 8    | block size in bytes, a multiple of 64
+    24     | 8    | digest over the block without its trailer
     32     | 4    | version, 1
     36     | 2    | algorithm, see `digests`
-    38     | 2    | logarithm of the bytes that a digest covers, 16
+    38     | 2    | log2 of the bytes per digest, 16
     40     | 8    | magic "LDCKSUM1"
 
-Global buffer 0, the `FileDescriptor`, ends with a field 50001 that has position and size of the block, u64 each: a file
-in which just one of field and magic is there is damaged, one with neither has no checksums. No table of the file names
-the block, so other readers pass over it, and copies of pages leave it behind.
+Global buffer 0, the `FileDescriptor`, ends with a field 50001 that has position and size of the block, u64 each. A
+file with only one of field and magic is damaged. A file with neither was written without checksums. The file's tables
+do not list the block, so other readers skip it, and copies of pages leave it behind.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ def block_bytes(
     """Return the block.
 
     Args:
-        extents: Position and size of what was written before it, ascending.
+        extents: Position and size of each range of bytes written before the block, ascending.
         block_digests: For each extent, the digests of its blocks.
         tail: Global buffer 0 and all that follows it.
-        position: Where in the file the block goes.
+        position: Offset of the block in the file.
     """
     all_digests = np.concatenate(block_digests) if block_digests else np.empty(0, np.uint64)
     size = block_size(len(extents), len(all_digests))
@@ -111,18 +111,18 @@ def block_bytes(
 
 
 def mark(position: int, size: int) -> bytes:
-    """Return what the descriptor ends with: where the block is."""
+    """Return the last field of the descriptor, which holds the position and size of the block."""
     return _TAG + _PLACE.pack(position, size)
 
 
 def read_mark(descriptor: bytes) -> tuple[int, int] | None:
-    """Return the position and size of the block that a descriptor tells of; None if it tells of none."""
+    """Return the block's position and size from a descriptor, or None if the descriptor does not name a block."""
     end = descriptor[-MARK_BYTES:]
     return _PLACE.unpack(end[len(_TAG) :]) if len(end) == MARK_BYTES and end.startswith(_TAG) else None
 
 
 def read_trailer(data: bytes) -> Trailer | None:
-    """Return the trailer of the block that ends with these bytes; None if no block ends here."""
+    """Return the trailer of the block that ends with these bytes, or None if no block ends here."""
     if not data.endswith(MAGIC) or len(data) < TRAILER.size:
         return None
     file_size, tail, size, own, *kind, _ = TRAILER.unpack(data[-TRAILER.size :])

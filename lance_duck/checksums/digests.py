@@ -1,4 +1,4 @@
-"""Digests: XXH3-64 of blocks of 64 KiB, counted from the start of each buffer."""
+"""Digests: XXH3-64 per 64 KiB block, counted from the start of each buffer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALGORITHM: Final = 1
 
 LOG2_BLOCK: Final = 16
 BLOCK: Final = 1 << LOG2_BLOCK
-"""Bytes of a block: a point read checks the block that it lies in, for which this many bytes have to be there."""
+"""Block size in bytes. A point read verifies whole blocks, so it has to fetch at least this many bytes."""
 
 Digests = NDArray[np.uint64]
 
@@ -25,7 +25,7 @@ def digest(data: Any) -> int:
 
 
 def digests(data: Any) -> Digests:
-    """Return the digest of each block of a buffer, the last of which may be shorter; none of an empty one."""
+    """Return the digest of each block; the last block may be shorter. An empty buffer has no digests."""
     view = memoryview(data).cast("B")
     return np.array([digest(view[at : at + BLOCK]) for at in range(0, len(view), BLOCK)], np.uint64)
 
@@ -64,5 +64,5 @@ class StreamDigests:
 
 
 def num_blocks(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
-    """Return the number of blocks of buffers of these sizes in bytes."""
+    """Return the block counts of buffers with these sizes in bytes."""
     return -(-np.asarray(sizes, np.int64) // BLOCK)

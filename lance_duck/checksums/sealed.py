@@ -1,8 +1,8 @@
 """Seals: the checksums of small files that are read whole: deletion files, manifests, transactions, tags and branches.
 
-A seal has two marks: a file with one of them is damaged, one with neither has no checksum.
+A seal has two marks. A file with only one of them is damaged. A file with neither was written without a checksum.
 
-Deletion file: 24 bytes, at the end of a roaring bitmap, between the end of the stream and the footer of an Arrow file
+Deletion file: 24 bytes. They end a roaring bitmap; in an Arrow file they lie between the stream and the footer.
 
     offset | size | field (little-endian)
     0      | 8    | digest of the file without these 24 bytes
@@ -63,7 +63,7 @@ class Seal:
 
     Attributes:
         version: Version of the table that it is for.
-        is_intact: Whether the manifest is what was sealed.
+        is_intact: Whether the manifest matches its digest.
     """
 
     version: int
@@ -91,7 +91,7 @@ def unsealed_deletions(data: bytes, suffix: str, where: str) -> tuple[bytes, boo
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The file is not what was written.
+        CorruptError: The file does not match its seal.
         UnsupportedError: The seal is of another kind.
     """
     at = _place(data, suffix)
@@ -130,13 +130,13 @@ def manifest_seal(version: int, before: bytes, after: bytes) -> bytes:
 
 
 def read_seal(data: bytes, end: int, where: str, what: str = "the manifest") -> Seal | None:
-    """Return the seal of a manifest or transaction; None if it has none.
+    """Return the seal of a manifest or transaction, or None if the file is not sealed.
 
     Args:
         data: The whole file.
-        end: Where its footer begins.
+        end: Offset of its footer.
         where: Name of the file, for messages.
-        what: What the file is, for messages.
+        what: Kind of the file, for messages.
 
     Raises:
         CorruptError: The seal itself is damaged.
@@ -165,7 +165,7 @@ def unsealed_transaction(data: bytes, where: str) -> tuple[bytes, bool]:
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The file is not what was written.
+        CorruptError: The file does not match its seal.
     """
     seal = read_seal(data, len(data), where, "the transaction")
     if seal is None:
@@ -179,7 +179,7 @@ def sealed_json(data: bytes) -> bytes:
     """Return a file of JSON with its seal.
 
     Args:
-        data: An object with some members, each on lines of its own.
+        data: A JSON object with at least one member, each member on a separate line.
     """
     start = data.removesuffix(b"\n}") + _JSON_NAME + _JSON_ALGORITHM
     return start + _hex(start + _JSON_ZEROS + _JSON_END) + _JSON_END

@@ -1,11 +1,11 @@
 """Digests of the sidecars of a data file: one block in the data file, written as its other buffers are.
 
     count         u64                     number of sidecars
-    sidecars      each u64, u64           id and number of bytes of each
-    digests       each u64                of the blocks of each sidecar, in order
+    sidecars      each u64, u64           id and size in bytes
+    digests       each u64                per sidecar block, in order
 
-The descriptor tells where the block lies, in a field 50002 before the field 50001 of `checksums.container`: position
-and size, u64 each. A sidecar itself has nothing but its blobs: other readers take some of them whole.
+The descriptor has the position and size of the block, u64 each, in a field 50002 before the field 50001 of
+`checksums.container`. A sidecar itself contains only blobs, because other readers take some sidecars whole.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _TAG: Final = b"\x92\xb5\x18\x10"  # field 50002, bytes, 16 of them
 
 
 def sidecar_block(sidecars: Sequence[tuple[int, int, Digests]]) -> bytes:
-    """Return the block of digests, given the id, the number of bytes and the digests of each sidecar."""
+    """Return the digest block for sidecars, each given as (id, size in bytes, digests)."""
     parts = [_COUNT.pack(len(sidecars)), *(_PLACE.pack(blob_id, size) for blob_id, size, _ in sidecars)]
     return b"".join([*parts, *(digests.astype("<u8").tobytes() for _, _, digests in sidecars)])
 
 
 def sidecar_mark(position: int, size: int) -> bytes:
-    """Return the entry of the descriptor that tells where the block lies."""
+    """Return the descriptor field that holds the position and size of the block."""
     return _TAG + _PLACE.pack(position, size)
 
 
 def read_sidecar_mark(descriptor: bytes) -> tuple[int, int] | None:
-    """Return the position and size of the block that a descriptor tells of; None if it tells of none."""
+    """Return the block's position and size from a descriptor, or None if the descriptor does not name a block."""
     end = descriptor[-2 * MARK_BYTES : -MARK_BYTES]
     return _PLACE.unpack(end[len(_TAG) :]) if len(end) == MARK_BYTES and end.startswith(_TAG) else None
 

@@ -8,7 +8,7 @@
 
 You hold: a dataset. You get: a selection of its rows, which can be filtered, shuffled, split, sharded, stored and sent
 to other processes, and batches of it for Arrow, numpy or JAX.
-Never here: torch, which has a room of its own, and changes of a table.
+Never here: torch, which has its own package, and changes of a table.
 """
 
 from lance_duck.loading.forms import to_jax, to_numpy

@@ -19,7 +19,7 @@ _BFLOAT16: Final = "lance.bfloat16"
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column of numbers, or of arrays of numbers of one shape.
+    """A column of numbers, or of number arrays with one shape.
 
     Attributes:
         values: All numbers, without nulls; times as their ticks, bfloat16 as bits in uint16.
@@ -33,7 +33,7 @@ class Numbers:
 
 
 def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
-    """Return a column as numbers; None if it holds something else.
+    """Return a column as numbers. Returns None if it holds another type.
 
     Nulls of floats become NaN.
 
@@ -73,8 +73,8 @@ def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
 def to_numpy(batch: pa.RecordBatch) -> dict[str, Any]:
     """Return a batch as numpy arrays, by column; arrays that share the memory of the batch are read-only.
 
-    Fixed-size lists become matrices, tensors of one shape arrays of it, bfloat16 becomes float32, times become
-    datetime64 and timedelta64, and other types, such as texts and lists of varying length, become lists of Python
+    Fixed-size lists become matrices, and fixed-shape tensors arrays of their shape. bfloat16 becomes float32, and times
+    become datetime64 and timedelta64. Other types, such as strings and variable-length lists, become lists of Python
     objects.
 
     Raises:

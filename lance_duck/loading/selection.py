@@ -34,11 +34,11 @@ _GRANULARITIES: Final = ("rows", "batch", "fragment")
 class RowSelection:
     """Rows of one version in an order. It is immutable, and pickles.
 
-    All rows in order, and shards of them, take no memory; other selections take 8 bytes for each row.
+    A selection of all rows in order, and its shards, use constant memory. Other selections use 8 bytes per row.
 
     Args:
         dataset: The dataset to select from; the selection stays on its current version.
-        places: int64 (rows,): positions in this version, in any order; None for all rows.
+        places: int64 (rows,): positions in this version, in any order. Default: all rows.
     """
 
     def __init__(self, dataset: LanceDataset, places: Sequence[int] | Positions | None = None) -> None:
@@ -63,11 +63,11 @@ class RowSelection:
         dataset: LanceDataset | str | os.PathLike[str] | RowSelection,
         filter: FilterLike | None = None,  # noqa: A002
     ) -> RowSelection:
-        """Select rows of a dataset, of a table by its URI, or of another selection.
+        """Select rows from a dataset, a table URI or another selection.
 
         Args:
             dataset: The dataset, URI or selection.
-            filter: Condition of the rows; None for all.
+            filter: Condition that the rows must meet. Default: all rows.
         """
         if not isinstance(dataset, RowSelection):
             dataset = cls(dataset if isinstance(dataset, LanceDataset) else LanceDataset(dataset))
@@ -115,10 +115,10 @@ class RowSelection:
         return self._with(np.asarray(self._places, np.int64)[order])
 
     def split(self, shares: Sequence[float]) -> list[Self]:
-        """Split the rows, in their order, into pieces; `shuffle` first for random pieces.
+        """Split the rows, in their order, into consecutive selections; `shuffle` first for random ones.
 
         Args:
-            shares: Share of each piece, at most 1 together; remaining rows are in no piece.
+            shares: Fraction of the rows for each selection; their sum is at most 1. Remaining rows are dropped.
         """
         total = math.fsum(shares)
         if min(shares, default=0) < 0 or not total <= 1 + 1e-9:
@@ -160,7 +160,7 @@ class RowSelection:
     # Rows.
 
     def take(self, indices: Any, columns: ColumnsLike | None = None) -> pa.RecordBatch:
-        """Return rows by their places in the selection, in the order of `indices`.
+        """Return rows by position in the selection, in the order of `indices`.
 
         Args:
             indices: Whole numbers, 0 to less than the length of the selection, in any order.
@@ -199,7 +199,7 @@ class RowSelection:
     # Storage.
 
     def save(self, uri: str | os.PathLike[str]) -> None:
-        """Store the places in their order as a table, so that other processes and later runs read the same rows."""
+        """Store the row positions in order as a table, so that other processes and later runs read the same rows."""
         schema = pa.schema([("place", pa.int64())], {_VERSION: str(self._dataset.version)})
         write_dataset(pa.table([np.asarray(self._places, np.int64)], schema=schema), uri, mode="overwrite")
 
@@ -212,7 +212,7 @@ class RowSelection:
             uri: Path or URI of the stored selection.
 
         Raises:
-            InvalidInputError: The table is no selection, or selects from another version.
+            InvalidInputError: The table is not a selection, or selects from another version.
         """
         stored = LanceDataset(uri)
         version = (stored.schema.metadata or {}).get(_VERSION)

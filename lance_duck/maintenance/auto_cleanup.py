@@ -1,6 +1,6 @@
 """Automatic cleanup, by the config of a table.
 
-lance.auto_cleanup.interval           versions between two cleanups; without it there are no cleanups
+lance.auto_cleanup.interval           versions between two cleanups; cleanup is off without it
 lance.auto_cleanup.older_than         age to keep, as in "2days 1h"
 lance.auto_cleanup.retain_versions    newest versions to keep
 """
@@ -53,7 +53,7 @@ def auto_cleanup(snapshot: Snapshot) -> None:
 
 
 def due_policy(snapshot: Snapshot) -> cleanup_plan.CleanupPolicy | None:
-    """Return the cleanup policy of the config; None if no cleanup is due after this version.
+    """Return the cleanup policy of the config, or None if no cleanup is due after this version.
 
     Raises:
         InvalidInputError: A setting is invalid.
@@ -75,7 +75,7 @@ def parse_duration(text: str) -> timedelta:
     """Return the time span of a text such as "2days 1h".
 
     Raises:
-        InvalidInputError: The text is no time span, or one that is too long.
+        InvalidInputError: The text is not a time span, or the span is too long.
     """
     total, at = timedelta(0), 0
     try:

@@ -25,7 +25,7 @@ _MANIFEST: Final = "manifest"
 
 @dataclass(frozen=True)
 class CleanupStats:
-    """Counts of what a cleanup removed, or would remove."""
+    """Counts of the versions, files and bytes that a cleanup removed, or would remove."""
 
     bytes_removed: int = 0
     old_versions: int = 0
@@ -53,14 +53,14 @@ class CleanupReferencedBranch:
 
 @dataclass(frozen=True)
 class CleanupExplanation:
-    """Explanation of what a cleanup would remove.
+    """Preview of a cleanup, without removals.
 
     Attributes:
         read_version: Version of the handle.
         stats: Counts of everything that would be removed.
         candidate_files: The files that would be removed, at most `candidate_file_limit`.
         candidate_files_truncated: Whether there are more such files.
-        candidate_file_limit: Files to list at most.
+        candidate_file_limit: Maximum number of files in the list.
         referenced_branches: Branches that borrow files from the table.
         warnings: Warnings about the plan.
     """
@@ -87,11 +87,11 @@ def cleanup(
     Args:
         snapshot: Any version of the branch; it stays.
         policy: Policy of which versions are old.
-        delete_rate_limit: Files to delete per second at most; None for no limit.
+        delete_rate_limit: Maximum number of files to delete per second. Default: unlimited.
         delete_concurrency: Checked, but without effect: the store decides how many deletions run at a time.
-        current: Version that stays instead of that of the snapshot.
-        remove: Deletes files, except manifests, by any processes, and returns how many could not be deleted; None to
-            delete them here.
+        current: Version that stays. Default: the snapshot's version.
+        remove: Deletes files, except manifests, in any processes, and returns how many could not be deleted. Default:
+            the files are deleted here.
 
     Raises:
         ReferencedError: A tagged version would be removed, and the policy makes that an error.
@@ -122,7 +122,7 @@ def explain_cleanup(snapshot: Snapshot, policy: CleanupPolicy, max_files: int | 
     Args:
         snapshot: Any version of the branch.
         policy: Policy of which versions are old.
-        max_files: Files to list at most; None for none.
+        max_files: Maximum number of files to list. None lists no files.
     """
     old, files, branches = _plan(snapshot, policy, snapshot.version)
     candidates = sorted(files, key=lambda f: f.path)[: max_files or 0]
@@ -256,8 +256,8 @@ def _stats(old: Sequence[int], files: Sequence[CleanupCandidateFile], failed: in
 def _references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({None})) -> set[str]:
     """Return the files and directories below the root of a table that a manifest refers to.
 
-    A file is named by its path, a directory by its path with a slash at the end. A data file includes its blobs, which
-    lie in the directory of its stem; an index includes its whole directory.
+    A file is named by its path, a directory by its path with a slash at the end. A data file includes its blobs, in the
+    directory named after its stem; an index includes its whole directory.
 
     Args:
         manifest: Manifest of the table, or of a branch or clone that borrows from it.

@@ -1,7 +1,7 @@
-"""Plans of which versions and files a cleanup removes: pure functions of what is there.
+"""Plans of the versions and files that a cleanup removes, as pure functions of their listings.
 
 A file is removed if only removed versions refer to it. A file that no version refers to may belong to a change in
-progress, and stays until it is a week old. Files that are not the table's own are never touched.
+progress, and stays until it is a week old. Foreign files are never touched.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CleanupPolicy:
             raise InvalidInputError("older_than must not be negative", where="cleanup", found=self.older_than)
 
     def before(self, now: datetime) -> datetime | None:
-        """Return the time from which on versions stay; None if age does not matter."""
+        """Return the time since when versions stay, or None if age does not matter."""
         if self.older_than is None and self.retain_versions is None and self.versions is None:
             return now - DEFAULT_AGE
         return None if self.older_than is None else now - self.older_than

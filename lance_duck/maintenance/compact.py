@@ -3,7 +3,7 @@
 `compact` writes all groups by threads and commits them together; `compact_in_parts` lets other processes write them,
 commits each batch as soon as it is written, and plans anew only groups that conflict with another writer.
 
-data/{transaction}-{uuid}.lance    new files of other processes, those of workers that died, too: see `wire.paths`
+data/{transaction}-{uuid}.lance    new files of other processes, including workers that died: see `wire.paths`
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class CompactionOutcome:
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
-    """Return the groups of fragments that a compaction rewrites: all of them, where it ends version 0.1.
+    """Return the groups of fragments that a compaction rewrites. All fragments are rewritten to leave version 0.1.
 
     Fragments whose dictionaries do not fit one data file are in different groups.
 
     Raises:
-        UnsupportedError: Indices of a table with stable row ids are to be remapped later, or some fragments of a table
-            of version 0.1 are to stay as they are.
+        UnsupportedError: `defer_index_remap` is set for a table with stable row ids, or some fragments of a 0.1 table
+            would stay as they are.
     """
     check_deferrable(snapshot, options)
     excluded = tuple({*options.excluded_fragment_ids, *kept_fragments(snapshot, options)})
@@ -203,7 +203,7 @@ def prepare(
 ) -> PreparedCommit:
     """Reserve ids for the new fragments, and remap index segments to them.
 
-    Of a table that was of version 0.1 nothing is reserved: no other fragment can come in between.
+    If a table leaves version 0.1, ids are not reserved: another writer cannot add fragments in between.
 
     Args:
         read: Version of the old fragments.
@@ -236,7 +236,7 @@ class _Compaction:
         change: Part of the names of files and segments that other processes write.
         stays: New fragments that are committed, or may be.
         segments: Uuids of index segments that are committed, or may be.
-        lost: Ids of the only fragments whose groups are planned anew; None for all.
+        lost: Ids of the only fragments whose groups are planned anew, or None for all.
     """
 
     done: CompactionOutcome
@@ -297,7 +297,7 @@ class _Compaction:
     def _land(self, groups: Sequence[RewrittenGroup]) -> list[RewrittenGroup]:
         """Commit groups; return those that were not committed, because their fragments changed."""
         now = self.done.snapshot
-        is_newest = self.batch is None or now.latest_version() == now.version  # all at once begins where it was read
+        is_newest = self.batch is None or now.latest_version() == now.version  # one commit begins at the read version
         try:
             return run_again(now if is_newest else now.checkout(), partial(self._commit, groups), COMPACTION_RETRIES)
         finally:

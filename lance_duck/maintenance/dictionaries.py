@@ -21,7 +21,7 @@ def has_narrow_dictionaries(snapshot: Snapshot) -> bool:
 def divided_by_dictionaries(snapshot: Snapshot, group: Sequence[Candidate]) -> Iterator[list[Candidate]]:
     """Divide a group of neighbouring fragments into groups whose dictionaries fit one data file, in order.
 
-    A fragment that by itself has too many entries is a group, marked to be rewritten.
+    A single fragment with too many entries is a group, marked to be rewritten.
     """
     columns = [field.name for field in snapshot.schema.fields if has_narrow_dictionary(field.storage_type)]
     part: list[Candidate] = []
@@ -46,7 +46,7 @@ def divided_by_dictionaries(snapshot: Snapshot, group: Sequence[Candidate]) -> I
 
 
 def _entries(snapshot: Snapshot, fragment_id: int, columns: Sequence[str]) -> DictionaryUnion | None:
-    """Return the dictionary entries that living rows of a fragment use; None if they are too many."""
+    """Return the dictionary entries that live rows of a fragment use, or None if they are too many."""
     table = TableScan(snapshot)
     entries = DictionaryUnion()
     try:

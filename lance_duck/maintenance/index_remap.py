@@ -5,7 +5,7 @@ deferred    the fragment reuse index maps addresses, and the segment covers the 
             if the user wants it so, and for vector segments that cannot be read here
 uncovered   the segment no longer covers the fragments, which are scanned
 
-Segments that name rows by stable row id need none of this: they cover the new fragments as they are.
+Segments that refer to rows by stable row id are not remapped: they cover the new fragments as they are.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RemappedSegments:
 
     Attributes:
         rewritten: Segments that cover the new fragments.
-        written: Those of them that have new files.
+        written: The rewritten segments that have new files.
         deferred: Groups that are added to the fragment reuse index.
     """
 
@@ -58,8 +58,8 @@ class RemapOutcome:
     """Outcome of the order to rewrite a segment.
 
     Attributes:
-        new: The new segment; None if it was not written.
-        broken: Reason why the segment cannot be read; None if it can.
+        new: The new segment, or None if it was not written.
+        broken: Reason why the segment cannot be read, or None if it can.
     """
 
     new: IndexMetadata | None = None
@@ -145,7 +145,7 @@ def follow_indexes(
 def amend_reuse(
     read: Snapshot, followed: RemappedSegments
 ) -> Callable[[Snapshot, ManifestDraft, Callable[[str], None]], None] | None:
-    """Return the `amend` of `commit` that updates the fragment reuse index; None if there is nothing to update.
+    """Return the `amend` of `commit` that updates the fragment reuse index, or None if no update is needed.
 
     Args:
         read: Version of the old fragments.
@@ -162,7 +162,7 @@ def amend_reuse(
                 raise
             return  # an unreadable index stays as it is
         if groups and (reuse is None or all(v.dataset_version < read.version for v in reuse.versions)):
-            for segment in draft.segments:  # rewritten segments have current addresses, and need no mapping
+            for segment in draft.segments:  # rewritten segments have current addresses and do not need a mapping
                 if segment.uuid.uuid in new:
                     segment.dataset_version = draft.manifest.version
         present = np.array([f.id for f in draft.manifest.fragments], np.uint32)
@@ -182,7 +182,7 @@ def _remappable(snapshot: Snapshot, concerned: Iterable[IndexMetadata]) -> list[
         if segment.uuid in uuids
         and not segment.by_row_id
         and segment.kind.can_follow()
-        # otherwise another segment answers for some of its fragments
+        # otherwise another segment covers some of its fragments
         and np.array_equal(segment.fragments, _present(snapshot, segment))
     ]
 

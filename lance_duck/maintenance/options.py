@@ -37,34 +37,33 @@ class CompactionOptions:
         target_rows_per_fragment: Rows below which a fragment is joined with its neighbours.
         materialize_deletions: Whether fragments with many deleted rows are rewritten.
         materialize_deletions_threshold: Share of rows that must be deleted for that, 0 to 1.
-        max_bytes_per_file: Bytes at which a new file ends; None for the default of `write_dataset`.
-        num_threads: Groups that are written at a time; None for one for each core.
-        batch_size: Rows that are read at a time.
-        memory_limit: Bytes, or a text such as "512MB", of rows in flight, about: fewer groups are written at a time,
-            each in smaller pieces. A single larger row is not limited, and less than 1 MiB is taken as 1 MiB. None for
-            no limit. The name is DuckDB's.
+        max_bytes_per_file: Size at which a new file ends, in bytes. Default: the default of `write_dataset`.
+        num_threads: Number of groups that are written concurrently. Default: the number of cores.
+        batch_size: Number of rows per read.
+        memory_limit: Approximate limit of rows in flight, in bytes or as a string such as "512MB": fewer groups are
+            written concurrently, each in smaller batches. A single larger row is not limited, and less than 1 MiB is
+            taken as 1 MiB. Default: unlimited. The name is DuckDB's.
         defer_index_remap: Whether indices over the fragments stay as they are, and a fragment reuse index maps their
             addresses. Not for tables with stable row ids. pylance 14 loses rows of a B-tree, n-gram or full-text index
             that it rewrites later, in a compaction that is not deferred; for a B-tree this is noticed here.
         remap_indices: Whether indices are remapped. True: they are rewritten; a vector index that cannot be read here
             (such as IVF_RQ) is deferred, and fragments under an index of another such kind stay as they are. False: the
             new fragments are not covered, except by indices that name rows by stable row id. Not in pylance.
-        compaction_mode: "reencode", or "try_binary_copy", which re-encodes, too.
-        max_source_fragments: Fragments to compact in one run at most, oldest first; None for all.
-        max_source_rows: Living rows to compact in one run at most; None for all.
-        max_source_bytes: Bytes of data files to compact in one run at most; None for all.
+        compaction_mode: "reencode", or "try_binary_copy", which also re-encodes.
+        max_source_fragments: Maximum number of fragments to compact in one run, oldest first. Default: unlimited.
+        max_source_rows: Maximum number of live rows to compact in one run. Default: unlimited.
+        max_source_bytes: Maximum size of data files to compact in one run, in bytes. Default: unlimited.
         excluded_fragment_ids: Fragments that stay as they are.
-        data_storage_version: File version of new files; None for that of the table, and for "2.2" where the table is of
-            version 0.1 or 2.3. What ends version 0.1 rewrites all fragments, in one commit, whatever the limits; "0.1"
-            keeps it.
+        data_storage_version: File version of new files. Default: the table's version, or "2.2" for tables of 0.1 or
+            2.3. Leaving version 0.1 rewrites all fragments, in one commit, whatever the limits; "0.1" keeps it.
         max_overlays_per_fragment: Fragments with more overlays are rewritten whatever their size; 0: all that have
-            one. The name is not one of pylance's, the number is.
-        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.
+            one. pylance has this number, but not under this name.
+        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 are not divided into batches.
         io_buffer_size: Without effect, but checked: reads are sized by the columns.
         binary_copy_read_batch_bytes: Without effect, but checked: pages are re-encoded, not copied.
 
     Raises:
-        InvalidInputError: A value is no number, or out of range.
+        InvalidInputError: A value is not a number, or out of range.
         UnsupportedError: `compaction_mode` is "force_binary_copy".
     """
 
@@ -117,7 +116,7 @@ class CompactionOptions:
 
     @property
     def group_bytes(self) -> int | None:
-        """Bytes of rows in flight of one group; None for no limit."""
+        """Maximum size of one group's rows in flight, in bytes, or None if unlimited."""
         limit = self.memory_bytes
         return None if limit is None else max(LEAST_GROUP_BYTES, limit // self.writers)
 
@@ -128,7 +127,7 @@ class CompactionOptions:
 
 @has_defaults(CompactionOptions)
 class CompactionArguments(TypedDict, total=False):
-    """Keyword arguments of a compaction, explained by `CompactionOptions`; None for the default."""
+    """Keyword arguments of a compaction, explained by `CompactionOptions`. None selects the default."""
 
     target_rows_per_fragment: int | None
     max_rows_per_group: int | None
@@ -152,10 +151,10 @@ class CompactionArguments(TypedDict, total=False):
 
 
 def compaction_options(options: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:
-    """Return the settings: those of the caller, else of the config of the table, else the defaults.
+    """Return the settings: the caller's options, else the table's config, else the defaults.
 
     Args:
-        options: Options by name; None for the config or default. Other keys of pylance's JSON are ignored if empty.
+        options: Options by name; None selects the config or default. Other keys in pylance's JSON are ignored.
         config: Config of the table, with keys such as "lance.compaction.target_rows_per_fragment".
 
     Raises:

@@ -100,7 +100,7 @@ def _neighbours(candidates: Iterable[Candidate], belongs: Callable[[Candidate], 
 
 
 def _cut(run: Sequence[Candidate], target: int) -> Iterator[list[Candidate]]:
-    """Cut a run into groups of at least `target` rows, as long as the rest has as many, too."""
+    """Cut a run into groups of at least `target` rows while the rest also has at least `target` rows."""
     rest = sum(c.live_rows for c in run)
     group: list[Candidate] = []
     rows = 0

@@ -103,7 +103,7 @@ def rewrite(
 
 
 def target_version(snapshot: Snapshot, options: CompactionOptions) -> str:
-    """Return the version of the data files that a compaction writes: that of the table; of 0.1 and 2.3 the newest."""
+    """Return the data file version that a compaction writes: the table's, or the newest instead of 0.1 and 2.3."""
     if options.data_storage_version is not None or snapshot.manifest.has_legacy_files:
         return storage_version(options.data_storage_version)
     return rewritten_version(snapshot.data_storage_version)
@@ -165,7 +165,7 @@ def _live(snapshot: Snapshot, fragment: Fragment) -> np.ndarray | None:
 def _pieces(
     kind: type[_S], sequences: Sequence[tuple[_S | None, np.ndarray | None]], counts: Sequence[int]
 ) -> list[bytes | None]:
-    """Join the living parts of sequences, and cut them into pieces of some lengths; None if unknown."""
+    """Join the live parts of sequences, and cut them to some lengths. Each result is None if one is unknown."""
     parts = []
     for sequence, live in sequences:
         if sequence is None:

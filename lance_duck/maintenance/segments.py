@@ -35,8 +35,7 @@ def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
 def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
     """Return the fragments that must stay as they are, because a segment over them cannot be remapped.
 
-    Such a segment is of a kind that cannot be rewritten here. If indices are deferred, or not remapped, there are no
-    such fragments.
+    The segment's kind cannot be rewritten here. The set is empty if indices are deferred, or not remapped.
     """
     if snapshot.has_stable_row_ids or options.defer_index_remap or not options.remap_indices:
         return set()

@@ -1,6 +1,6 @@
 """Tables by name, as pylance, LanceDB and DuckDB's extension find them: in a folder, or behind a REST service.
 
-You hold: the properties of a namespace, names. You get: names, places of tables, datasets on them.
+You hold: the properties of a namespace, names. You get: names, table locations, datasets on them.
 Never here: the contents of a table, except `__manifest`, which lists names.
 """
 

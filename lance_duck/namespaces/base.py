@@ -30,7 +30,7 @@ _MODES = ("create", "append", "overwrite")
 
 @dataclass(frozen=True)
 class TableDescription:
-    """The place of a table.
+    """The location and properties of a table.
 
     Attributes:
         location: URI of the table.
@@ -87,11 +87,11 @@ class Namespace(ABC):
 
     @abstractmethod
     def describe_table(self, name: Name) -> TableDescription:
-        """Return the place of a table; raises NotFoundError."""
+        """Return the location of a table. Raises NotFoundError."""
 
     @abstractmethod
     def declare_table(self, name: Name) -> TableDescription:
-        """Claim the name of a table without rows or columns, and return the place of its first version.
+        """Claim the name of a table without rows or columns, and return the location for its first version.
 
         Raises:
             AlreadyExistsError: The name is taken.
@@ -148,7 +148,7 @@ class Namespace(ABC):
     def open_table(
         self, name: Name, version: Version | None = None, asof: datetime | str | None = None
     ) -> LanceDataset:
-        """Open a table; version and asof are those of `lance_duck.dataset`. It raises NotFoundError."""
+        """Open a table. `version` and `asof` work as in `lance_duck.dataset`. Raises NotFoundError."""
         place = self.describe_table(name)
         return dataset(place.location, version, asof=asof, storage_options=place.storage_options or None)
 
@@ -164,7 +164,7 @@ class Namespace(ABC):
             name: Name of the table.
             data: Data of any kind that `lance_duck.write_dataset` takes.
             mode: "create", "append" or "overwrite", as for `write_dataset`.
-            settings: Arguments of `write_dataset`; storage_options default to those of the namespace.
+            settings: Arguments of `write_dataset`; storage_options default to the namespace's options.
 
         Raises:
             AlreadyExistsError: The name is taken, and the mode is "create".
@@ -210,7 +210,7 @@ class Namespace(ABC):
         )
 
     def _claim(self, parts: tuple[str, ...], *, must_be_new: bool) -> tuple[TableDescription, bool]:
-        """Return the place of a table, existing or new, and whether its name was claimed now."""
+        """Return the location of a table, existing or new, and whether its name was claimed now."""
         try:
             return self.declare_table(parts), True
         except AlreadyExistsError as error:
@@ -229,7 +229,7 @@ class Namespace(ABC):
         return False
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return the places of the tables directly in a namespace, by the last parts of their names."""
+        """Return the locations of the tables directly in a namespace, by the last parts of their names."""
         parts = name_parts(name)
         return {table: self.describe_table((*parts, table)) for table in self.list_tables(parts)}
 

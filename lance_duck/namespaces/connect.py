@@ -1,4 +1,4 @@
-"""Opening of namespaces by the properties that pylance and LanceDB use; the one module that knows both kinds."""
+"""Opening of namespaces by the properties that pylance and LanceDB use; the only module that imports both kinds."""
 
 from __future__ import annotations
 

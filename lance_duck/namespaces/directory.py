@@ -4,7 +4,7 @@
     {name}.lance/     a table of the root; this and the folders of other tables: see `folders`
 
 Without nested namespaces, `__manifest` need not exist: then folders alone list the tables. If it exists, tables of the
-root have rows, too. A row is added before the data of its table is written, and removed before the data is.
+root also have rows. A row is added before the data of its table is written, and removed before the data is.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class DirectoryNamespace(Namespace):
 
     Args:
         root: Path or URI of the folder, which is made with the first table.
-        manifest_enabled: Whether names are stored in `__manifest`: True, for all tables; False, never, so that there
-            are no nested namespaces; None, if it exists, or when a nested namespace is created.
+        manifest_enabled: Whether names are stored in `__manifest`: always (True); never, which rules out nested
+            namespaces (False); or if it exists or a nested namespace is created (None).
         dir_listing_enabled: Whether folders `{name}.lance` without a row are tables of the root.
         storage_options: Settings of the store.
     """
@@ -115,7 +115,7 @@ class DirectoryNamespace(Namespace):
         self._listing.change(edit)
 
     def describe_table(self, name: Name) -> TableDescription:
-        """Return the place of a table; raises NotFoundError."""
+        """Return the location of a table. Raises NotFoundError."""
         parts = name_parts(name)
         row = self._objects().get(object_id(parts))
         if row is not None and row.object_type == TABLE:
@@ -125,7 +125,7 @@ class DirectoryNamespace(Namespace):
         raise NotFoundError("no such table", where=object_id(parts) or "the root", expected=f"a table of {self.root}")
 
     def declare_table(self, name: Name) -> TableDescription:
-        """Claim the name of a table, and return the place of its first version: see `Namespace.declare_table`."""
+        """Claim the name of a table, and return the location for its first version: see `Namespace.declare_table`."""
         parts = name_parts(name)
         check_new(parts, TABLE)
         folder = self._folders.of_new(parts)
@@ -178,7 +178,7 @@ class DirectoryNamespace(Namespace):
         Raises:
             NotFoundError: The table, or the namespace of the new name, does not exist.
             AlreadyExistsError: The new name is taken.
-            UnsupportedError: The table is in the root, so that its name is that of its folder.
+            UnsupportedError: The table is in the root, so its folder determines its name.
         """
         old, new = name_parts(name), name_parts(new_name)
         check_new(new, TABLE)
@@ -201,7 +201,7 @@ class DirectoryNamespace(Namespace):
         self._listing.change(edit)
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return the places of the tables directly in a namespace; an invalid row is left out, with a warning."""
+        """Return the locations of the tables directly in a namespace. Invalid rows are skipped with a warning."""
         parts, objects = name_parts(name), self._objects()
         listed = () if parts else self._folders.listed()
         places = {table: self._folders.place(table + TABLE_SUFFIX) for table in listed}
@@ -246,7 +246,7 @@ class DirectoryNamespace(Namespace):
         self._listing.change(edit)
 
     def _remove_row(self, parts: tuple[str, ...], place: TableDescription) -> None:
-        """Remove the row of a table at a place; another table may have the name by now."""
+        """Remove a table's row if it still refers to this location; another table may have the name by now."""
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
             row = objects.get(object_id(parts))

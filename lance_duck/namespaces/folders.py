@@ -92,11 +92,11 @@ class TableFolders:
         return folder
 
     def place(self, folder: str, properties: Mapping[str, str] | None = None) -> TableDescription:
-        """Return the place of the table of a folder."""
+        """Return the location of the table in a folder."""
         return TableDescription(join_uri(self.root, folder), self._options, properties or {})
 
     def remove(self, place: TableDescription, *, is_table: bool) -> None:
-        """Remove a table at a place, or the files of one that was never written."""
+        """Remove a table, or the files of one that was declared but never written."""
         if is_table:
             LanceDataset.drop(place.location, storage_options=self._options or None)
         else:

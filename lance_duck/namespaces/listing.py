@@ -53,8 +53,8 @@ class NamedObject:
     Attributes:
         object_id: Name of the object.
         object_type: "namespace" or "table".
-        location: Folder of a table, relative to the root; None for namespaces.
-        metadata: Properties as JSON; None for none.
+        location: Folder of a table, relative to the root. None for namespaces.
+        metadata: Properties as JSON, or None.
     """
 
     object_id: str

@@ -1,4 +1,4 @@
-"""Requests to a REST service, and the handling of all its answers.
+"""Requests to a REST service, and the handling of its responses.
 
 status below 300    a JSON object, or nothing
 others              {"error": text, "code": number}, or anything
@@ -31,7 +31,7 @@ _TIMEOUT: Final = 60.0
 _LONGEST: Final = 300.0
 """Seconds after which a slow answer fails."""
 _LARGEST: Final = 64 << 20
-"""Bytes of an answer at most, unpacked: a page of names has some 100 kB."""
+"""Maximum size of a response, in bytes, unpacked. A page of names has some 100 kB."""
 _PIECE: Final = 1 << 20
 _NEEDS: Final = "pip install 'lance-duck[rest]'"
 _SENDABLE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -69,7 +69,7 @@ class ServiceRequests:
     def __init__(self, uri: str, headers: Mapping[str, str]) -> None:
         remember(headers)
         remember_uri(uri)
-        for value in headers.values():  # the token in "Bearer …" is a secret by itself, too
+        for value in headers.values():  # the token in "Bearer …" is also a secret
             remember({"token": value.rpartition(" ")[2]})
         _check(uri, headers)
         self.uri = uri.rstrip("/")
@@ -80,17 +80,17 @@ class ServiceRequests:
     def send(
         self, method: str, path: str, fields: Mapping[str, str], body: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Send a request, and return the JSON object of the answer; empty if it has no body.
+        """Send a request, and return the JSON object of the response, or an empty dict if its body is empty.
 
         Args:
             method: "GET" or "POST".
             path: Path after "/v1/".
             fields: Fields of the query.
-            body: JSON object to send; None for none.
+            body: JSON object to send. Default: no body.
 
         Raises:
-            StoreError: The service does not answer, or its answer is malformed.
-            LanceDuckError: The answer is an error.
+            StoreError: The service does not respond, or its response is malformed.
+            LanceDuckError: The response is an error.
         """
         import urllib3
 
@@ -151,7 +151,7 @@ def _check(uri: str, headers: Mapping[str, str]) -> None:
 def _content(answer: Any, path: str) -> bytes:
     """Read an answer in pieces; raises StoreError if it is too large, or takes too long."""
     content, end = bytearray(), time.monotonic() + _LONGEST
-    while piece := answer.read1(_PIECE):  # reads what has arrived: a whole piece may never do
+    while piece := answer.read1(_PIECE):  # reads the bytes that have arrived: a full chunk may never arrive
         content += piece
         if len(content) > _LARGEST:
             raise StoreError("answer of the service", where=path, expected=f"at most {_LARGEST} bytes")
@@ -161,11 +161,11 @@ def _content(answer: Any, path: str) -> bytes:
 
 
 def _parsed(data: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of an answer; None if it has none."""
+    """Return the JSON object of a response, or None if the response is not one."""
     try:
         parsed = json.loads(data) if data.strip() else {}
         if rb"\u" in data:
-            json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair is no text
+            json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair is not valid text
     except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) else None

@@ -1,4 +1,4 @@
-"""A namespace behind a REST service of Lance: names and places come from the service, data goes straight to its store.
+"""A namespace behind a Lance REST service: names and locations come from the service, data goes straight to its store.
 
     GET   /v1/namespace/{id}/list, /table/list                           ?delimiter=&limit=&page_token=
     POST  /v1/namespace/{id}/describe, create, drop, exists              JSON
@@ -25,7 +25,7 @@ from lance_duck.store import local_path
 
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 10_000
-"""Pages of a listing at most; with more, the service is assumed to repeat itself."""
+"""Maximum number of pages of a listing. Beyond it, the service is assumed to repeat itself."""
 
 
 @checked_calls
@@ -89,11 +89,11 @@ class RestNamespace(Namespace):
         self._post(f"namespace/{self._id(name)}/drop")
 
     def describe_table(self, name: Name) -> TableDescription:
-        """Return the place of a table; raises NotFoundError."""
+        """Return the location of a table. Raises NotFoundError."""
         return self._place(name, self._post(f"table/{self._id(name)}/describe"))
 
     def declare_table(self, name: Name) -> TableDescription:
-        """Claim the name of a table, and return the place of its first version: see `Namespace.declare_table`."""
+        """Claim the name of a table, and return the location for its first version: see `Namespace.declare_table`."""
         check_new(name_parts(name), TABLE)
         return self._place(name, self._post(f"table/{self._id(name)}/declare"))
 
@@ -133,7 +133,7 @@ class RestNamespace(Namespace):
         """
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return the places of the tables directly in a namespace, without those that are dropped meanwhile."""
+        """Return the locations of the tables directly in a namespace. Tables dropped meanwhile are skipped."""
         parts, places = name_parts(name), {}
         for table in self.list_tables(parts):
             try:

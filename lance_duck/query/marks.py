@@ -38,18 +38,18 @@ def highlight(
 def highlight(
     texts: Any, query: str | FullTextQuery, pre: str = "<b>", post: str = "</b>", **options: Unpack[AnalyserArguments]
 ) -> str | pa.LargeStringArray:
-    """Return texts with marks around the words of a query, as `highlight` of SQL does for an index of these parameters.
+    """Return texts with the query's words marked, as SQL's `highlight` does for an index with these parameters.
 
     Texts are not escaped: to show them as HTML, escape them first, or mark words with characters that you replace
-    later. Words that overlap or touch, as those of "ngram", share one pair of marks.
+    later. Overlapping or adjacent words, such as those found by "ngram", share one pair of marks.
 
     Args:
         texts: A text, or an array of them (pyarrow, pandas, polars, numpy, a list); nulls stay null.
-        query: Words, and phrases in double quotes; or a query of `lance_duck.query`, whose columns are ignored: its
-            words, and those that fuzziness and prefixes stand for, without words of MUST_NOT.
+        query: Words, and phrases in double quotes; or a query of `lance_duck.query`. The columns of a query are
+            ignored. Its words are marked, including their fuzzy and prefix matches, except the words of MUST_NOT.
         pre: Mark before a word.
         post: Mark after a word.
-        **options: See `AnalyserArguments`; those of `create_scalar_index(column, "INVERTED", …)`.
+        **options: Arguments of `create_scalar_index(column, "INVERTED", …)`, see `AnalyserArguments`.
 
     Returns:
         A text for a text, else an array of large_string with a text for each.
@@ -103,15 +103,15 @@ def snippet(
     gap: str = "…",
     **options: Unpack[AnalyserArguments],
 ) -> str | pa.LargeStringArray:
-    """Return the excerpt of each text with most of the words of a query, marked, as `snippet` of SQL does.
+    """Return the excerpt of each text that contains the most query words, with marks, like the SQL function `snippet`.
 
     Args:
         texts: See `highlight`.
         query: See `highlight`.
-        words: Words of an excerpt at most: runs of letters and digits.
+        words: Maximum length of an excerpt, in words (runs of letters and digits).
         pre: See `highlight`.
         post: See `highlight`.
-        gap: Text that stands for the parts left out, at either end.
+        gap: Text inserted at either end if the excerpt omits text there.
         **options: See `highlight`.
 
     Returns:

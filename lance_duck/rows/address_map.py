@@ -29,9 +29,9 @@ class MovedGroup:
 
     Attributes:
         old: Ids of the fragments that are gone.
-        new: Id and number of rows of each fragment that took their place.
-        first: Old address of the first row of each run that survived, in the order of the new rows.
-        length: Rows of each run.
+        new: Id and row count of each fragment that replaced them.
+        first: Old addresses at which each surviving run begins, in new row order.
+        length: Row count of each run.
     """
 
     old: tuple[int, ...]
@@ -44,14 +44,14 @@ class AddressMap:
     """A map from the old to the new addresses of rows of fragments that were rewritten together. Immutable.
 
     Attributes:
-        groups: Ids of the old and of the new fragments of each group.
+        groups: Old and new fragment ids of each group.
 
     Args:
         groups: Groups of fragments; no fragment is in two of them.
         where: Name of the file or table, for messages.
 
     Raises:
-        CorruptError: A group has not as many rows after as before, or a run lies in none of its fragments.
+        CorruptError: A group's row counts before and after differ, or a run is not in any of its fragments.
     """
 
     def __init__(self, groups: Sequence[MovedGroup], where: str = "") -> None:
@@ -66,7 +66,7 @@ class AddressMap:
     def follow(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
         """Return the new addresses of rows, and whether each row is still there.
 
-        Rows of other fragments stay where they are; the address returned for a row that is gone means nothing.
+        Rows of other fragments keep their addresses. The address returned for a removed row is meaningless.
         """
         # Many rows are looked up in a list of all moved rows, which takes a few times the memory of the addresses.
         if len(addresses) * LISTED_SHARE >= self._slots.total:
@@ -135,7 +135,7 @@ class AddressMap:
 def live_runs(
     fragment_id: int, physical_rows: int, deleted: NDArray[np.integer]
 ) -> tuple[Addresses, NDArray[np.int64]]:
-    """Return the address of the first row, and the length, of each run of rows that are not deleted.
+    """Return the first address and the length of each run of live rows.
 
     Args:
         fragment_id: Id of the fragment.
@@ -156,7 +156,7 @@ def _ids(fragment_ids: Iterable[int]) -> FragmentIds:
 
 
 def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.int64], Addresses]:
-    """Return the runs of a group, cut where a new fragment begins, with the new address of the first row of each."""
+    """Return the runs of a group, cut at new fragments, with the first new address of each."""
     rows = np.array([count for _, count in group.new], np.int64)
     ends, new_ends = np.cumsum(group.length), np.cumsum(rows)
     before = int(ends[-1]) if len(ends) else 0

@@ -56,7 +56,7 @@ class Bitset:
         return positions[skip : skip + stop - start]
 
     def select(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number at each place of the ascending list of numbers; places may come in any order."""
+        """Return the numbers at some positions of the ascending list of numbers; positions may come in any order."""
         if not len(places):
             return np.empty(0, np.int64)
         low, high = int(places.min()), int(places.max())
@@ -67,7 +67,7 @@ class Bitset:
         )
 
     def rank_of_set(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each number (0 <= number < size), -1 where its bit is not set."""
+        """Return the position of each number (0 <= number < size), or -1 if its bit is not set."""
         pieces = [self._rank_piece(numbers[i : i + BITSET_PIECE]) for i in range(0, len(numbers), BITSET_PIECE)]
         return joined(pieces, np.int64)
 

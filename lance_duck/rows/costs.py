@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Final
 
 BITMAP_FILE_ROWS: Final = 5000
-"""Deleted rows of a fragment from which on a deletion file is a bitmap, below an Arrow file. As pylance writes."""
+"""Minimum deleted row count for a bitmap deletion file; smaller ones are Arrow files, as in pylance."""
 
 COMPRESSED_ROWS: Final = 1024
-"""Deleted rows from which on an Arrow file of them is compressed: 400 to 1,500 rows take four to seven times as long
-so, 3,000 about as long."""
+"""Minimum deleted row count for compressing an Arrow deletion file. Compression takes four to seven times as long for
+400 to 1,500 rows, and about as long for 3,000."""
 
 DENSE_NAMES: Final = 4096
-"""Names for each 65,536 numbers from which on a set is made of bits and not of sorted names: with 6,144, bits take a
-sixth of the time, with 3,072 twice as long."""
+"""Minimum density of a bit array, in row names per 65,536 numbers; sparser names are sorted. Bits take a sixth of the
+time with 6,144 names, and twice the time with 3,072."""
 
 BITSET_PIECE: Final = 4096
 """Numbers whose blocks of 64 bytes are looked at together: a bound of memory, 2 MiB of bits."""
@@ -26,8 +26,8 @@ TABLE_IDS: Final = 1 << 20
 twice as long at 0.8 million ids."""
 
 LISTED_SHARE: Final = 4
-"""One row asked for, for so many rows that moved, from which on all moved rows are listed first: the list is faster
-from an eighth on."""
+"""Maximum number of moved rows per requested row for listing all moved rows first. The list is already faster at
+eight."""
 
 WIDE_GAP: Final = 1024
 """Distance of neighbouring ids at which a segment is cut: 200 runs of 1,000 ids, 5,000 apart, take 2 KB so and 149 KB
@@ -37,4 +37,4 @@ SEGMENT_CUTS: Final = 256
 """Maximum number of cuts of one sequence: a bound of the list that readers search."""
 
 ROW_SET_BYTES: Final = 256
-"""Bytes that a set of rows has besides its values, about: caches count them."""
+"""Approximate overhead of a row set without its values, in bytes, for cache accounting."""

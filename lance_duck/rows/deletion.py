@@ -75,7 +75,7 @@ class DeletionVector:
         return np.asarray(self.deleted[np.minimum(places, self.count - 1)] == targets)
 
     def nth_live(self, places: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the offset of each n-th living row, counted from 0; the caller keeps places inside the fragment."""
+        """Return the offset of each n-th live row, counted from 0. The caller keeps the numbers within the fragment."""
         before = np.searchsorted(self._live_before, places.astype(np.uint32, copy=False), side="right")
         return places.astype(np.int64) + before
 
@@ -122,11 +122,11 @@ def read_deletion_vector(
         data: The whole file.
         suffix: "arrow" or "bin".
         where: Name of the file, for messages.
-        physical_rows: Rows of the fragment, where known: every offset is below.
-        expected: Deleted rows that the manifest claims, where it does.
+        physical_rows: Row count of the fragment, if known: all offsets must be below it.
+        expected: Number of deleted rows in the manifest, if it stores one.
 
     Raises:
-        CorruptError: The file is not a deletion file, or not what was written, or contradicts the manifest.
+        CorruptError: The file is not a deletion file, does not match its seal, or contradicts the manifest.
     """
     data, _ = unsealed_deletions(data, suffix, where)
     limit = MAX_ROWS if physical_rows is None else physical_rows

@@ -8,7 +8,7 @@
                 up to 4096 values: u16 each, ascending
                 more: 8192 bytes, one bit a value, least significant first
 
-All little-endian. pyroaring trusts the number of values in the header, so bitmaps of others are not read by it here.
+All little-endian. pyroaring trusts the value counts in the header, so foreign bitmaps are not read with it here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
         limit: More values than this are refused before they are laid out in memory.
 
     Raises:
-        CorruptError: The bytes are not such a bitmap.
+        CorruptError: The bytes are not a valid bitmap.
     """
     reader = _RoaringReader(data, where)
     count, is_run, has_offsets = reader.containers()
@@ -75,13 +75,13 @@ def check_roaring(data: bytes, where: str, start: int = 0) -> int:
     Args:
         data: Bytes that hold a bitmap, perhaps among others.
         where: For messages.
-        start: Where it begins.
+        start: Offset of the bitmap.
 
     Returns:
-        Where it ends.
+        Offset of its end.
 
     Raises:
-        CorruptError: There is no such bitmap.
+        CorruptError: The bytes are not a valid bitmap.
     """
     reader = _RoaringReader(data, where, start)
     cards, _, is_run = reader.header()
@@ -99,13 +99,13 @@ def roaring_runs(data: bytes, where: str, start: int = 0) -> tuple[NDArray[np.in
     Args:
         data: Bytes that hold a bitmap, perhaps among others.
         where: For messages.
-        start: Where it begins.
+        start: Offset of the bitmap.
 
     Returns:
-        First value and length of each run, ascending, with a gap after each; and where the bitmap ends.
+        First value and length of each run, ascending, with a gap after each; and the end offset of the bitmap.
 
     Raises:
-        CorruptError: There is no such bitmap.
+        CorruptError: The bytes are not a valid bitmap.
     """
     reader = _RoaringReader(data, where, start)
     cards, keys, is_run = reader.header()

@@ -1,7 +1,7 @@
 """The index from stable row ids to row addresses.
 
 It holds the segments of all fragments with their lowest and highest id, not one entry for each row. An id may be listed
-twice: in an old fragment, where its row is deleted, and in the one that the row moved to; only a live row counts.
+twice: in an old fragment with its deleted row, and in the fragment that the row moved to. Only a live row counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class RowIdIndex:
 
     Args:
         fragments: Id and row ids of each fragment.
-        deletions: Deletion vector of a fragment, by its place in `fragments`; asked only for fragments with hits.
+        deletions: Returns the deletion vector of the i-th fragment; called only for fragments with hits.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RowIdIndex:
         return len(self._segments)
 
     def addresses(self, ids: NDArray[np.integer]) -> tuple[Ids, NDArray[np.bool_]]:
-        """Return the address of the live row with each id, 0 if there is no such row, and whether there is one."""
+        """Return the address of the live row with each id (0 if it does not exist), and whether it exists."""
         targets = ids.astype(np.uint64, copy=False)
         order = None if (targets[1:] >= targets[:-1]).all() else np.argsort(targets, kind="stable")
         ascending = targets if order is None else targets[order]

@@ -1,7 +1,7 @@
 """Row addresses, and the stable row ids of a fragment.
 
-A row address is fragment id * 2^32 + offset in the fragment. A stable row id is any number; a fragment lists those of
-its rows in a `RowIdSequence`: segments one after the other, one id for each physical row.
+A row address is fragment id * 2^32 + offset in the fragment. A stable row id is any number. A fragment lists its row
+ids in a `RowIdSequence`: segments one after the other, one id for each physical row.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Many small row address maps at once: their bytes in one buffer, their rows in one array.
 
-`rows.row_set_bytes` has the layout. Only maps whose bitmaps have no other containers than arrays are dealt with here:
+`rows.row_set_bytes` has the layout. This module handles only maps with array containers:
 
     u32 parts, a part:  u32 fragment id, u32 bytes, u32 12346, u32 containers,
                         a container: u16 upper half of its values, u16 number of values - 1
-                        a container: u32 where its values begin in the bitmap
+                        a container: u32 offset of its values in the bitmap
                         a container: u16 each value, ascending
 """
 
@@ -28,7 +28,7 @@ _Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _Containers:
-    """Containers of maps: the map and the upper 48 bits of each, its number of values, and where they begin."""
+    """Containers of maps: the map and the upper 48 bits of each, its value count, and the offset of its values."""
 
     map: _Ints
     high: _Names
@@ -37,15 +37,15 @@ class _Containers:
 
 
 def read_array_maps(data: NDArray[np.uint8], offsets: _Ints) -> tuple[_Flags, _Ints, _Names]:
-    """Parse maps; those that have other containers, are too large or broken are left to `read_row_address_map`.
+    """Parse maps. Maps with other containers, too large or broken maps are left to `read_row_address_map`.
 
     Args:
         data: The maps, and perhaps bytes around them.
-        offsets: Where each map begins in it, and after them where the last one ends; ascending, and within the data.
+        offsets: Offset of each map in the data, and the end of the last one; ascending.
 
     Returns:
-        For each map whether it was parsed, its number of rows (0 if it was not), and the rows of all of them, map by
-        map, ascending in each.
+        Whether each map was parsed, its row count (0 if it was not), and the rows of all maps, map by map, ascending in
+        each.
     """
     begin, end = offsets[:-1], offsets[1:]
     good = (end - begin >= 4) & (end - begin <= _LARGEST_BYTES)
@@ -74,11 +74,11 @@ def array_maps(counts: _Ints, rows: _Names) -> tuple[NDArray[np.uint8], _Ints]:
     """Serialize maps.
 
     Args:
-        counts: Rows of each map, at most `LARGEST`.
+        counts: Row count of each map, at most `LARGEST`.
         rows: The rows of all of them, map by map, strictly ascending in each.
 
     Returns:
-        The bytes, and where each map begins in them, with their end.
+        The bytes, the offset of each map, and the end of the last one.
     """
     map_of = np.repeat(np.arange(len(counts)), counts)
     first = np.zeros(len(rows), np.bool_)
@@ -114,7 +114,7 @@ def array_maps(counts: _Ints, rows: _Names) -> tuple[NDArray[np.uint8], _Ints]:
 
 
 def _part(data: NDArray[np.uint8], maps: _Ints, at: _Ints, end: _Ints) -> tuple[_Flags, _Ints, _Ints, _Containers]:
-    """Parse the next part of some maps: which are sound, where they end, their fragments, and their containers."""
+    """Parse the next part of some maps. Returns whether each is sound, its end, its fragment, and all containers."""
     sound = at + _HEAD <= end
     safe = np.where(sound, at, 0)
     key, size, cookie, count = (np.where(sound, _u32(data, safe + i), 0) for i in (0, 4, 8, 12))

@@ -38,8 +38,8 @@ class Slots:
     def find(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Return, for each row, its position, whether it has one, and whether its fragment is one of these.
 
-        The position of a row that has none is 0. A row of one of these fragments has none if it lies beyond the
-        fragment's end.
+        The position is 0 for rows without one. A row beyond the end of one of these fragments does not have
+        a position.
         """
         if len(self._ids) == 1:
             return self._find_in_one(addresses)

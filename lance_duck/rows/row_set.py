@@ -84,7 +84,7 @@ class RowSet:
 
     @property
     def fragment_ids(self) -> list[int]:
-        """Fragments that rows lie in, ascending."""
+        """Ids of the fragments that contain rows, ascending."""
         return sorted(self._parts)
 
     def offsets(self, fragment_id: int) -> NDArray[np.int64]:
@@ -148,7 +148,7 @@ def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
     """Return the lower halves of row names by upper half, through a bit array instead of a sort.
 
     Returns:
-        The lower halves; None if the names are too few, or too far apart.
+        The lower halves, or None if the names are too few or too far apart.
     """
     if len(names) < DENSE_NAMES:
         return None

@@ -33,11 +33,11 @@ def read_row_address_map(data: bytes, where: str, rows_of: Callable[[int], int |
     Args:
         data: The map, and nothing after it.
         where: For messages.
-        rows_of: Returns the physical rows of a fragment, for parts that are a whole fragment; None if such parts are
-            refused.
+        rows_of: Returns the physical row count of a fragment, for parts that are a whole fragment. Without it, such
+            parts are rejected.
 
     Raises:
-        CorruptError: The bytes are not such a map, or a whole fragment has an unknown number of rows.
+        CorruptError: The bytes are not a valid map, or the row count of a whole fragment is unknown.
     """
     (count,) = _unpack(_U32, data, 0, where)
     at, last, parts = 4, -1, {}

@@ -33,8 +33,8 @@ class U64Segment(Protocol):
 
     Attributes:
         count: Number of ids.
-        low: Smallest id; 1 when there is none.
-        high: Largest id; 0 when there is none.
+        low: Smallest id, or 1 if the segment is empty.
+        high: Largest id, or 0 if the segment is empty.
     """
 
     @property
@@ -45,13 +45,13 @@ class U64Segment(Protocol):
     def high(self) -> int: ...  # noqa: D102
 
     def slice(self, start: int, stop: int) -> Ids:
-        """Return the ids at places start … stop - 1, which are inside the segment."""
+        """Return the ids at positions start … stop - 1, which are inside the segment."""
 
     def take(self, places: Int64s) -> Ids:
-        """Return the ids at some places inside the segment, in any order."""
+        """Return the ids at some positions inside the segment, in any order."""
 
     def find(self, ids: Ids) -> Int64s:
-        """Return the place of each id, -1 where the segment does not have it."""
+        """Return the position of each id, or -1 if the segment does not contain it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class ArraySegment:
 
 
 def segment_from_proto(proto: rowids_pb2.U64Segment, where: str) -> U64Segment:
-    """Build a segment from its message; what it allocates is no larger than the message.
+    """Build a segment from its message. Allocates no more memory than the size of the message.
 
     Raises:
         CorruptError: The numbers of the message contradict each other.
@@ -289,7 +289,7 @@ def _check_ascending(values: Ids, where: str) -> None:
 
 
 def _offsets(ids: Ids, start: int, span: int) -> tuple[NDArray[np.bool_], Int64s]:
-    """Return whether each id is in [start, start + span), and its offset from start; 0 where it is not."""
+    """Return whether each id is in [start, start + span), and its offset from start, or 0 if it is outside."""
     inside = ids >= np.uint64(start)
     offsets = np.where(inside, ids - np.uint64(start), 0)
     inside &= offsets < np.uint64(span)

@@ -1,6 +1,6 @@
 """Row versions: in which version of the table each row was created or last updated.
 
-A `RowDatasetVersionSequence` is runs of rows with one version; of the span of a run only the number of ids counts.
+A `RowDatasetVersionSequence` is a list of runs of rows with one version. A run's span only gives its row count.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ an object store neighbouring ranges are merged and fetched at once.
 A file appears under its name whole, or not at all: `create` streams, `put` replaces, `put_if_absent` refuses a name
 that is taken. On a local disk everything is flushed before a version appears, unless `fsync` is "false".
 A file with checksums is read through `checked`, which compares each block when it is first read.
-Never here: what the bytes mean.
+Never here: the meaning of the bytes.
 """
 
 from lance_duck.store.base import Entry, Store, is_temporary

@@ -1,4 +1,4 @@
-"""The interface of stores: what the rest of the package knows of a place where files lie.
+"""The interface of stores, through which the rest of the package reads and writes files.
 
 {name}#{number}    a file that is being written on a local disk; a killed process leaves it behind
 .tmp…              the same, by other implementations
@@ -50,11 +50,11 @@ class Store(Protocol):
 
     @property
     def external(self) -> ExternalManifestStore | None:
-        """The external manifest store that versions are claimed in, where the store itself has no put-if-absent."""
+        """The external manifest store that claims versions, if the store itself lacks put-if-absent."""
 
     @property
     def checksums(self) -> bool:
-        """Whether files get checksums, and those of data and index files are compared; small files always are."""
+        """Whether files get checksums, and data and index files are verified. Small files are always verified."""
 
     @property
     def can_list(self) -> bool:
@@ -77,16 +77,16 @@ class Store(Protocol):
         """
 
     def entries(self, directory: str) -> Iterator[Entry]:
-        """Yield the files directly in a directory, by name; none when there is no such directory.
+        """Yield the files directly in a directory, by name. Yields nothing if the directory does not exist.
 
         Names come in lexical order, lazily on object stores, where a thousand cost one request.
         """
 
     def names(self, directory: str) -> Iterator[str]:
-        """Yield the names alone, cheaper where sizes cost extra; on a local disk also those of directories."""
+        """Yield only the names, which is cheaper if sizes cost extra. On a local disk, includes directory names."""
 
     def names_at_once(self, directory: str) -> list[str] | None:
-        """Return all names that `names` yields, in any order; None where they do not come in one call, but by pages."""
+        """Return all names that `names` yields, in any order. Returns None if the store lists them page by page."""
 
     def beginning(self, start: str) -> Iterator[str]:
         """Yield the paths of all files whose paths begin with some text, temporary ones too, in any order.
@@ -101,10 +101,10 @@ class Store(Protocol):
         """Return whether the file exists."""
 
     def stamp(self, path: str) -> str | None:
-        """Return a text that tells a file from a later one of the same name; None if the file does not exist."""
+        """Return a string that changes if the file is replaced. Returns None if the file does not exist."""
 
     def folders(self) -> list[str] | None:
-        """Return the names of the directories directly below the root, in order; None when the root does not exist."""
+        """Return the sorted names of the directories directly below the root, or None if the root does not exist."""
 
     def create(self, path: str, *, late: bool = False) -> Sink:
         """Begin a file, which appears whole when the sink is closed, in place of one of that name.
@@ -133,8 +133,7 @@ class Store(Protocol):
     ) -> None:
         """Write a small file under a name that nobody has taken, safe on the disk when this returns.
 
-        Of several writers that try at once, one succeeds. All that `sync` would make safe is safe before the name
-        appears.
+        If several writers try concurrently, one succeeds. Everything that `sync` flushes is safe before that.
 
         Args:
             path: The file.
@@ -169,7 +168,7 @@ class Store(Protocol):
 
 
 def temporary_name(path: str) -> str:
-    """Return a name beside `path` for a file that is being written; listings of other implementations pass it over."""
+    """Return a name next to `path` for a file that is being written. Listings of other implementations skip it."""
     return f"{path}#{secrets.randbits(48)}"
 
 

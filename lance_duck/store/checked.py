@@ -43,7 +43,7 @@ class DigestedSource:
         """Return the bytes of each (offset, size): see `ByteSource.read`.
 
         Raises:
-            CorruptError: A block that holds some of the bytes is not what was written.
+            CorruptError: A block that holds some of the bytes does not match its digest.
         """
         blocks = self._blocks or self._load()
         new = [place for place in ranges if not blocks.is_checked(*place)] if blocks.left else []
@@ -60,11 +60,11 @@ class DigestedSource:
 
         Args:
             offset: Position of a buffer.
-            starts: int64, (n,), where each run of bytes begins in the buffer, in any order.
-            ends: int64, (n,), where each run ends.
+            starts: int64, (n,), begin of each run of bytes, relative to the buffer, in any order.
+            ends: int64, (n,), end of each run.
 
         Raises:
-            CorruptError: A block is not what was written.
+            CorruptError: A block does not match its digest.
         """
         blocks = self._blocks or self._load()
         if not blocks.are_checked(offset, starts, ends):
@@ -91,13 +91,13 @@ class DigestedSource:
 
 
 class CheckedSource(DigestedSource):
-    """A data file or index file whose checksums lie in it.
+    """A data file or index file that stores its checksums.
 
     Args:
         source: The file.
-        position: Where its block of checksums begins.
+        position: Offset of its block of checksums.
         trailer: Its trailer.
-        block: The block, where it has been read.
+        block: The block, if it has been read.
     """
 
     def __init__(self, source: ByteSource, position: int, trailer: Trailer, block: bytes | None = None) -> None:
@@ -120,7 +120,7 @@ class _ChecksumsInFile:
         self._block = block
 
     def __call__(self) -> Checksums:
-        block, self._block = self._block, None  # it is read again where it is asked for again
+        block, self._block = self._block, None  # a later call reads it again
         if block is None:
             block = self._source.read([(self._position, self._trailer.size)])[0].tobytes()
         return read_checksums(block, self._trailer, self._source.path)
@@ -130,7 +130,7 @@ def sidecar_source(source: ByteSource, checksums: Checksums) -> DigestedSource:
     """Return a sidecar whose bytes are checked.
 
     Raises:
-        CorruptError: It is longer or shorter than what was written.
+        CorruptError: The file is longer or shorter than recorded.
     """
     if source.size != int(checksums.extents.sum()):
         raise damaged(f"the file, {source.size:,} bytes,", source.path)
@@ -138,7 +138,7 @@ def sidecar_source(source: ByteSource, checksums: Checksums) -> DigestedSource:
 
 
 def mapped_file(source: ByteSource) -> MappedFile | None:
-    """Return the mapped file of a source, whose bytes are not checked; None where it is not mapped."""
+    """Return the mapped file of a source, whose bytes are not checked, or None if it is not mapped."""
     source = source.source if isinstance(source, DigestedSource) else source
     return source if isinstance(source, MappedFile) else None
 
@@ -153,14 +153,14 @@ def look(
     *,
     repeats: bool = False,
 ) -> Bytes:
-    """Return bytes of which about `touched` will be read; all of them are fetched where the source is not mapped.
+    """Return bytes of which about `touched` will be read. All of them are fetched if the source is not mapped.
 
     Args:
         source: The file.
         offset: Where the bytes begin.
         size: Number of bytes.
         touched: Number of bytes that will be read.
-        rows: Ascending rows that will be read, at least one; None if the system is not to read ahead.
+        rows: Ascending rows that will be read, at least one. Default: the system does not read ahead.
         spans: From ascending rows to where their bytes begin and end, counted from `offset`; None with `rows`.
         repeats: Whether reads of the same bytes will follow.
     """
@@ -196,7 +196,7 @@ class _Blocks:
         self.left = len(self._digests)
 
     def is_checked(self, offset: int, size: int) -> bool:
-        """Return whether bytes, at least one, lie in an extent that has been checked as a whole."""
+        """Return whether a non-empty range is inside an extent that has been checked completely."""
         extent = bisect_right(self._begin_of, offset) - 1
         return not size or (extent >= 0 and not self._left_of[extent] and offset + size <= self._end_of[extent])
 
@@ -241,7 +241,7 @@ class _Blocks:
         return np.flatnonzero((np.cumsum(steps[:-1]) > 0) & ~self._checked)
 
     def runs(self, places: Int64s) -> list[tuple[int, int, int]]:
-        """Return adjacent blocks of one extent together: the first block, where it begins, and the bytes of all.
+        """Return adjacent blocks of one extent together, as (first block, offset, size in bytes).
 
         Args:
             places: int64, numbers of the blocks, ascending.
@@ -255,7 +255,7 @@ class _Blocks:
         return list(zip(firsts.tolist(), offsets.tolist(), sizes.tolist(), strict=True))
 
     def all_runs(self, size: int) -> Iterator[tuple[int, int, int]]:
-        """Yield all blocks as `runs` does, in runs of at most `size` bytes, a multiple of those of a block."""
+        """Yield all blocks as `runs` does, in runs of at most `size` bytes, a multiple of the block size."""
         extents = np.stack([self._first[:-1], self._starts, self._ends], axis=1).tolist()
         for first, start, end in extents:
             for at in range(start, end, size):
@@ -266,7 +266,7 @@ class _Blocks:
 
         Args:
             first: Number of the first block.
-            offset: Where it begins in the file.
+            offset: Offset of the first block in the file.
             data: Bytes of all of the blocks.
         """
         for place, at in enumerate(range(0, len(data), BLOCK), first):
@@ -279,7 +279,7 @@ class _Blocks:
 
         Args:
             first: Number of the first block.
-            offset: Where it begins in the file.
+            offset: Offset of the first block in the file.
             data: Bytes of all of the blocks.
             where: Name of the file, for messages.
 

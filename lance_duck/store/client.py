@@ -1,4 +1,4 @@
-"""Clients of object stores: one per bucket and options; their errors become those of this package."""
+"""Clients of object stores, one per bucket and options. Client errors become `LanceDuckError`s."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CLIENT_OPTIONS = (
 _HUB_OPTION = "hf_token"
 """Sent to the web server of the Hub with each request."""
 _REFUSED = ("401 Unauthorized", "403 Forbidden", "ExpiredToken")
-"""What the library's messages say of credentials that are refused, where their class does not."""
+"""Phrases in the library's messages about refused credentials, for errors without a class."""
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _LEAST_HIDDEN = 4  # characters of the shortest value that is masked in the library's messages
 # Options of this package that mean nothing to a service.
@@ -84,7 +84,7 @@ def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
         options: Storage options, sorted by name; names in lower case.
 
     Raises:
-        InvalidInputError: An option has no meaning for this kind of store, or a needed one is missing.
+        InvalidInputError: An option is meaningless for this kind of store, or a required one is missing.
     """
     if bucket.startswith("memory:"):
         return MEMORY
@@ -139,7 +139,7 @@ def check_options(options: object) -> None:
 
 
 def refuse_unknown_options(options: Mapping[str, str]) -> None:
-    """Refuse storage options of a local table that mean nothing to any store: what it refers to may lie in any.
+    """Reject storage options of a local table that no store knows. The table may refer to files in any store.
 
     Raises:
         InvalidInputError: Says which option was probably meant.
@@ -168,12 +168,12 @@ def _takes(url: str, name: str) -> bool:
     except UnknownConfigurationKeyError:
         return False
     except (BaseError, ValueError, TypeError):
-        return True  # a setting that is known, and has no such value
+        return True  # a known setting with an invalid value
     return True
 
 
 def call(where: str, do: Callable[[], _T]) -> _T:
-    """Run an operation of the library; its errors become those of this package.
+    """Run an operation of the library, and translate its errors.
 
     Raises:
         ForkedError: The process that this one was forked from has used the library: its threads, which do all that
@@ -242,7 +242,7 @@ def _split_options(options: tuple[tuple[str, str], ...]) -> tuple[dict[str, str]
 
 
 def _bare(name: str) -> str:
-    """Return the name of an option without that of the service."""
+    """Return the name of an option without the prefix of the service."""
     return name.removeprefix("aws_").removeprefix("google_").removeprefix("azure_")
 
 

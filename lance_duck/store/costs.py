@@ -13,17 +13,17 @@ REQUESTS_AT_ONCE: Final = 16
 # Object stores
 
 COALESCED_GAP: Final = 128 << 10
-"""Bytes between two ranges of an object that are rather read than asked for apart: half and twice as many are not
+"""Maximum gap between two ranges of an object that are fetched by one request, in bytes. Half and twice as much are not
 better (`benchmarks/object_store.py`)."""
 
 CALL_REQUESTS: Final = 10
-"""Requests that obstore runs at once of one call, a constant of its own."""
+"""Number of concurrent requests of one obstore call, which obstore fixes."""
 
 TAIL_BYTES: Final = 64 << 10
-"""Bytes at the end of a file that its first read asks for, and that an object keeps: the metadata of most files fit."""
+"""Size of the first read at a file's end, which is kept for objects: the metadata of most files fit."""
 
 AHEAD_BYTES: Final = 128 << 20
-"""Bytes of objects that a scan asks for before it has used those before: a bound of memory."""
+"""Maximum size of object data that a scan fetches ahead, in bytes: bounds its memory."""
 
 PART_BYTES: Final = 10 << 20
 """Bytes of a part of an upload: services allow 10,000 parts, thus 97 GiB."""
@@ -37,8 +37,8 @@ FLUSHES_BY_ONE: Final = 2
 """Flushes for which a thread is worth its start, 0.1 ms (`benchmarks/appends.py`)."""
 
 LATE_BYTES: Final = 1 << 20
-"""Bytes of a file up to which it is flushed with the commit that names it: a flush of its own waits for the disk's
-journal once more (`benchmarks/appends.py`)."""
+"""Maximum size of a file that is flushed with the commit that names it, in bytes. A separate flush waits for the
+disk's journal once more (`benchmarks/appends.py`)."""
 
 SAFE_DIRECTORIES: Final = 65_536
 """Directories that are remembered as flushed: a bound of memory, about 10 MB."""
@@ -48,16 +48,16 @@ RESIDENT_BYTES: Final = 64 << 20
 (`benchmarks/memory.py`)."""
 
 REPEATED_BYTES: Final = 1 << 30
-"""The same of maps whose rows searches rank again and again: with 64 MiB, a query takes 1.27 of the processor time
-(`benchmarks/vectors.py --sizes 1000000x128 --kinds IVF_PQ`)."""
+"""Like `RESIDENT_BYTES`, for maps whose rows are ranked repeatedly by searches. With 64 MiB, a query takes 1.27 of the
+processor time (`benchmarks/vectors.py --sizes 1000000x128 --kinds IVF_PQ`)."""
 
 NOTED_AHEAD: Final = 64 << 10
-"""Bytes of a map that are counted as touched before they are: counted one by one, a take of one row takes 1.14 times as
-long."""
+"""Step in which the touched bytes of a map are counted in advance. Counting each read makes a take of one row 1.14
+times as slow."""
 
 RANGES_AHEAD: Final = 64
-"""Small ranges, read together, up to which each is asked for ahead: 64 of a cold file take 3 ms so and 18 ms otherwise,
-and each costs 1.6 µs in a warm one."""
+"""Maximum number of small ranges, read together, that are each prefetched. 64 ranges of a cold file take 3 ms with
+prefetch and 18 ms without; each costs 1.6 µs in a warm file."""
 
 SAMPLED_PLACES: Final = 16
 """Positions of a read that are looked up to tell whether it is in memory, 2 µs each: of a file half of which is cold,
@@ -75,7 +75,7 @@ SWEPT_EVERY: Final = 16
 """Minimum number of files that are mapped between two searches for deleted ones: 2 µs for each file that is mapped."""
 
 BUFFER_BYTES: Final = 1 << 20
-"""Bytes that a local file is written at once: fewer do not pay for a call of the system."""
+"""Write chunk size for local files, in bytes: smaller chunks are not worth a system call."""
 
 COPY_BYTES: Final = 8 << 20
-"""Bytes that a copy of a file or a blob holds at once: a bound of memory."""
+"""Chunk size for copies of files and blobs, in bytes: bounds their memory."""

@@ -1,11 +1,11 @@
 """External manifest stores: where a version is claimed on stores that cannot put a file only if it is absent.
 
-An external manifest store is a small table of keys and values beside the object store, with one operation that the
+An external manifest store is a small key-value table next to the object store, with one operation that the
 object store lacks: (base URI, version) → path of the manifest, written only if the key is new.
 `storage_options={"manifest_store": url}` names one for a table; all writers of the table must name the same.
 
     sqlite:///absolute/path.db    built in: a file that all writers reach
-    {scheme}://…                  whatever `register_manifest_store` was told to open for that scheme
+    {scheme}://…                  opened by the function given to `register_manifest_store` for that scheme
 
 You hold: the URL of an external manifest store. You get: an `ExternalManifestStore`, opened once in a process.
 Never here: manifests themselves, and in which order a version is claimed and its manifest put.
@@ -41,7 +41,7 @@ class ExternalManifestStore(Protocol):
     def put_if_not_exists(self, base_uri: str, version: int, path: str) -> None:
         """Claim a version, safe on the disk when this returns.
 
-        Of several writers that try at once, one succeeds.
+        If several writers try concurrently, one succeeds.
 
         Raises:
             AlreadyExistsError: The version is claimed.
@@ -52,10 +52,10 @@ class ExternalManifestStore(Protocol):
         """Change the path of a claimed version. Raises NotFoundError when it is not claimed."""
 
     def get(self, base_uri: str, version: int) -> str | None:
-        """Return the path of a version, None when it is not claimed."""
+        """Return the path of a version, or None if it is not claimed."""
 
     def get_latest(self, base_uri: str) -> tuple[int, str] | None:
-        """Return the highest claimed version and its path, None for a table without any."""
+        """Return the highest claimed version and its path, or None if no version is claimed."""
 
     def delete(self, base_uri: str) -> None:
         """Forget a table or branch that was dropped, but not others whose base URIs lie below it."""
@@ -84,10 +84,10 @@ def register_manifest_store(scheme: str, opener: Opener) -> None:
 
 
 def manifest_store(url: str | None) -> ExternalManifestStore | None:
-    """Return the external manifest store that a storage option names, None when it names none.
+    """Return the external manifest store for the URL in a storage option, or None without a URL.
 
     Raises:
-        InvalidInputError: Nothing is registered for its scheme, or the URL makes no sense.
+        InvalidInputError: Nothing is registered for its scheme, or the URL is invalid.
         StoreError: The store cannot be opened.
     """
     if url is None:

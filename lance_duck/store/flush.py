@@ -1,8 +1,8 @@
 """Flushes, by which files survive a power cut: of their contents, and of the directories that got their names.
 
-A new name is a change of its directory, and a new directory one of its parent. Changed directories are noted for the
-whole process, and so are small files; all are flushed together before a commit names the files. The disk then writes
-its journal once for the lot of them, and once more for the name of the manifest.
+A new name is a change of its directory, and a new directory one of its parent. Changed directories and small files are
+noted for the whole process. All are flushed together before a commit names the files. The disk then writes its journal
+once for all of them, and once more for the name of the manifest.
 
 Windows flushes files alone, and those only through a handle that may write; its directories are left to the journal of
 NTFS. On macOS `fsync` hands the bytes to the drive, which may keep them in its memory: F_FULLFSYNC has it write them.
@@ -89,7 +89,7 @@ def fsync(handle: int) -> None:
 
 
 def _flush_all(files: Sequence[str], late: Sequence[str], directories: set[str]) -> None:
-    """Flush at once what a disk can then write in one go; of late files and directories some may be gone again."""
+    """Flush files and directories together, so that the disk can write them in one go. Late ones may be gone again."""
     work = [
         *((file, os.O_RDWR, False) for file in files),
         *((file, os.O_RDWR, True) for file in late),

@@ -2,7 +2,7 @@
 
     hf://datasets/{owner}/{name}[@{revision}]/{path}
     {endpoint}/datasets/{owner}/{name}/resolve/{revision}/{path}       a file
-    {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      a page of what a folder holds, as JSON;
+    {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      a page of a folder's entries, as JSON;
                                                                        the header `Link` names the next page
 
 A folder of tables may be the whole repository, without a path. The revision is `main` unless it is given; a slash in
@@ -38,7 +38,7 @@ else:
 SCHEME: Final = "hf"
 OPTIONS: Final = ("hf_endpoint", "hf_token")
 PAGE_ENTRIES: Final = 1000
-"""Entries that the Hub sends at most in one answer."""
+"""Maximum number of entries in one response of the Hub."""
 MOST_PAGES: Final = 1000
 """Pages after which a listing is given up: a million entries, which took minutes."""
 
@@ -53,7 +53,7 @@ _TIMEOUT: Final = 60.0
 RETRIES: Final = 3
 """Further attempts for a page that the Hub is too busy to give, or whose connection broke."""
 FIRST_WAIT: Final = 0.5
-"""Seconds before the first of these at most; the bound doubles up to 4, as the client of the first page waits."""
+"""Maximum wait before the first retry, in seconds; it doubles up to 4, as in the first page's client."""
 _PASSING: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LARGEST_PAGE: Final = 16 << 20
 """Bytes: a page of 1,000 entries has some 200 kB."""
@@ -109,10 +109,10 @@ class HubFolder:
         return bucket_client(self.root, self.options)
 
     def folders(self) -> list[str] | None:
-        """Return the names of the folders in this one, in order; None where there is no such folder.
+        """Return the sorted names of the folders in this one, or None if the folder does not exist.
 
         Raises:
-            CorruptError: The answer is no listing.
+            CorruptError: The response is not a listing.
             StoreError: The Hub does not answer.
             UnsupportedError: There are more than a million entries.
         """
@@ -151,7 +151,7 @@ class HubFolder:
         )
 
     def _page(self, address: str) -> tuple[bytes, str | None]:
-        """Return a page of a listing and the address of the next one, by Python's own client of web servers."""
+        """Return a page of a listing and the next page's address, through Python's own HTTP client."""
         from urllib.error import URLError  # 30 ms with the next one, for those who list large folders
         from urllib.request import Request
 

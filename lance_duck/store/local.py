@@ -22,7 +22,7 @@ class LocalStore:
     Args:
         root: The directory; may itself be reached through symbolic links.
         allowed: Other directories that paths and symbolic links may lead into.
-        fsync: Whether what is written is flushed to the disk.
+        fsync: Whether writes are flushed to the disk.
         external: See `Store.external`.
         checksums: See `Store.checksums`.
     """
@@ -175,9 +175,9 @@ class LocalStore:
         return place
 
     def _plain_place(self, path: str) -> str | None:
-        """Return the `realpath` of a path below the root that has no links; None if there may be links.
+        """Return the `realpath` of a path below the root without links. Returns None if it may have links.
 
-        `realpath` itself looks at the folders above the root, too, which takes longer than opening a small file.
+        `realpath` itself also checks the folders above the root, which takes longer than opening a small file.
         """
         parts = path.split("/")
         if os.sep != "/" or not {"", ".", ".."}.isdisjoint(parts):
@@ -193,7 +193,7 @@ class LocalStore:
         return place
 
     def _own_place(self, path: str) -> str:
-        """Return the place of a name to be replaced or deleted: of the name itself, even if it is a link."""
+        """Return the location to replace or delete for a name: the name itself, even if it is a link."""
         folder, name = os.path.split(os.path.join(self._root, path)) if path and "\0" not in path else ("", "")
         inner = os.path.dirname(path)
         above = (self._plain_place(inner) if inner else self._root) or os.path.realpath(folder)

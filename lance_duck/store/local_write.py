@@ -1,6 +1,6 @@
 """New files on local disks.
 
-A file is written under a temporary name beside its place ({name}#{number}), flushed, and then given its name: by a
+A file is written under a temporary name in the same directory ({name}#{number}), flushed, and then given its name: by a
 rename, which replaces, or by a hard link, which fails when the name is taken. A reader thus sees whole files only, and
 a killed writer leaves at most the temporary one. A small file that a commit will name is flushed by that commit.
 
@@ -117,7 +117,7 @@ def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
 
 
 def put_in_place(place: str, data: Buffer) -> bool:
-    """Overwrite a small file of the same length in place, and return whether there was such a file.
+    """Overwrite a small file of the same length in place. Returns whether the file was overwritten.
 
     A file that others share by a hard link, or reach by a link, is left to `put`.
     """
@@ -145,7 +145,7 @@ def put_if_absent(
     fsync: bool = True,
     late: bool = False,
 ) -> None:
-    """Write a file under a name that nobody has taken, after those beside it.
+    """Write a file under a name that nobody has taken, after the files in `beside`.
 
     Args:
         place: Absolute path of the file.
@@ -182,7 +182,7 @@ def put_if_absent(
 
 
 def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:
-    """Write the rest of an open file to a place. Raises StoreError."""
+    """Write the rest of an open file to a path. Raises StoreError."""
     with LocalSink(place, fsync=fsync) as sink:
         shutil.copyfileobj(source, _Writer(sink), BUFFER_BYTES)
 
@@ -232,10 +232,10 @@ def move_folder(start: str, end: str, *, fsync: bool = True) -> None:
 
 @contextmanager
 def new_folder(path: str | None) -> Iterator[None]:
-    """Remove a folder again if the block fails, provided that the folder is new and has no files.
+    """Remove a folder again if the block fails, provided that the folder is new and empty.
 
     Args:
-        path: Path of the folder; its parents that are new go, too. None if it is on no local disk.
+        path: Path of the folder; its new parents are also removed. None if it is not on a local disk.
     """
     missing: list[str] = []
     folder = "" if path is None else os.path.abspath(path)
@@ -262,7 +262,7 @@ def remove_empty_folders(path: str) -> None:
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Turn errors of the operating system while writing into those of this package."""
+    """Translate errors of the operating system while writing."""
     try:
         yield
     except LanceDuckError:
@@ -290,7 +290,7 @@ class _Writer:
 
 
 def _begin(place: str) -> tuple[str, BinaryIO]:
-    """Open a temporary file beside a place, with the directories above it."""
+    """Open a temporary file in the target's directory, which is created if missing."""
     for _ in range(_TRIES):
         temporary = temporary_name(place)
         try:

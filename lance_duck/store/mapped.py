@@ -10,8 +10,9 @@ Files that a cache keeps open are many, so all maps also share one bound of thei
 long are let go, and mapped again when they are read. A map holds its file's bytes on the disk, so deleted files are let
 go soon after they are last used.
 
-The system reads nothing ahead on its own, for it cannot know what a query skips: it is told which ranges are asked for.
-It is told of single rows only when a sample of them is not in memory, for telling takes longer than reading memory.
+The system does not read ahead on its own, because it cannot know which bytes a query skips: it is told the ranges that
+are requested. It is told single rows only when a sample of them is not in memory, because telling takes longer than
+reading memory.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class MappedFile:
                 "file has another size than its manifest says", where=path, expected=size, found=self.size
             )
         self._noted = 0  # bytes that `residency` counts and that were not read yet
-        self._trusted: dict[int, int] = {}  # by place: number of reads that go unchecked, after one that was in memory
+        self._trusted: dict[int, int] = {}  # by offset: number of reads that go unchecked, after one that was in memory
         if self.size:
             open_maps.add(self)
 
@@ -150,12 +151,12 @@ class MappedFile:
         return self._held().data[offset : offset + size] if self.size else _EMPTY
 
     def read_ahead(self, offset: int, rows: Int64s, spans: Spans) -> None:
-        """Have the system read the bytes of rows side by side, unless a sample of them is in memory.
+        """Have the system read the bytes of rows concurrently, unless a sample of them is in memory.
 
         Args:
             offset: Where the bytes of all rows begin.
-            rows: Rows that are about to be read, ascending.
-            spans: From ascending rows to where their bytes begin and end, counted from `offset`, ascending, too.
+            rows: Ascending rows to read.
+            spans: Returns the begin and end of each row's bytes, relative to `offset`, both ascending.
         """
         if not _CAN_PLAN or not self.size:
             return
@@ -243,7 +244,7 @@ class Residency:
 
 
 class OpenMaps:
-    """The maps that files hold, of which there are only so many.
+    """The open maps of all files, limited in number.
 
     Args:
         limit: Number of maps at which the longest unused are let go.
@@ -283,7 +284,7 @@ class OpenMaps:
         return len(self._files) - len(self._dead)
 
     def _let_go_unused(self) -> None:
-        """Let go of a quarter of the maps, first of those that were not read since they were last passed over."""
+        """Let go of a quarter of the maps, starting with those not read since the last call."""
         for again in (False, True):
             for number, ref in list(self._files.items())[:-1]:
                 if len(self._files) <= self._limit - self._limit // 4:
@@ -331,7 +332,7 @@ def open_regular(path: str) -> BinaryIO:
 
 @contextmanager
 def translated(where: str) -> Iterator[None]:
-    """Turn errors of the operating system while reading into those of this package."""
+    """Translate errors of the operating system while reading."""
     try:
         yield
     except LanceDuckError:

@@ -1,8 +1,8 @@
 """Objects of S3, Google Cloud Storage, Azure, web servers, and the memory of this process.
 
-Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run at once, in several calls of obstore
-where they are many. obstore retries requests that a service refuses for a moment. Tables in one bucket with the same
-options share one client.
+Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run concurrently. Many requests are
+divided among several calls of obstore. obstore retries requests that a service refuses for a moment. Tables
+in one bucket with the same options share one client.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _JoinedRequests:
         Args:
             starts: First byte of each range, at least one range, in any order; they may overlap.
             lengths: Number of bytes of each range.
-            gap: Number of bytes up to which ranges may lie apart to be joined.
+            gap: Maximum gap between two ranges to be joined, in bytes.
         """
         first = np.array(starts, np.int64)
         order = np.argsort(first, kind="stable")
@@ -69,7 +69,7 @@ class _JoinedRequests:
         return cls(ascending[edges].tolist(), (lasts - ascending[edges]).tolist(), request_of)
 
     def pieces(self, spans: Sequence[Bytes], starts: Sequence[int], lengths: Sequence[int]) -> list[Bytes]:
-        """Return the bytes of the ranges, cut from those of the requests."""
+        """Return the bytes of the ranges, cut from the fetched requests."""
         return [
             spans[number][start - self.starts[number] : start - self.starts[number] + length]
             for number, start, length in zip(self.request_of.tolist(), starts, lengths, strict=True)
@@ -91,7 +91,7 @@ class ObjectFile:
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return the bytes of each (offset, size), in as few concurrent requests as they need.
 
-        The last bytes of the object, where its metadata lies, are kept once they have been read.
+        The end of the object, which holds its metadata, is kept once it has been read.
         """
         for offset, length in ranges:
             check_range(self.path, self.size, offset, length)
@@ -159,7 +159,7 @@ class ObjectStore:
         client: The bucket.
         prefix: Key of the root, without a slash at either end; may be empty.
         can_list: Whether the service lists keys.
-        hub_folders: Returns the names of the folders below the root on the Hub of Hugging Face; None for others.
+        hub_folders: Returns the folder names below the root. Only for the Hub of Hugging Face.
         external: See `Store.external`.
         checksums: See `Store.checksums`.
     """
@@ -354,6 +354,6 @@ class _ObjectSink(Sink):
         call(self.path, self._upload.close)
 
     def _abort(self) -> None:
-        """Have the service drop the uploaded parts: those of an upload that is merely forgotten stay, and cost."""
+        """Have the service drop the uploaded parts. Parts of an abandoned upload would stay, and cost money."""
         with suppress(StoreError):  # obstore aborts an upload whose block ends with an error, and closes it otherwise
             call(self.path, lambda: self._upload.__exit__(StoreError, None, None))

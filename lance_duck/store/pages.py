@@ -22,7 +22,7 @@ from lance_duck.store.request import Bytes
 RANDOM: Final[int | None] = getattr(mmap, "MADV_RANDOM", None)
 WILL_NEED: Final[int | None] = getattr(mmap, "MADV_WILLNEED", None)
 DONT_NEED: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
-"""Advice about pages; None if the system takes none."""
+"""Advice about pages, or None if the system does not support it."""
 
 _FLAG = ctypes.c_ubyte * 1
 _Mincore = Callable[[int, int, ctypes.Array[ctypes.c_ubyte]], int]
@@ -56,7 +56,7 @@ class FilePages:
         self.data = np.asarray(_Mapped(system, address, size))
 
     def advise(self, advice: int | None, start: int = 0, size: int | None = None) -> None:
-        """Tell the system what is planned for a range of bytes; `start` is at the beginning of a page."""
+        """Advise the system about a range of bytes; `start` must be at the beginning of a page."""
         size = self._size - start if size is None else min(size, self._size - start)
         if advice is None or start < 0 or size <= 0:
             return
@@ -81,7 +81,7 @@ class _Mapped:
 
 
 def are_resident(data: Bytes, places: NDArray[np.int64]) -> bool:
-    """Return whether the bytes at some places of a mapped file are in memory.
+    """Return whether the bytes at some offsets of a mapped file are in memory.
 
     Args:
         data: The whole file, as mapped.
@@ -104,7 +104,7 @@ _FAILED: Final = ctypes.c_void_p(-1).value
 
 @cache
 def _system() -> Any:
-    """Return the system's library with mmap, munmap and madvise; None on systems where they are not known to fit."""
+    """Return the C library with mmap, munmap and madvise, or None on systems with other or unknown types."""
     if sys.platform not in ("linux", "darwin") or ctypes.sizeof(ctypes.c_long) != ctypes.sizeof(ctypes.c_int64):
         return None
     library = ctypes.PyDLL(None, use_errno=True)  # calls are too short to let go of Python's lock

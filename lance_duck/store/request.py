@@ -2,7 +2,7 @@
 
 A `Request[T]` is a generator. It yields lists of `ByteRange`, is sent the bytes of each (in the same order), and
 returns a T. Requests compose: `gather` drives many in lock-step, so that one round of reads serves all columns of a
-batch, and `run` is the only place where bytes are fetched. A decoder therefore reads the same on a memory map and on
+batch, and `run` is the only function that fetches bytes. A decoder therefore reads the same on a memory map and on
 S3.
 """
 
@@ -64,7 +64,7 @@ Request = Generator[list[ByteRange], list[Bytes], T]
 
 
 def run(request: Request[T]) -> T:
-    """Drive a request to its end, fetching the bytes that it asks for, and return its result."""
+    """Drive a request to its end, fetching the requested bytes, and return its result."""
     try:
         ranges = next(request)
         while True:
@@ -145,7 +145,7 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
 
 
 def read_first(ranges: Sequence[ByteRange], request: Request[T]) -> Request[T]:
-    """Fetch ranges in one round, then drive a request, whose own ranges inside of these need no further round."""
+    """Fetch ranges in one round, then drive a request. Its own ranges inside of these do not need a further round."""
     pieces = yield list(ranges)
     buffers = [(r, r.offset + r.size, data) for r, data in zip(ranges, pieces, strict=True)]
 

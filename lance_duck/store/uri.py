@@ -44,15 +44,15 @@ def open_store(
     Args:
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// hf:// memory:// URI.
         storage_options: Credentials and settings of the object store, by the names of pylance and obstore. For a table
-            on a local disk they serve the places elsewhere that it refers to; "fsync": "false" writes it without
-            flushing, for tables that need not survive a power cut. "checksums": "false" writes files without
-            checksums, and compares those of small files alone. "manifest_store" names an external manifest store: see
+            on a local disk they apply to the other locations that it refers to. "fsync": "false" writes it without
+            flushing, for tables that need not survive a power cut. "checksums": "false" writes files without checksums,
+            and verifies only small files. "manifest_store" names an external manifest store: see
             `store.external`.
         allowed: Other roots that paths and links of a local store may lead into; roots that are not local are ignored.
 
     Raises:
         UnsupportedError: The scheme is not known.
-        InvalidInputError: The URI or an option makes no sense.
+        InvalidInputError: The URI or an option is invalid.
     """
     text = os.fspath(uri)
     remember_uri(text)
@@ -159,7 +159,7 @@ def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> B
 
 
 def local_path(uri: str) -> str | None:
-    """Return the path on a local disk that a path or file URI means; None for other URIs."""
+    """Return the local path of a path or file URI, or None for other URIs."""
     if not _SCHEME.match(uri):
         return os.path.expanduser(uri)
     parts = urlsplit(uri)
@@ -186,9 +186,9 @@ def _anchor(path: str) -> str:
 
 
 def split_place(place: str) -> tuple[str, str]:
-    """Return the folder and the last name of a path or URI; the folder is empty where the place is a name alone.
+    """Return the folder and the last name of a path or URI. The folder is empty if `place` is only a name.
 
-    On Windows a backslash divides the names of a path, too.
+    On Windows a backslash also divides the names of a path.
     """
     separators = "/\\" if _IS_WINDOWS and not _SCHEME.match(place) else "/"
     text = place.rstrip(separators)
@@ -197,9 +197,9 @@ def split_place(place: str) -> tuple[str, str]:
 
 
 def did_you_mean_path(uri: str) -> str | None:
-    """Return the remedy "did you mean …?" for a local path that does not exist; None when no neighbour is near.
+    """Return the remedy "did you mean …?" for a missing local path, or None if no similar name exists.
 
-    Endings count for nothing: a table is often meant without its `.lance`.
+    Extensions are ignored: a table is often meant without its `.lance`.
     """
     path = local_path(uri)
     folder, name = os.path.split(os.path.abspath(path)) if path is not None else ("", "")

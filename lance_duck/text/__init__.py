@@ -1,4 +1,4 @@
-"""Analysers of text: what the words of a text are, for full-text indexes, queries and highlights alike.
+"""Text analysers: they split texts into terms, for full-text indexes, queries and highlights.
 
 You hold: parameters of an analyser, and Arrow texts. You get: `Tokens`, the terms of each text with their positions.
 An analyser is base tokenizer → length limit → lower case → stem → stop words → ASCII folding; every step after the

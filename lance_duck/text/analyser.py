@@ -1,4 +1,4 @@
-"""Analysers: from texts to terms, as an index stores them and a query asks for them; `tokenize`, which shows these."""
+"""Analysers, which turn texts into terms for indexes and queries; and `tokenize`, which shows the terms."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ class Analyser:
         return TermVocabulary(self.parameters)
 
     def analyse(self, texts: pa.Array | pa.ChunkedArray, vocabulary: TermVocabulary | None = None) -> Tokens:
-        """Return the tokens of texts. A null has none, nor has a null in a list.
+        """Return the tokens of texts. Nulls, also inside lists, yield none.
 
         Args:
             texts: string, large_string, string_view, or lists of them.
-            vocabulary: One of `vocabulary`, which serves one call after another: terms are those of all of these calls.
-                None for one of this call. Not used where documents are JSON.
+            vocabulary: A result of `vocabulary`, shared by several calls: terms are collected over all of them. A new
+                one by default. Ignored if documents are JSON.
 
         Raises:
             WrongTypeError: The texts are of another type.
-            InvalidInputError: A text is not UTF-8, or is not JSON where documents are JSON.
+            InvalidInputError: A text is not UTF-8, or is not JSON although documents are JSON.
         """
         array = joined_texts(texts)
         leaves = array.type
@@ -91,7 +91,7 @@ class Analyser:
         return [FtsToken(term, place) for term, (_, place) in zip(terms, cut, strict=True) if term is not None]
 
     def terms_of_query(self, query: str) -> list[FtsToken]:
-        """Return the tokens of a query: those of `terms_of`, or of `query_tokens` where documents are JSON.
+        """Return the tokens of a query, by `query_tokens` if documents are JSON, else by `terms_of`.
 
         Raises:
             InvalidInputError: The query has half of a surrogate pair, or is not in the form of `query_tokens`.
@@ -100,7 +100,7 @@ class Analyser:
         return _in_order(query_tokens(query, self.parameters)) if self.parameters.is_json else self.terms_of(query)
 
     def _json(self, texts: pa.Array) -> Tokens:
-        """Return the tokens of JSON; of a list, those of all its elements."""
+        """Return the tokens of JSON documents. The tokens of a list are concatenated over its elements."""
         if is_text(texts.type):
             tokens = json_tokens(present_texts(large_texts(texts)), self.parameters)
             sizes = texts.is_valid().to_numpy(zero_copy_only=False)
@@ -117,7 +117,7 @@ def tokenize(query: str, **options: Unpack[AnalyserArguments]) -> list[FtsToken]
 
     Args:
         query: The text.
-        **options: See `AnalyserArguments`; those of `create_scalar_index(column, "INVERTED", …)`.
+        **options: Arguments of `create_scalar_index(column, "INVERTED", …)`, see `AnalyserArguments`.
 
     Returns:
         Tokens in order; positions count from the first one, and tokens that were left out leave gaps.
@@ -135,7 +135,7 @@ def tokenize(query: str, **options: Unpack[AnalyserArguments]) -> list[FtsToken]
 
 
 def _cut(texts: pa.Array, vocabulary: TermVocabulary) -> Cut:
-    """Return the words of texts; of a list, those of all its elements."""
+    """Return the words of texts. The words of a list are concatenated over its elements."""
     if is_text(texts.type):
         cut = vocabulary.cut(present_texts(large_texts(texts)))
         present = texts.is_valid().to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Whether texts have all words of others, compared as they are written: `contains_tokens` of Lance's filters."""
+"""Whether texts contain all words of other texts, compared verbatim: `contains_tokens` in Lance filters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def written_words(text: str) -> tuple[str, ...]:
 
 
 def contains_tokens(texts: pa.Array | pa.ChunkedArray, words: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
-    """Return whether each text has all words of the text beside it, in any order; true where the latter has none.
+    """Return whether each text contains all words of its counterpart, in any order. True if the latter is empty.
 
     Args:
         texts: string, (n,), without nulls.

@@ -1,4 +1,4 @@
-"""Elements of lists, each a text of its own."""
+"""List elements as separate texts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lance_duck.text.texts import joined_texts
 
 @dataclass(frozen=True, eq=False)
 class Elements:
-    """The elements of lists, row by row, in order; a null list has no element, a null in a list is one.
+    """The elements of lists, row by row, in order. A null list yields nothing; a null in a list is an element.
 
     Attributes:
         texts: Text of each element.
         rows: Row of each element, int64.
-        places: Place of each element in the lists around it, outermost first; one uint32 array for each level of lists.
+        places: Index of each element in its lists, outermost first; one uint32 array per list level.
     """
 
     texts: pa.Array
@@ -29,7 +29,7 @@ class Elements:
 
 
 def elements_of(lists: pa.Array | pa.ChunkedArray) -> Elements:
-    """Return the elements of lists of texts, or of lists of such lists; a text that is in no list stays as it is."""
+    """Return the elements of lists of texts, at any depth. Texts outside of lists stay as they are."""
     array = joined_texts(lists)
     rows, places = np.arange(len(array)), tuple[NDArray[np.uint32], ...]()
     while is_list(array.type):

@@ -18,11 +18,11 @@ from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.tables import ascii_folding, lower_case, stop_words
 
 STEMMER: Final = f"Snowball, PyStemmer {Stemmer.version()}"
-"""The stemmer and its version. An index does not record those of its writer; releases differ in a few stems."""
+"""The stemmer and its version. Indexes do not record the stemmer version; releases differ in a few stems."""
 
 
 def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list[str | None]:
-    """Return the term of each word; None for a stop word.
+    """Return the term of each word, or None for a stop word.
 
     Args:
         words: Tokens as the base tokenizer cuts them, none too long.

@@ -34,12 +34,12 @@ _WORDS: Final = AnalyserParameters(max_token_length=None)
 
 @dataclass(frozen=True, eq=False)
 class TokenSpans:
-    """The places of tokens in texts, in the order in which they begin; those of n-grams overlap.
+    """Token spans in texts, ordered by their begin. N-gram spans overlap.
 
     Attributes:
         begins: First byte of each token in its text, int64.
         ends: Byte behind each token in its text, int64.
-        terms: Number of each token's term among those that were asked for, int64.
+        terms: Number of each token's term among the requested terms, int64.
         bounds: Number of spans before each text, and of all; one more than texts, int64.
     """
 
@@ -50,7 +50,7 @@ class TokenSpans:
 
 
 def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], analyser: Analyser) -> TokenSpans:
-    """Return where terms are in texts; in a null there are none.
+    """Return the spans of terms in texts. Nulls do not contain any.
 
     Args:
         texts: string, large_string or string_view.
@@ -129,8 +129,8 @@ def snippet(
 ) -> pa.LargeStringArray:
     """Return the part of each text that has most of some terms, with marks around their tokens.
 
-    Of parts with equally many different terms, the one with more tokens of them is taken, then the first one. A text
-    without any gives its first words.
+    If several excerpts have equally many different terms, the one with more tokens wins, then the first one. A text
+    without any term yields its first words.
 
     Args:
         texts: See `term_spans`.
@@ -138,8 +138,8 @@ def snippet(
         analyser: See `term_spans`.
         pre: Goes before a token.
         post: Goes behind it.
-        words: How many words a part has at most: runs of letters and digits.
-        gap: Stands for what is left out, at either end.
+        words: Maximum length of an excerpt, in words (runs of letters and digits).
+        gap: Text inserted at either end if the excerpt omits text there.
 
     Raises:
         InvalidInputError: `words` is less than 1, or a mark or the gap is not UTF-8.
@@ -235,11 +235,11 @@ def _parts(texts: pa.LargeStringArray, spans: TokenSpans, words: int) -> list[tu
 
 
 def _window(places: list[int], terms: list[int], count: int, words: int) -> int:
-    """Return the first word of the window with the most of some terms, which lie in its middle.
+    """Return the first word of the window that has the most of some terms, centered around them.
 
     Args:
-        places: Places of words that have a term, ascending.
-        terms: Term of each such word.
+        places: Ascending word positions at which a term occurs.
+        terms: Term at each position.
         count: Number of words of the text, more than `words`.
         words: Number of words of the window.
     """
@@ -261,7 +261,7 @@ def _window(places: list[int], terms: list[int], count: int, words: int) -> int:
 
 
 def _inside(spans: TokenSpans, parts: list[tuple[int, int]]) -> TokenSpans:
-    """Return the spans that lie in the shown part of their text, counted from where the part begins."""
+    """Return the spans inside the excerpt of their text, relative to the excerpt's start."""
     texts = _texts_of(spans)
     edges = np.array(parts, np.int64).reshape(-1, 2)
     begins, ends = spans.begins - edges[texts, 0], spans.ends - edges[texts, 0]

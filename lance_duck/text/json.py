@@ -1,7 +1,7 @@
 """JSON as documents of full text: a token for each leaf of its tree; for a text, a token for each of its terms.
 
 A token is "path,type,value": "a.city,str,san", "n,number,30", "ok,bool,true", "z,null,null". A path has the keys of
-objects with dots between them; places in arrays are left out. Numbers are as they are written. The parameters of an
+objects with dots between them; array indices are left out. Numbers are as they are written. The parameters of an
 analyser concern the terms of texts alone. Positions count the tokens that a document has after stop words are removed.
 Kernels find the leaves, and never make Python objects of a document.
 
@@ -102,10 +102,10 @@ def json_tokens_reference(document: str, parameters: AnalyserParameters) -> Iter
 
 
 def query_tokens(query: str, parameters: AnalyserParameters) -> list[str]:
-    """Return the tokens that a query asks for.
+    """Return the tokens of a query.
 
     Args:
-        query: A query of the form "path,type,value;…"; a path has no comma, and a value no semicolon.
+        query: A query of the form "path,type,value;…"; a path must not contain commas, and a value no semicolons.
         parameters: Parameters that are supported.
 
     Raises:
@@ -159,7 +159,7 @@ def _leaves(document: str) -> Iterator[tuple[str, str, str]]:
 def _of_texts(
     texts: list[str], paths: list[str], names: dict[str, int], parameters: AnalyserParameters
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of each token of some texts, added to `names` if new, and the number of its text."""
+    """Return the number of each token, added to `names` if new, and the number of its text."""
     cut = cut_texts(pa.array(texts, pa.large_string()), parameters)
     terms = terms_of_words(cut.words, parameters)
     of_texts = np.repeat(np.arange(len(texts)), np.diff(cut.bounds))
@@ -295,7 +295,7 @@ class _DistinctBytes:
         return self.data, self.starts, self.sizes, self.slots
 
     def grown(self, words: int, size: int, longest: int) -> _DistinctBytes:
-        """Return a table with room for twice as many words, and for one of so many bytes and a few more."""
+        """Return a table with room for twice as many words, and for another word of `longest` bytes."""
         if words >= _MOST_WORDS:
             raise InvalidInputError("documents have too many distinct tokens", expected=f"at most {words}")
         data = np.empty(max(2 * len(self.data), size + longest + _BYTES_OF_A_WORD), np.uint8)

@@ -1,11 +1,11 @@
 """Words and trigrams that every text has which contains a given part.
 
-A trigram is only asked for where it is certain that every such text has it, whichever writer made the index:
+Searches use only trigrams that every such text is certain to have, whichever writer made the index:
 
 - Beyond ASCII, only Latin letters with accents are looked at (U+00C0 to U+017F): in other characters, as in the old
   letters "ĸ" and "ŉ", the tables of writers differ.
-- Where case does not count, only letters and digits of ASCII are looked at, and an "i" ends a word: "İ" may stand for
-  it, in which trigrams see an "i" and a dot that is not a letter.
+- If case is ignored, only ASCII letters and digits are looked at, and an "i" ends a word: the text may have "İ"
+  instead, in which trigrams see an "i" and a dot that is not a letter.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def certain_words(part: str, *, any_case: bool = False) -> tuple[str, ...]:
 
     Args:
         part: The part that the texts contain.
-        any_case: Whether they contain it regardless of case, one character of theirs for each of the part.
+        any_case: Whether they contain it regardless of case, character by character.
 
     Returns:
-        Words of at least `LEAST` characters; none where the part has no trigram.
+        Words of at least `LEAST` characters. Empty if the part is too short for a trigram.
     """
     folded = "".join(_in_any_case(each) if any_case else _folded(each) for each in part)
     return tuple(dict.fromkeys(word for word in folded.split(_END) if len(word) >= LEAST))

@@ -1,7 +1,7 @@
 """Parameters of an analyser: as callers write them, as a segment stores them (JSON), and which are supported.
 
-A segment's `params` is one JSON object with a key for each field here. Keys that are not known are ignored, and those
-that are missing have their defaults.
+A segment's `params` is one JSON object with a key for each field here. Unknown keys are ignored. Missing keys have
+their default values.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _LARGEST: Final = (1 << 32) - 1
 
 
 class AnalyserArguments(TypedDict, total=False):
-    """Keyword arguments that say how texts are analysed; None is the default, but for `max_token_length`.
+    """Keyword arguments that control how texts are analysed. None selects the default, except for `max_token_length`.
 
     Keys:
         analyzer: "text", or "code", a profile that is not supported.
         base_tokenizer: "simple" (letters and digits belong together), "whitespace" (of ASCII), "raw" (the text is one
             token) or "ngram".
-        lance_tokenizer: "text", or "json" where documents are JSON, as in columns of JSON.
+        lance_tokenizer: "text", or "json" if documents are JSON, as in columns of JSON.
         language: Language of the stemmer and the stop words, "English".
-        max_token_length: Tokens of this many bytes of UTF-8 or more are left out, 40 by default; None for no limit.
+        max_token_length: Tokens of this many UTF-8 bytes or more are left out; 40 by default. None disables the limit.
         lower_case: Compare without case; True by default.
         stem: Compare stems of words; True by default, False for "ngram".
         remove_stop_words: Leave out the language's most frequent words; True by default, False for "ngram".
-        custom_stop_words: Words that are left out instead of the language's; they are compared after stemming.
+        custom_stop_words: Stop words that replace the language's list; they are compared after stemming.
         ascii_folding: Compare without accents of Latin letters; True by default.
         min_ngram_length, max_ngram_length: Characters of an n-gram, 3 and 3 by default.
         prefix_only: Make n-grams only from the start of a text.
@@ -79,10 +79,10 @@ class AnalyserArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class AnalyserParameters:
-    """The parameters of an analyser of texts, and the two parameters of an index that a segment stores with them.
+    """The parameters of a text analyser, and two index parameters that a segment stores with them.
 
     Attributes:
-        lance_tokenizer: "text", or "json" where documents are JSON.
+        lance_tokenizer: "text", or "json" if documents are JSON.
         with_position: The index stores positions.
         block_size: Documents in a block of postings of the index.
     For the others see `AnalyserArguments`.
@@ -149,7 +149,7 @@ class AnalyserParameters:
             where: File that it is in, for errors.
 
         Raises:
-            CorruptError: The text is not such an object, or a value is of a wrong type.
+            CorruptError: The text is not a JSON object, or a value is of a wrong type.
         """
         try:
             stored = json.loads(text)
@@ -186,7 +186,7 @@ class AnalyserParameters:
 
     @property
     def refusal(self) -> str | None:
-        """The reason why texts cannot be analysed so, in a few words; None if they can.
+        """The reason why these parameters are not supported, in a few words. None if they are.
 
         An index with parameters that are not supported is sound: it is carried along, and not used.
         """
@@ -204,7 +204,7 @@ class AnalyserParameters:
         """Refuse parameters that texts cannot be analysed with.
 
         Raises:
-            UnsupportedError: A parameter is not supported; the message says which, and what is supported.
+            UnsupportedError: A parameter is not supported; the message names it, and the supported values.
         """
         refusal = self.refusal
         if refusal is not None:

@@ -1,7 +1,7 @@
 """Parts that every text contains which matches a pattern: of LIKE, of GLOB, or a regular expression.
 
-The parts are necessary, not sufficient: other texts may contain them, too. Regular expressions are read by a small
-grammar that RE2 agrees with; an expression outside of it has no parts.
+The parts are necessary, not sufficient: other texts may also contain them. Regular expressions are read by a small
+grammar that RE2 agrees with. Expressions outside of it yield an empty result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Parts:
     any_case: bool = False
 
     def words(self) -> list[tuple[str, ...]] | None:
-        """Return the words of each alternative by `certain_words`, or None if an alternative has no words."""
+        """Return the words of each alternative by `certain_words`. Returns None if an alternative lacks words."""
         each = [
             tuple(dict.fromkeys(word for part in parts for word in certain_words(part, any_case=self.any_case)))
             for parts in self.alternatives
@@ -43,13 +43,13 @@ def like_parts(pattern: str, escape: str = "") -> tuple[str, ...]:
 
     Args:
         pattern: The pattern.
-        escape: The character that makes the next one literal; "" if there is none.
+        escape: The character that makes the next one literal, or "".
     """
     return tuple(re.split(f"[%_{re.escape(escape)}]", pattern))
 
 
 def glob_parts(pattern: str) -> tuple[str, ...]:
-    """Return the parts of texts that match a GLOB pattern; none where it has sets or escapes."""
+    """Return the parts of texts that match a GLOB pattern. Empty if the pattern has sets or escapes."""
     return () if set(pattern) & set("[]\\") else tuple(re.split("[*?]", pattern))
 
 
@@ -73,10 +73,10 @@ _Alternatives = tuple[tuple[str, ...], ...]
 _NOTHING: Final[_Alternatives] = ((),)
 _ANY_TEXT: Final = pa.array([""])
 _MOST: Final = 16
-"""Expressions with more alternatives have no parts."""
+"""Maximum number of alternatives in an expression; with more, parts are not extracted."""
 
 _DEEPEST: Final = 50
-"""Expressions with deeper groups have no parts."""
+"""Maximum depth of groups in an expression; with more, parts are not extracted."""
 
 _REPEATED: Final = re.compile(r"(?:[*+?]|\{([0-9]+)(?:,[0-9]*)?\})\??")
 _FLAG: Final = re.compile(r"\(\?(?P<on>[imsU]*)(?:-[imsU]+)?\)")
@@ -151,9 +151,9 @@ class _RegexReader:
         return (_NOTHING, False) if text[at] in ".^$" else (((text[at],),), True)
 
     def _takes_flag(self) -> bool:
-        """Pass flags such as `(?i)`; return False if there are none.
+        """Skip flags such as `(?i)`. Returns False if the expression does not continue with flags.
 
-        RE2 repeats what stands before flags if a quantifier follows them. Such expressions are not read.
+        RE2 repeats the item before the flags if a quantifier follows them. Such expressions are not read.
         """
         match = _FLAG.match(self._pattern, self._at)
         if match is None:

@@ -21,8 +21,8 @@ class Phrase:
     """Terms that follow each other.
 
     Attributes:
-        words: Each term and its place in the phrase, ascending; words that the analyser leaves out leave gaps.
-        slop: Number of further tokens that may stand between two neighbouring terms.
+        words: Each term and its position in the phrase, ascending; words that the analyser leaves out leave gaps.
+        slop: Maximum number of further tokens between two neighbouring terms.
     """
 
     words: tuple[tuple[str, int], ...]
@@ -30,7 +30,7 @@ class Phrase:
 
 
 Target = str | Phrase
-"""What is marked in texts: a term wherever it stands, or terms where they follow each other."""
+"""Item to mark in texts: a term wherever it occurs, or a phrase."""
 
 
 def targets_of(query: str, analyser: Analyser) -> list[Target]:
@@ -47,7 +47,7 @@ def targets_of(query: str, analyser: Analyser) -> list[Target]:
 
 
 def phrases_of(query: str, analyser: Analyser, slop: int = 0) -> Iterator[Target]:
-    """Yield the phrase of a text; just its term where it has a single one, nothing where it has none."""
+    """Yield the phrase of a text, or its only term. Yields nothing if the text is empty for the analyser."""
     words = tuple((token.text, token.position) for token in analyser.terms_of_query(query))
     if len(words) > 1:
         yield Phrase(words, slop)
@@ -65,7 +65,7 @@ def in_phrase(
         terms: Distinct terms.
         numbers: Index in `terms` of each token's term.
         texts: Text of each token, ascending.
-        places: Place of each token in its text.
+        places: Position of each token in its text.
     """
     term_numbers = {term: number for number, term in enumerate(terms)}
     stride = (int(places.max()) if len(places) else 0) + phrase.words[-1][1] + len(phrase.words) * (phrase.slop + 1) + 2
@@ -86,6 +86,6 @@ def in_phrase(
 
 
 def _has_any(keys: Int64s, least: Int64s, most: Int64s) -> NDArray[np.bool_]:
-    """Return, for each closed range, whether any of the ascending keys lies in it."""
+    """Return, for each closed range, whether it contains any of the ascending keys."""
     result: NDArray[np.bool_] = np.searchsorted(keys, least) < np.searchsorted(keys, most, side="right")
     return result

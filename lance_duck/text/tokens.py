@@ -15,7 +15,7 @@ class Tokens:
 
     Attributes:
         terms: Distinct terms in order of their first occurrence, large_binary (UTF-8), without nulls.
-        term_ids: Place in `terms` of each token, text by text, in order; uint32.
+        term_ids: Index in `terms` of each token, text by text, in order; uint32.
         positions: Position of each token in its text, uint32; tokens that a filter removed leave gaps. In a text that
             is a list, positions run on over its elements.
         bounds: Where the tokens of each text begin, and where the last text's end: int64, one more than texts.
@@ -46,7 +46,7 @@ class FtsToken:
 
 
 def positions_within(bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the place of each token in its document."""
+    """Return the position of each token in its document."""
     places = np.arange(int(bounds[-1]), dtype=np.uint32)
     places -= np.repeat(bounds[:-1].astype(np.uint32), np.diff(bounds))
     return places

@@ -1,8 +1,8 @@
 """Trigrams of texts: three letters or digits in a row, in lower case and without accents.
 
-Each character of a text becomes, by itself, its lower case, and that is folded to ASCII; so a part of a text becomes a
-part of what the text becomes. Trigrams are numbered: digits are 1 … 10, letters 11 … 36, and a trigram is
-(first * 37 + second) * 37 + third. Folding may leave capital letters, as "TM" of "™", which has no lower case; they
+Each character of a text is lower-cased on its own and then folded to ASCII, so a substring stays a substring after
+folding. Trigrams are numbered: digits are 1 … 10, letters 11 … 36, and a trigram is
+(first * 37 + second) * 37 + third. Folding may leave capital letters, as "TM" from "™", which lacks a lower case. They
 follow the same rule in one byte: "A" is 235.
 """
 
@@ -33,7 +33,7 @@ class TextsByTrigram:
 
     Attributes:
         trigrams: Trigrams that some text has, ascending; uint32.
-        bounds: Where the texts of each begin, and where those of the last end; int64.
+        bounds: Begin of each trigram's texts in `texts`, and the end of the last; int64.
         texts: Numbers of the texts, ascending for each trigram; uint32.
     """
 
@@ -43,7 +43,7 @@ class TextsByTrigram:
 
 
 def texts_by_trigram(texts: pa.Array) -> TextsByTrigram:
-    """Group texts by their trigrams; null ones have none.
+    """Group texts by their trigrams. Nulls are skipped.
 
     Args:
         texts: string, large_string or string_view.
@@ -87,7 +87,7 @@ def classes_of(character: str) -> list[int]:
 
 
 def has_trigrams(texts: pa.Array, trigrams: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return whether each text has all of some distinct trigrams; null ones have none."""
+    """Return whether each text has all of some distinct trigrams. Nulls do not contain any."""
     groups = texts_by_trigram(texts)
     present = np.flatnonzero(np.isin(groups.trigrams, trigrams))
     if len(present) < len(trigrams):
@@ -114,7 +114,7 @@ def _changed() -> Iterator[int]:
 
 @cache
 def _tables() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return places, starts and classes, as the kernel takes them."""
+    """Return the kernel's tables: places, starts and classes."""
     places = np.zeros(_CODE_POINTS, np.uint16)
     numbers: dict[tuple[int, ...], int] = {(BREAK,): 0}
     for point in _changed():

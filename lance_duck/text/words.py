@@ -1,7 +1,7 @@
 """Base tokenizers: texts cut into tokens, each given by the number of its word.
 
-Numbers count distinct words in order of their first occurrence. The kernels' arrays grow as words and tokens come, so
-that memory follows what the texts hold, not what they might.
+Numbers count distinct words in order of their first occurrence. The kernels' arrays grow with the words and tokens
+found, so that memory use follows the contents of the texts, not their maximum.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Cut:
     Attributes:
         ids: Number of each token's word, or LONG for one that is too long; uint32.
         bounds: Number of tokens before each text, and of all; one more than texts, int64.
-        spans: Begin and end of each token in its text, in bytes, int64 (n, 2); none where they were not asked for.
+        spans: Begin and end of each token in its text, in bytes, int64 (n, 2); empty if they were not requested.
     """
 
     ids: NDArray[np.uint32]
@@ -52,7 +52,7 @@ class Words(Cut):
     """Tokens of texts, as a base tokenizer cuts them.
 
     Attributes:
-        ids: See `Cut`: places in `words`.
+        ids: See `Cut`: indices in `words`.
         bounds: See `Cut`.
         spans: See `Cut`.
         words: Distinct words, in order of their first occurrence.
@@ -92,7 +92,7 @@ class WordTable:
         return pa.LargeBinaryArray.from_buffers(pa.large_binary(), self._count, buffers)
 
     def number(self, words: pa.LargeBinaryArray | pa.LargeStringArray) -> NDArray[np.uint32]:
-        """Return the number of each word, without nulls, those of new ones among them."""
+        """Return the number of each word, adding new words to the table. Words must not be null."""
         return self.cut(words, cut_whole, 0, _NO_LIMIT).ids
 
     def cut(
@@ -109,8 +109,8 @@ class WordTable:
             texts: Without nulls.
             cut: The kernel.
             rule: Its third argument.
-            limit: Number of bytes from which on a token is too long.
-            with_spans: Whether to say where each token is.
+            limit: Minimum size of a token that is too long, in bytes.
+            with_spans: Whether to return the span of each token.
 
         Raises:
             InvalidInputError: There are too many distinct words, or too many bytes of n-grams.
@@ -162,7 +162,7 @@ def cut_texts(texts: pa.LargeStringArray, parameters: AnalyserParameters, with_s
     Args:
         texts: Without nulls, of valid UTF-8.
         parameters: Parameters that are supported.
-        with_spans: Whether to say where each token is.
+        with_spans: Whether to return the span of each token.
     """
     table = WordTable()
     cut = cut_with(table, texts, parameters, with_spans)
@@ -193,7 +193,7 @@ def tokens_of_text(text: str, parameters: AnalyserParameters) -> Iterator[tuple[
 
 
 def grown(array: NDArray[Any], used: int) -> NDArray[Any]:
-    """Return an array of twice the length, which begins with so many values of another."""
+    """Return an array of twice the length that begins with the first `used` values of another."""
     larger = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
     larger[:used] = array[:used]
     return larger

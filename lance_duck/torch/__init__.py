@@ -1,4 +1,4 @@
-"""Datasets of PyTorch over Lance tables, with pylance's names where they fit: `lance_duck.torch.data`.
+"""PyTorch datasets over Lance tables, with pylance's names for the same classes: `lance_duck.torch.data`.
 
 You hold: a dataset, or a selection of its rows (`loading`). You get: datasets and samplers for a DataLoader, and
 tensors. Never here: the choice and order of rows, which `loading` decides.

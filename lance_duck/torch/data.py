@@ -38,9 +38,9 @@ _SPAWN: Final = "spawn"
 def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
     """Return a batch as tensors, by column.
 
-    Fixed-size lists become matrices, tensors of one shape stay so, times become their ticks, and types without numbers,
-    such as texts and lists of varying length, lists of Python objects. A tensor shares the memory of its column if
-    nothing else does, and may be changed.
+    Fixed-size lists become matrices, fixed-shape tensors keep their shape, and times become integer ticks. Strings,
+    variable-length lists and other types without numbers become lists of Python objects. A tensor shares the memory of
+    its column if nothing else does, and may be changed.
 
     Raises:
         InvalidInputError: There is a null among integers, booleans, times or arrays.
@@ -49,10 +49,10 @@ def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
 
 
 def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
-    """Return the tensor of the only column of a batch, or those of several columns by name, as pylance does.
+    """Return the tensor of a single column, or a dict of tensors for several columns, as pylance does.
 
-    They are those of `to_tensors`, but for columns of uint64, row ids among them: these become int64, which PyTorch
-    computes with. Vectors of uint64 stay uint64.
+    Converts like `to_tensors`, except that columns of uint64, such as row ids, become int64, which PyTorch
+    can compute with. Vectors of uint64 stay uint64.
 
     Raises:
         InvalidInputError: There is a null, as `to_tensors` says, or a number of 2^63 or more.
@@ -89,11 +89,11 @@ def _tensor(array: pa.Array, field: pa.Field) -> Any:
 
 @dataclass
 class RankSampler:
-    """What one rank reads; the workers of a rank divide it. pylance's words for arguments of `LanceDataset`.
+    """The share of one rank, which its workers divide. Names follow pylance's arguments of `LanceDataset`.
 
     Attributes:
-        rank: Number of this process; None for that of torch.distributed, or 0.
-        world_size: Number of processes; None for that of torch.distributed, or 1.
+        rank: Rank of this process. Default: the rank in torch.distributed, or 0.
+        world_size: Number of processes. Default: the world size of torch.distributed, or 1.
         randomize: Whether rows come in a random order, another one in each epoch.
         seed: Seed of the random order.
         epoch: The epoch, see `set_epoch`.
@@ -111,7 +111,7 @@ class RankSampler:
         self.epoch = epoch
 
     def order_seed(self, epoch: int = 0) -> tuple[int, int] | None:
-        """Return the seed of the order in the epoch that was set, or in `epoch` if none was; None for no order."""
+        """Return the seed for the epoch that was set, or else for `epoch`. Returns None if rows stay in order."""
         return (self.seed, self.epoch or epoch) if self.randomize else None
 
 
@@ -122,7 +122,7 @@ class ShardedFragmentSampler(RankSampler):
 
     @staticmethod
     def from_torch(randomize: bool = False, seed: int = 0) -> ShardedFragmentSampler:
-        """Return the sampler of this process among those of torch.distributed."""
+        """Return the sampler of this process in the group of torch.distributed."""
         return ShardedFragmentSampler(randomize=randomize, seed=seed)
 
 
@@ -133,13 +133,13 @@ class ShardedBatchSampler(RankSampler):
 
     @staticmethod
     def from_torch(randomize: bool = False, seed: int = 0) -> ShardedBatchSampler:
-        """Return the sampler of this process among those of torch.distributed."""
+        """Return the sampler of this process in the group of torch.distributed."""
         return ShardedBatchSampler(randomize=randomize, seed=seed)
 
 
 @checked_calls
 class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
-    """Batches of a table in order, divided among the ranks of `torch.distributed` and the workers of a DataLoader.
+    """Batches of a table in order, divided among torch.distributed ranks and DataLoader workers.
 
     Each row is read once, by one worker of one rank: `DataLoader(LanceDataset(uri, 256), batch_size=None)`.
 
@@ -147,25 +147,25 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         dataset: A table, its URI, or a selection of its rows.
         batch_size: Rows of a batch.
         dataset_options: Arguments of `lance_duck.dataset` for a URI.
-        columns: Columns, or SQL expressions by name; None for all columns.
-        filter: Condition of the rows; None for all.
-        samples: Rows to take of these at random, the same in each epoch; None: all.
+        columns: Columns, or SQL expressions by name. Default: all columns.
+        filter: Condition that the rows must meet. Default: all rows.
+        samples: Number of rows to sample at random, the same ones in each epoch. Default: all rows.
         with_row_id: Whether batches have `_rowid`.
-        rank: Number of this process; None for that of torch.distributed, or 0.
-        world_size: Number of processes; None for that of torch.distributed, or 1.
+        rank: Rank of this process. Default: the rank in torch.distributed, or 0.
+        world_size: Number of processes. Default: the world size of torch.distributed, or 1.
         shard_granularity: None: contiguous pieces of nearly equal length. "batch" or "fragment": every n-th of these.
         to_tensor_fn: Function that makes an item of a RecordBatch. The default makes tensors by column, or the tensor
             alone of a single column, with int64 for a column of uint64, as pylance does (`to_tensors` always gives a
             dict, and uint64). None: items are RecordBatches.
-        shuffle: Seed of a random order, which is another one in each epoch: see `set_epoch`. None for the table's.
+        shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: the table's order.
         even: Whether all workers read the same number of whole batches; remaining rows are not read.
-        cache: Without effect: what is read again comes from caches of the table and of the system.
-        batch_readahead: Without effect: `prefetch_factor` of a DataLoader reads ahead.
+        cache: Without effect. The caches of the table and of the system serve repeated reads.
+        batch_readahead: Without effect. Use `prefetch_factor` of the DataLoader.
         sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, as in pylance, instead of `rank`, `world_size`,
             `shard_granularity` and `shuffle`.
 
     Raises:
-        InvalidInputError: An argument makes no sense.
+        InvalidInputError: An argument is invalid.
         UnsupportedError: The sampler is of another kind: a selection of rows says which rows are read.
     """
 
@@ -222,15 +222,15 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
 
 @checked_calls
 class BatchedLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
-    """Rows of a table by place; the rows of a batch are read together, and returned as a batch.
+    """Rows of a table by position; the rows of a batch are read together, and returned as a batch.
 
     A DataLoader needs `collate_fn=as_it_is`, as in `get_safe_loader`, since the dataset makes the tensors of a batch.
 
     Args:
         dataset: A table, its URI, or a selection of its rows.
         dataset_options: Arguments of `lance_duck.dataset` for a URI.
-        columns: Columns, or SQL expressions by name; None for all columns.
-        filter: Condition of the rows; None for all.
+        columns: Columns, or SQL expressions by name. Default: all columns.
+        filter: Condition that the rows must meet. Default: all rows.
         to_tensor_fn: Function that converts a RecordBatch; None to return the RecordBatch itself.
     """
 
@@ -254,20 +254,20 @@ class BatchedLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
         return self.__getitems__([index])
 
     def __getitems__(self, indices: list[int]) -> Any:
-        """Return the rows at some places, in the order of `indices`."""
+        """Return rows by position, in the order of `indices`."""
         batch = self.rows.take(indices, self.columns)
         return batch if self._convert is None else self._convert(batch)
 
 
 @checked_calls
 class SafeLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
-    """Rows of a table by place, as dicts of Python values, which a DataLoader collates; a batch is read at a time.
+    """Table rows as dicts of Python values, which a DataLoader collates. Each batch is read in one call.
 
     Args:
         uri: A table, its URI, or a selection of its rows.
         dataset_options: Arguments of `lance_duck.dataset` for a URI.
-        columns: Columns, or SQL expressions by name; None for all columns.
-        filter: Condition of the rows; None for all.
+        columns: Columns, or SQL expressions by name. Default: all columns.
+        filter: Condition that the rows must meet. Default: all rows.
     """
 
     def __init__(
@@ -288,20 +288,20 @@ class SafeLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: list[int]) -> list[dict[str, Any]]:
-        """Return the rows at some places, in the order of `indices`."""
+        """Return rows by position, in the order of `indices`."""
         rows: list[dict[str, Any]] = self.rows.take(indices, self.columns).to_pylist()
         return rows
 
 
 class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
-    """Places of the batches of one rank, as `batch_sampler` of a DataLoader: each place occurs once, on one rank.
+    """Row positions of one rank's batches, for `batch_sampler` of a DataLoader. Ranks do not share positions.
 
     Args:
         length: Number of rows of the dataset.
         batch_size: Rows of a batch.
-        rank: Number of this process; None for that of torch.distributed, or 0.
-        world_size: Number of processes; None for that of torch.distributed, or 1.
-        shuffle: Seed of a random order, which is another one in each epoch: see `set_epoch`. None for ascending places.
+        rank: Rank of this process. Default: the rank in torch.distributed, or 0.
+        world_size: Number of processes. Default: the world size of torch.distributed, or 1.
+        shuffle: Seed of a random order, which differs in each epoch: see `set_epoch`. Default: ascending positions.
         even: Whether all ranks have the same number of whole batches; remaining rows are in no batch.
     """
 
@@ -346,7 +346,7 @@ class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
 def get_safe_loader(
     dataset: data.Dataset[Any], batch_size: int = 32, num_workers: int = 4, **options: Any
 ) -> data.DataLoader[Any]:
-    """Return a DataLoader with spawned workers, as object stores need, which keep open what they have opened.
+    """Return a DataLoader with spawned workers that keep their files open. Object stores require spawned processes.
 
     Args:
         dataset: A dataset of this module.
@@ -383,7 +383,7 @@ def _rows(
 
 
 def _check_sampler(sampler: object, others: tuple[object, ...]) -> None:
-    """Raise unless a sampler is one of ours, and alone says which rows are read."""
+    """Raise unless a sampler is a `RankSampler` and no other argument selects rows."""
     if not isinstance(sampler, RankSampler):
         remedy = "shard_granularity, a ShardedFragmentSampler or ShardedBatchSampler, or a RowSelection says it"
         raise UnsupportedError("sampler is not supported", where="LanceDataset", remedy=remedy)
@@ -419,7 +419,7 @@ def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 
 def _place(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Return the number of this worker among those of all ranks, and their number."""
+    """Return the global number of this worker, and the total number of workers."""
     rank, world_size = _rank(rank, world_size)
     worker = data.get_worker_info()
     if worker is None:

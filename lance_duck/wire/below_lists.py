@@ -13,7 +13,7 @@ from lance_duck.wire.schema import Field, Schema
 
 @dataclass(frozen=True)
 class ListedField:
-    """A field that may lie in structs of a list, and how it is read.
+    """A field that may be inside list items, and how it is read.
 
     Attributes:
         path: Dotted path of the column part that is read: of the field, or of the outermost list around it.
@@ -50,7 +50,7 @@ def found_field(
     Args:
         fields: Fields of the table.
         names: Names of the path, outermost first.
-        choose: Returns the one of some fields that a name means; None if it means none.
+        choose: Returns the field that a name means, or None if the name does not match.
     """
     field: Field | None = None
     for name in names:

@@ -34,8 +34,8 @@ class Blob:
     Attributes:
         data: The bytes.
         uri: URI of the external file.
-        position: First byte of a part of it; None for the whole file.
-        size: Bytes of the part, at least 1.
+        position: First byte of the part. Default: the whole file.
+        size: Size of the part in bytes, at least 1.
 
     Raises:
         InvalidInputError: Both or neither of data and uri are given, or only one of position and size.
@@ -152,9 +152,9 @@ def blob_field(
     Args:
         name: Name of the column.
         nullable: Whether there may be nulls.
-        inline_size_threshold: Bytes up to which a blob lies in the data file; 64 KiB by default.
-        dedicated_size_threshold: Bytes above which a blob is a file of its own; 4 MiB by default.
-        pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB by default.
+        inline_size_threshold: Maximum size of a blob stored in the data file, in bytes. Default: 64 KiB.
+        dedicated_size_threshold: Maximum size of a blob that shares a file with others, in bytes. Default: 4 MiB.
+        pack_file_size_threshold: Maximum size of a file with several blobs, in bytes. Default: 1 GiB.
 
     Raises:
         InvalidInputError: A threshold is not a whole number, or too small.

@@ -1,4 +1,4 @@
-"""Feature flags: bits in a manifest that say what a reader must understand.
+"""Feature flags: manifest bits that list the features a reader must support.
 
 bit | value | meaning                                bit | value | meaning
   0 |     1 | deletion files                           8 |   256 | data files of several versions
@@ -34,7 +34,7 @@ ZONE_WRITE_SEEDS = 65536
 
 _PAIRED = MIXED_VERSIONS | TAGGED_REUSE | MANAGED_BLOBS | ZONE_WRITE_SEEDS
 STICKY = STABLE_ROW_IDS | MIXED_VERSIONS | TAGGED_REUSE | SPILLED_ROW_LINEAGE | MANAGED_BLOBS | KEPT_FIELD_IDS
-"""Flags that a table keeps for good; the others follow from what a version consists of."""
+"""Flags that a table keeps for good; the others follow from the contents of a version."""
 
 _NAMES = {
     0: "deletion files",

@@ -43,7 +43,7 @@ class DeletionFile:
 
 @dataclass(frozen=True, slots=True)
 class ExternalFile:
-    """Bytes that lie in a file of their own, relative to the root of the table."""
+    """Bytes stored in a separate file, relative to the root of the table."""
 
     path: str
     offset: int
@@ -56,10 +56,10 @@ class Fragment:
 
     Attributes:
         id: Id, the upper 32 bits of the addresses of its rows.
-        physical_rows: Number of rows before deletion; 0 in old manifests that do not say.
-        row_ids: Serialized RowIdSequence, or where it lies; None without stable row ids.
-        created_at: Serialized RowDatasetVersionSequence of the versions that created the rows, or where it lies.
-        last_updated_at: Serialized RowDatasetVersionSequence of the last updates, or where it lies.
+        physical_rows: Number of rows before deletion, or 0 if an old manifest does not store it.
+        row_ids: Serialized RowIdSequence, or the file that stores it. None without stable row ids.
+        created_at: Serialized RowDatasetVersionSequence with each row's first version, or the file that stores it.
+        last_updated_at: Serialized RowDatasetVersionSequence with each row's last update, or the file that stores it.
         overlays: New values of some cells; each overlay wins over those before it.
     """
 
@@ -84,7 +84,7 @@ class Fragment:
 
     @property
     def all_files(self) -> tuple[DataFile, ...]:
-        """Data files, those of overlays among them."""
+        """Data files, including the files of overlays."""
         return (*self.files, *(overlay.file for overlay in self.overlays))
 
 
@@ -94,7 +94,7 @@ class Fragments(Sequence[Fragment]):
     Args:
         protos: Messages of the manifest.
         where: Path of the manifest, for messages.
-        counts_old: Whether the writer's row counts hold for files of version 0.1; those of the first writers do not.
+        counts_old: Whether the writer's row counts for 0.1 files are right. The first writers got them wrong.
     """
 
     def __init__(self, protos: Sequence[table_pb2.DataFragment], where: str, *, counts_old: bool = True) -> None:
@@ -150,7 +150,7 @@ class Fragments(Sequence[Fragment]):
 
     @cached_property
     def places(self) -> Mapping[int, int]:
-        """Places of the fragments by id."""
+        """Positions of the fragments in the list, by fragment id."""
         return {fragment_id: place for place, fragment_id in enumerate(self._ids)}
 
     @cached_property
@@ -161,7 +161,7 @@ class Fragments(Sequence[Fragment]):
         return ids
 
     def row_counts(self) -> Sequence[int] | None:
-        """Return the number of rows of each fragment that are not deleted; None when an old manifest does not say."""
+        """Return the number of live rows of each fragment, or None if an old manifest does not store it."""
         return self._row_counts
 
     @cached_property
@@ -183,7 +183,7 @@ class Fragments(Sequence[Fragment]):
         return tuple(counts)
 
     def stored_rows(self, fragment_id: int) -> int:
-        """Return the physical rows of a fragment by the manifest, also if no reader trusts them; 0 if it has none."""
+        """Return a fragment's physical row count in the manifest, even if readers do not trust it. 0 if unset."""
         return int(self._protos[self.places[fragment_id]].physical_rows)
 
     def summary(self) -> dict[str, str]:
@@ -216,7 +216,7 @@ def repeated_id(ids: Sequence[int], where: str) -> CorruptError:
 
 
 def version_of_first(fragments: Iterable[table_pb2.DataFragment]) -> str | None:
-    """Return the version of the first data file; None where there are none. Files of 0.1 share no table with others."""
+    """Return the version of the first data file, or None if the table is empty. Tables never mix 0.1 with others."""
     first = next((file for fragment in fragments for file in fragment.files), None)
     return None if first is None else version_text((first.file_major_version, first.file_minor_version))
 

@@ -19,7 +19,7 @@ def fragment_to_proto(fragment: Fragment, base: table_pb2.DataFragment | None = 
 
     Args:
         fragment: The fragment.
-        base: An earlier message of the fragment, whose fields beyond those of `Fragment` are kept.
+        base: An earlier message of the fragment. Its fields that `Fragment` does not model are kept.
     """
     proto = table_pb2.DataFragment()
     if base is not None:

@@ -28,11 +28,11 @@ class IndexMetadata:
         name: Name of the index; its segments share it.
         fields: Ids of the indexed fields; empty for indices of the table itself.
         dataset_version: Version of the table that the segment was built on.
-        fragment_bitmap: Serialized 32-bit roaring bitmap of the ids of the fragments covered; None if not known.
-        details_type: Type url of the details, None when there are none.
+        fragment_bitmap: Serialized 32-bit roaring bitmap of the covered fragment ids, or None if not known.
+        details_type: Type url of the details, or None if the message lacks details.
         details: Serialized details.
         version: Version of the segment's layout.
-        base_id: Base path that the directory is relative to; None for the root of the table.
+        base_id: Id of the base path that the directory is relative to, or None for the root of the table.
         files: (path relative to the directory, bytes) of each file; empty when not known.
         proto: The message, whole.
     """
@@ -52,13 +52,13 @@ class IndexMetadata:
 
     @property
     def keys(self) -> tuple[int, ...]:
-        """Ids of the fields that are searched; the other `fields` are only held beside them (covering fields)."""
+        """Ids of the fields that are searched. The other `fields` are only stored with them (covering fields)."""
         covering = self.proto.covering_fields
         return tuple(field_id for field_id in self.fields if field_id not in covering) if covering else self.fields
 
     @property
     def directory(self) -> str:
-        """Directory of the files, below the root of the table or of a base path that is a dataset root."""
+        """Directory of the files, relative to the table root or to a base path that is a dataset root."""
         return paths.index_directory(self.uuid)
 
 

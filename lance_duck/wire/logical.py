@@ -1,4 +1,4 @@
-"""Logical types: the strings of a field that stand for Arrow types without children.
+"""Logical types: the type strings of fields, for Arrow types without children.
 
     null bool int8 … uint64 halffloat float double string large_string binary large_binary json
     date32:day  date64:ms  time32:{s|ms}  time64:{us|ns}  duration:{unit}  timestamp:{unit}:{zone or -}
@@ -57,7 +57,7 @@ _NAMES = {arrow: name for name, arrow in _PLAIN.items() if name != "json"} | {
 
 
 def arrow_from_logical(logical_type: str, where: str) -> pa.DataType:
-    """Return the Arrow storage type that a childless logical type stands for.
+    """Return the Arrow storage type of a childless logical type.
 
     Extension names are left to the caller, except for the items of `fixed_size_list:lance.bfloat16:n`, whose field
     carries the extension's name as metadata. JSON is text here, whatever the file stores.
@@ -67,7 +67,7 @@ def arrow_from_logical(logical_type: str, where: str) -> pa.DataType:
         where: Name of the field, for messages.
 
     Raises:
-        UnsupportedError: The type is unknown or its parameters make no sense; the message names it.
+        UnsupportedError: The type is unknown or its parameters are invalid; the message names it.
     """
     return _parse(logical_type, logical_type, where, 0)
 
@@ -82,7 +82,7 @@ def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
         where: Name of the field, for messages.
 
     Raises:
-        UnsupportedError: Lance has no such type; the message names it.
+        UnsupportedError: Lance does not have the type; the message names it.
     """
     simple = _NAMES.get(arrow) or _with_parameters(arrow)
     if simple is not None:
@@ -118,7 +118,7 @@ def _with_parameters(arrow: pa.DataType) -> str | None:
 
 
 def _item_name(item: pa.Field) -> str | None:
-    """Return the logical type of the items of a fixed-size list; None where a fixed-size list cannot have them."""
+    """Return the logical type of fixed-size list items, or None if a fixed-size list cannot hold them."""
     arrow = item.type
     name = (item.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode(errors="replace")
     if isinstance(arrow, pa.BaseExtensionType):

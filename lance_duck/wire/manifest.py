@@ -44,7 +44,7 @@ LENGTH = struct.Struct("<I")
 WRITER: Final = "lance_duck"
 """Name of the writing library in manifests of this package."""
 _STABLE: Final = "2.2"
-"""Version of new data files of a table whose manifest says no more than that its files are of version 2."""
+"""Version of new data files if a manifest only declares major version 2."""
 _SCHEMAS: Final = 64
 # Schemas with these are not shared: their Arrow types depend on which extension types are registered at the time.
 _EXTENSIONS: Final = (EXTENSION_NAME.encode(), b"bfloat16", b"json")
@@ -54,7 +54,7 @@ _M = TypeVar("_M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class BasePath:
-    """Another place where files of the table lie.
+    """A location other than the table root that stores files of the table.
 
     Attributes:
         is_dataset_root: Whether it is laid out like a table, with files in data/, _deletions/ and _indices/; else
@@ -90,7 +90,7 @@ class Manifest:
 
     @property
     def branch(self) -> str | None:
-        """Branch that the version belongs to; None for main."""
+        """Branch of the version, or None for main."""
         return self.proto.branch or None
 
     @property
@@ -155,7 +155,7 @@ class Manifest:
 
     @cached_property
     def metadata(self) -> Mapping[str, str]:
-        """Metadata of the table, apart from that of its schema."""
+        """Metadata of the table, without its schema metadata."""
         return MappingProxyType(dict(self.proto.table_metadata))
 
     @cached_property
@@ -165,9 +165,9 @@ class Manifest:
 
     @property
     def data_storage_version(self) -> str:
-        """Version that new data files take; in manifests that are too old to say, the version of the first file.
+        """File version for new data files. Old manifests do not declare it; the first file's version is used instead.
 
-        Where there is no file either, a flag of writers tells tables of version 2.
+        In an old table without files, a writer flag marks version 2.
         """
         stated = self.proto.data_format.version or LEGACY
         if stated != LEGACY:

@@ -3,7 +3,7 @@
 [dictionaries]   only in tables of version 0.1: see `wire.files.dictionaries`
 [IndexSection]   only when there are indices
 [Transaction]    inline copy of the transaction that made the version
-Manifest         its last field is the seal, unless it has none: see `checksums.sealed`
+Manifest         its last field is the seal, if the file is sealed: see `checksums.sealed`
 footer
 """
 
@@ -39,9 +39,9 @@ def manifest_file(
 
     Args:
         manifest: Message of the version; the positions of the sections are set in it.
-        transaction: Transaction that made the version; None if the manifest only names a transaction file.
+        transaction: Transaction that made the version, or None if the manifest only names a transaction file.
         indices: Index segments of the version.
-        dictionaries: Values of the dictionaries of a table of version 0.1, by field id.
+        dictionaries: Dictionary values of a table in version 0.1, by field id.
         sealed: Whether the file has a checksum.
     """
     parts = _dictionary_pages(manifest, dictionaries)
@@ -87,7 +87,7 @@ def _check_legacy(manifest: table_pb2.Manifest) -> None:
 
 
 def _dictionary_pages(manifest: table_pb2.Manifest, dictionaries: Mapping[int, pa.Array]) -> list[bytes]:
-    """Return the values of dictionaries, which a manifest begins with, and have the fields tell where they lie."""
+    """Return the dictionary values that begin a manifest, and set their offsets in the fields."""
     parts: list[bytes] = []
     position = 0
     for field in manifest.fields:

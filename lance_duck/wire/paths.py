@@ -12,7 +12,7 @@ _refs/tags/{name, percent-encoded}.json, _refs/branches/{name, percent-encoded}.
 _mem_wal/…                                            the log of other writers: see `snapshot.mem_wal`
 tree/{branch}/                                        root of a branch, laid out like a table
 data/{any name}.lance
-data/{bits and digits of a transaction}-{uuid}.lance  one of the files that one transaction writes at many places
+data/{bits and digits of a transaction}-{uuid}.lance  a data file that names its transaction
 data/{stem}/{blob id, 32 binary digits, reversed}.blob
 _blobs/{any name}.blob                                blobs of any data files below the same root
 {any of these}#{number}                               on a local disk: still being written (see `store.base`)
@@ -75,7 +75,7 @@ class ManifestName:
 
 
 def parse_manifest_name(name: str) -> ManifestName | None:
-    """Parse a file name in _versions/; None when it is not the name of a manifest."""
+    """Parse a file name in _versions/. Returns None if it is not the name of a manifest."""
     match = _MANIFEST.match(name)
     if match is None:
         return None
@@ -90,7 +90,7 @@ def parse_manifest_name(name: str) -> ManifestName | None:
 
 
 def parse_manifest_path(path: str) -> ManifestName | None:
-    """Parse the path of a manifest below the root of a table; None when it is not of a manifest."""
+    """Parse a manifest path below the root of a table. Returns None if it is not a manifest."""
     name = path.removeprefix(f"{VERSIONS}/")
     return None if name == path else parse_manifest_name(name)
 
@@ -101,17 +101,16 @@ def staged_manifest(name: ManifestName, uuid: UUID) -> str:
 
 
 def parse_staged_manifest(path: str) -> ManifestName | None:
-    """Parse the path of a staged manifest; None when it is not of a staged manifest."""
+    """Parse the path of a staged manifest. Returns None if it is not a staged manifest."""
     match = _STAGED.match(path.removeprefix(f"{VERSIONS}/"))
     return None if match is None else parse_manifest_name(match[1])
 
 
 def newest_manifest(names: Sequence[str]) -> ManifestName | None:
-    """Return the newest version among file names in _versions/, in any order; None when there is none.
+    """Return the newest version among file names in _versions/, in any order. Returns None if none is a manifest.
 
-    Where a version has a name of each naming, that of naming 2 is returned. Names are parsed one by one only where
-    they are not all of one naming: those of naming 2 have one length and sort newest first, those of naming 1 are
-    plain numbers.
+    If a version has a name in each naming, the V2 name is returned. V2 names have one length and sort newest first, and
+    V1 names are plain numbers, so names are parsed one by one only if both namings occur.
     """
     others = [name for name in names if len(name) != _V2_LENGTH]
     short_names = [name for name in others if name.endswith(_SUFFIX)]
@@ -138,7 +137,7 @@ def manifest_candidates(version: int) -> tuple[str, ...]:
 
 
 def data_file(path: str, *, is_dataset_root: bool = True) -> str:
-    """Return the path of a data file, from its name in a manifest; below a plain base path files lie at the top.
+    """Return the path of a data file, from its name in a manifest. A plain base path has its files at the top.
 
     An absolute name stays absolute: the store decides about it.
     """
@@ -156,12 +155,12 @@ def transaction_data_file(transaction: UUID, uuid: UUID) -> str:
 
 
 def transaction_data(transaction: UUID) -> str:
-    """Return the common beginning of the paths of a transaction's data files and of the blobs beside them."""
+    """Return the common path prefix of a transaction's data files and their blobs."""
     return f"{DATA}/{_spread(transaction)}-"
 
 
 def data_stem(path: str) -> str:
-    """Return the common beginning of the paths of a data file, finished or not, and of its blob sidecars."""
+    """Return the common path prefix of a data file, finished or not, and its blob sidecars."""
     return path.removeprefix(f"{DATA}/").partition("/")[0].partition(".")[0]
 
 
@@ -196,17 +195,17 @@ def transaction_file(name: str) -> str:
 
 
 def index_directory(uuid: UUID, *, is_dataset_root: bool = True) -> str:
-    """Return the directory of an index segment; below a plain base path it lies at the top."""
+    """Return the directory of an index segment. A plain base path has it at the top."""
     return f"{INDICES}/{uuid}" if is_dataset_root else str(uuid)
 
 
 def is_of_index(path: str) -> bool:
-    """Return whether a path, of a file below any root, is that of a file of an index segment."""
+    """Return whether a path below any root belongs to an index segment."""
     return _OF_INDEX.search(path) is not None
 
 
 def ref_file(folder: str, name: str) -> str:
-    """Return the path of a tag or of the description of a branch; `folder` is TAGS or BRANCHES."""
+    """Return the path of a tag or branch file; `folder` is TAGS or BRANCHES."""
     return f"{folder}/{quote(name, safe='', errors='replace')}.json"
 
 
@@ -222,13 +221,13 @@ def ref_name(file_name: str) -> str | None:
 
 
 def blob_file(data_file_name: str, blob_id: int, *, is_dataset_root: bool = True) -> str:
-    """Return the path of a blob that lies beside the data file `data_file_name`."""
+    """Return the path of a blob of the data file `data_file_name`."""
     stem = data_file_name.removesuffix(".lance")
     return data_file(f"{stem}/{f'{blob_id:032b}'[::-1]}.blob", is_dataset_root=is_dataset_root)
 
 
 def blob_directory(data_file_name: str, *, is_dataset_root: bool = True) -> str:
-    """Return the directory of the blobs that lie beside the data file `data_file_name`, with a slash at the end."""
+    """Return the directory with the blobs of the data file `data_file_name`, with a slash at the end."""
     return data_file(f"{data_file_name.removesuffix('.lance')}/", is_dataset_root=is_dataset_root)
 
 

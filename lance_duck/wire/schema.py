@@ -1,4 +1,4 @@
-"""The schema of a table: fields with their ids, and the Arrow schema that they stand for.
+"""The schema of a table: fields with their ids, and the corresponding Arrow schema.
 
 On disk a schema is a depth-first list of `Field` messages; a child names its parent by id, -1 at the top:
 
@@ -41,7 +41,7 @@ _LISTS = {"list": pa.list_, "list.struct": pa.list_, "large_list": pa.large_list
 _FSL_STRUCT = "fixed_size_list:struct:"
 
 BLOB_V1_SCAN = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-"""Description of a blob in a scan: where its bytes lie in the data file."""
+"""Description of a blob in a scan: offset and size in the data file."""
 BLOB_V2_SCAN = pa.struct(
     [
         pa.field("kind", pa.uint8(), nullable=False),
@@ -51,7 +51,7 @@ BLOB_V2_SCAN = pa.struct(
         pa.field("blob_uri", pa.string(), nullable=False),
     ]
 )
-"""Description of a `lance.blob.v2` in a scan: where its bytes lie; see `file.blobs.places`."""
+"""Description of a `lance.blob.v2` in a scan: its file, offset and size; see `file.blobs.places`."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class Field:
     """A field of the table, at any depth.
 
     Attributes:
-        id: Number by which data files know the field; unique in the table, at least 0.
+        id: Number of the field in data files; unique in the table, at least 0.
         parent_id: Id of the parent field, -1 at the top.
         logical_type: Name of the type on disk.
         metadata: Field metadata, with the two extension keys.
-        children: Members of a struct, the item of a list, the entries of a map.
-        blob_bytes: Whether a scan gives the bytes of a blob, not a description of where they lie.
-        dictionary: Values of the dictionary that all 0.1 files of the table share; None if no file has one yet, and in
-            tables of other versions.
+        children: Struct members, the list item, or the map entries.
+        blob_bytes: Whether a scan returns the bytes of a blob instead of a description.
+        dictionary: Values of the dictionary that all 0.1 files of the table share. None if the table does not store one
+            yet, and in other versions.
     """
 
     id: int
@@ -109,7 +109,7 @@ class Field:
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether the values are places in a dictionary."""
+        """Whether the values are dictionary indices."""
         return self.logical_type.startswith("dict:")
 
     @property
@@ -129,7 +129,7 @@ class Field:
         """Return the Arrow field, with its metadata.
 
         Args:
-            scan: Whether to give the type that a scan yields, in which blobs are descriptions of where they lie.
+            scan: Whether to return the type in scans, in which blobs are descriptions.
         """
         return self._scanned if scan else self._resolved
 
@@ -143,7 +143,7 @@ class Field:
         return _storage_type(self, scan=False)
 
     def binary_json_type(self) -> pa.DataType | None:
-        """Return the Arrow type of a scan with JSON at any depth in its binary form; None if there is no JSON."""
+        """Return the Arrow type in a scan with binary JSON at any depth. Returns None without JSON."""
         if not any(field.is_json for field in self.walk()):
             return None
         return _scan_type(self)
@@ -207,7 +207,7 @@ class Schema:
         return pa.schema([f.to_arrow(scan=True) for f in self.fields], metadata=dict(self.metadata) or None)
 
     def with_blob_bytes(self) -> Schema:
-        """Return the schema with blobs at any depth read as their bytes; itself, when it has no blobs."""
+        """Return the schema with blobs at any depth read as their bytes. Returns itself if there are none."""
         if not any(f.blob_version for f in self.walk()):
             return self
         return Schema(tuple(f.with_blob_bytes() for f in self.fields), self.metadata)
@@ -225,7 +225,7 @@ class Schema:
         """Return the field with this id, at any depth.
 
         Raises:
-            InvalidInputError: There is no such field.
+            InvalidInputError: The field does not exist.
         """
         try:
             return self._ids[field_id]
@@ -239,7 +239,7 @@ class Schema:
         comes first.
 
         Raises:
-            InvalidInputError: There is no such field.
+            InvalidInputError: The field does not exist.
         """
         if path in self._columns:
             return self._columns[path]
@@ -269,12 +269,12 @@ class Schema:
 def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes] | None = None) -> Schema:
     """Build a schema from the field messages of a manifest or a file descriptor.
 
-    Logical types are looked at when an Arrow type is asked for, so that one unknown type leaves the other columns
+    Logical types are parsed when an Arrow type is requested, so that one unknown type leaves the other columns
     readable.
 
     Raises:
-        CorruptError: A field has no parent before it, an id or a name beside others comes twice, or a list or map has
-            the wrong children.
+        CorruptError: A field precedes its parent, an id or a sibling's name occurs twice, or a list or map has the
+            wrong children.
     """
     below: dict[int, list[file_pb2.Field]] = {-1: []}
     depth = {-1: 0}
@@ -337,7 +337,7 @@ def _field(proto: file_pb2.Field, below: Mapping[int, list[file_pb2.Field]]) -> 
 
 
 def _keys(proto: file_pb2.Field) -> dict[str, bytes]:
-    """Return the metadata that stands for what a field's message says of keys."""
+    """Return metadata for the primary and clustering keys that a field's message declares."""
     keys: dict[str, bytes] = {}
     if proto.unenforced_primary_key and PRIMARY_KEY_POSITION not in proto.metadata:
         keys[PRIMARY_KEY] = b"true"

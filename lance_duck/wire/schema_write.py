@@ -1,6 +1,6 @@
 """Arrow schemas as schemas of a table, and these as messages: the inverse of `wire.schema`.
 
-Fields get their ids depth first. In the messages, beside what `wire.schema` reads:
+Fields get their ids depth first. In addition to the fields that `wire.schema` reads, the messages contain:
 
     encoding            1 values of one width, lists and maps · 2 strings, binary, JSON · 3 dictionary (with an empty
                         `dictionary` message) · 0 struct and null
@@ -50,7 +50,7 @@ def schema_from_arrow(
     old_blobs: bool = False,
     keep: Callable[[str], bool] | None = None,
 ) -> Schema:
-    """Build the schema of a table whose columns are those of an Arrow schema.
+    """Build the table schema for the columns of an Arrow schema.
 
     Views become plain strings, binary and lists. List items that DuckDB named are named "item". JSON of any spelling
     becomes `lance.json`. In 2.2 a binary column with metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
@@ -60,7 +60,7 @@ def schema_from_arrow(
         version: Version of the data files that will hold them: "0.1", "2.0", "2.1" or "2.2".
         first_id: Lowest id that may be assigned.
         existing: Schema whose fields keep their ids where `arrow` has their names; other fields get ids above its own.
-        old_blobs: Whether blobs stay what they are in 2.2, too, as in files that belong to no table.
+        old_blobs: Whether 2.2 keeps binary blob columns unchanged, as in files outside of tables.
         keep: Whether to keep field metadata, by key; None keeps all. Extension types always keep theirs.
 
     Raises:
@@ -92,7 +92,7 @@ def metadata_to_proto(metadata: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def field_to_proto(f: Field) -> file_pb2.Field:
-    """Return the message of a field, without those of the fields below it."""
+    """Return the message of a field, without its children."""
     proto = file_pb2.Field(
         name=f.name, id=f.id, parent_id=f.parent_id, logical_type=f.logical_type, nullable=f.nullable
     )
@@ -127,7 +127,7 @@ def clustering_key(schema: Schema) -> tuple[Field, ...]:
 
 
 def key_position(f: Field, *, clustering: bool) -> int | None:
-    """Return the position of a field in the clustering key or the primary key; None for other fields."""
+    """Return the position of a field in the clustering key or the primary key, or None for other fields."""
     return _position(f, CLUSTERING_KEY_POSITION if clustering else PRIMARY_KEY_POSITION)
 
 
@@ -174,7 +174,7 @@ class _FieldBuilder:
         return self._next - 1
 
     def _storage(self, arrow: pa.Field, where: str) -> tuple[pa.DataType, dict[str, str]]:
-        """Return the storage type and the metadata of a field: extension types spelled out, blobs those of 2.2."""
+        """Return a field's storage type and metadata: extension types as metadata, blobs as stored in 2.2."""
         metadata = dict(_text(arrow.metadata))
         if self._keep is not None:
             metadata = {k: v for k, v in metadata.items() if k in (EXTENSION_NAME, EXTENSION_METADATA) or self._keep(k)}

@@ -1,4 +1,4 @@
-"""Transactions: what a version changed.
+"""Transactions: the change that created a version.
 
 A transaction is stored inline in the manifest, and as `_transactions/{read version}-{uuid}.txn`, a bare protobuf
 message that ends with a seal: see `checksums.sealed`.
@@ -44,7 +44,7 @@ class Transaction:
 
     @property
     def message(self) -> Message | None:
-        """Message of the operation; None when the operation is unknown."""
+        """Message of the operation, or None if the operation is unknown."""
         arm = self.proto.WhichOneof("operation")
         return None if arm is None else getattr(self.proto, arm)
 
@@ -55,7 +55,7 @@ class Transaction:
 
     @property
     def unknown_fields(self) -> tuple[int, ...]:
-        """Numbers of top-level fields of the message that are unknown here; an unknown operation is one of them."""
+        """Numbers of the message's unknown top-level fields. An unknown operation is one of them."""
         unknown = UnknownFieldSet(self.proto)
         return tuple(unknown[i].field_number for i in range(len(unknown)))
 
@@ -73,7 +73,7 @@ def read_transaction(data: bytes, path: str) -> Transaction:
     """Parse a transaction file.
 
     Raises:
-        CorruptError: The file is not a transaction, or not what was written.
+        CorruptError: The file is not a transaction, or does not match its seal.
     """
     message, _ = unsealed_transaction(data, path)
     return transaction_from_proto(parse_message(message, transaction_pb2.Transaction.FromString, path))

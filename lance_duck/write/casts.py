@@ -1,4 +1,4 @@
-"""Casts from the types of a batch to those of a table's columns, where no value changes.
+"""Casts from a batch's column types to a table's column types that do not change any value.
 
 A cast is found once for a pair of types, and then run on each array. The casts:
 
@@ -61,7 +61,7 @@ _JSONB_CASTS: Final[dict[Jsonb, Callable[[str], Cast]]] = {
 
 
 def find_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb = Jsonb.TEXT) -> Cast | None:
-    """Return the function that converts arrays of a type to the storage type of a field; None if none is needed.
+    """Return the function that converts arrays of a type to a field's storage type. Returns None if it is not needed.
 
     Args:
         source: Type of the arrays.
@@ -176,7 +176,7 @@ def _struct_cast(source: pa.StructType, field: Field, where: str, jsonb: Jsonb) 
 
 
 def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) -> list[int | None]:
-    """Return the place of each field among names; None for a nullable field that is missing.
+    """Return the index of each field's name in `names`, or None for a missing nullable field.
 
     Raises:
         InvalidInputError: A name comes twice, or no field has it, or a field that may not be null is missing.
@@ -244,7 +244,7 @@ def _list_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb) -> C
 
 
 def _item_cast(source: pa.DataType, field: Field, where: str, jsonb: Jsonb) -> Cast | None:
-    """Return the cast from list items to those of a field; None if none is needed."""
+    """Return the cast from list items to a field's items, or None if it is not needed."""
     if field.children:
         return find_cast(source, field.children[0], f"{where}.{field.children[0].name}", jsonb)
     item = field.storage_type.value_type

@@ -16,14 +16,14 @@ from lance_duck.write.options import Jsonb
 from lance_duck.write.plain_casts import Cast, with_row
 
 MOST_PARTS: Final = 16
-"""Maximum number of parts of a batch of which one array cannot hold a column: each may begin a data file."""
+"""Maximum number of parts of a batch if one array cannot hold a column. Each part may begin a data file."""
 
 
 def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jsonb.TEXT) -> Iterator[pa.RecordBatch]:
     """Yield batches with the columns of a table, in its order and storage types; ones without rows are left out.
 
-    Columns are matched by name, in any order. A missing column that may be null becomes nulls. Types are cast where no
-    value changes, see `write.casts`.
+    Columns are matched by name, in any order. A missing column that may be null becomes nulls. Types are cast only if
+    the values stay the same, see `write.casts`.
 
     Args:
         batches: A RecordBatchReader, or any batches.
@@ -31,9 +31,9 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jso
         jsonb: What becomes of JSON in binary form; if it is kept, the batches have it as large_binary.
 
     Raises:
-        InvalidInputError: The table does not have a column, a column comes twice or is of another type; a value does
-            not fit, a null stands where none may be, a vector has another length, each named with its row; batches
-            differ from the schema that their stream declares, or are broken.
+        InvalidInputError: A column is unknown, comes twice or has an incompatible type; a value does not fit, a null
+            is not allowed, or a vector has another length (the message names the row); or batches differ from the
+            schema that their stream declares, or are broken.
         ArrayLimitError: A batch has far more distinct values than the indices of a dictionary can count.
     """
     declared = batches.schema if isinstance(batches, pa.RecordBatchReader) else None

@@ -34,19 +34,19 @@ else:
 def write_new_fragments(
     store: Store, schema: Schema, batches: Iterable[pa.RecordBatch], options: WriteOptions | None = None
 ) -> list[Fragment]:
-    """Write rows as new fragments, without ids yet (id 0); none when there are no rows.
+    """Write rows as new fragments, without ids yet (id 0). Returns an empty list if the batches are empty.
 
-    A fragment also ends where its dictionaries would have more entries than their indices can count.
+    A fragment also ends before its dictionaries would have more entries than their indices can count.
 
     Args:
         store: Root of the table.
         schema: Schema of the table; the batches are made to fit it as `coerce` does.
         batches: The rows; consumed as they are written.
-        options: Sizes, version and places of the files.
+        options: Sizes, version and locations of the files.
 
     Raises:
         InvalidInputError: A batch does not fit the schema.
-        StoreError: A file cannot be written. Whatever fails, what was written is deleted.
+        StoreError: A file cannot be written. After any error, the files written so far are deleted.
     """
     options = options or WriteOptions()
     run = _FragmentWrite(store, schema, options)
@@ -72,13 +72,13 @@ def write_columns(
         store: Root of the table.
         schema: The new columns only, with their ids.
         batches: One row for each physical row of the fragment, deleted ones too; of an overlay, for each of its rows.
-        num_rows: Physical rows of the fragment; None for any number.
-        options: Version and places of the file; the limits of a file do not matter.
+        num_rows: Physical rows of the fragment. None allows any number.
+        options: Version and location of the file; its size limits are ignored.
 
     Raises:
         InvalidInputError: A batch does not fit the schema, or there are more or fewer rows.
         ArrayLimitError: The fragment has more dictionary entries than the indices of a column can count.
-        StoreError: The file cannot be written. Whatever fails, what was written is deleted.
+        StoreError: The file cannot be written. After any error, it is deleted.
     """
     options = options or WriteOptions()
     run = _FragmentWrite(store, schema, options, rolls=False)
@@ -163,7 +163,7 @@ class _FragmentWrite:
             file.delete()
 
     def _sync(self) -> None:
-        """Flush names, unless the commit does: it may be another process's, which knows nothing of a base path."""
+        """Flush names, unless the commit will. Another process may commit, which cannot flush base paths."""
         files = [file for file, _ in self._closed if not (self._options.committed_here and file.is_in_table)]
         for store in {id(file.store): file.store for file in files}.values():
             store.sync()
@@ -194,7 +194,7 @@ class _FragmentWrite:
 
 
 class _OpenFile:
-    """A data file that is being written, and the blobs beside it."""
+    """A data file that is being written, and its blob files."""
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class _OpenFile:
         )
 
     def delete(self) -> None:
-        """Delete the file and the blobs beside it. Never raises."""
+        """Delete the file and its blob files. Never raises."""
         _delete(self.store, self._name, self._is_root)
 
     def _sidecar(self, blob_id: int) -> Sink:

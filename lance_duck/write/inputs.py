@@ -49,7 +49,7 @@ def reading(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBat
 
 
 def to_reader(data: Any, schema: pa.Schema | None = None, opened: ExitStack | None = None) -> pa.RecordBatchReader:
-    """Return data of any kind as a stream of batches, read as it is consumed where its kind allows that.
+    """Return data of any kind as a stream of batches, read lazily if its kind allows it.
 
     Args:
         data: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; an iterable of batches or a function
@@ -123,7 +123,7 @@ def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
 
 
 def _marked(arrow_field: pa.Field, field: Field) -> pa.Field:
-    """Return the Arrow field of a scan, with bytes that were blobs marked as such."""
+    """Return the Arrow field of a scan, marking bytes that were blobs as blobs."""
     kind = arrow_field.type
     if field.blob_version:
         return arrow_field.with_metadata({**(arrow_field.metadata or {}), BLOB_KEY: "true"})

@@ -1,4 +1,4 @@
-"""Options of a write: sizes, versions and places of data files."""
+"""Options of a write: sizes, versions and locations of data files."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class WriteObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A place for data files other than the root of the table.
+    """A location for data files other than the root of the table.
 
     Attributes:
         id: Id of the base path in the manifest.
-        store: Store of the place.
-        is_dataset_root: Whether it is laid out like a table; otherwise files lie at its top.
+        store: Store at the location.
+        is_dataset_root: Whether it is laid out like a table; otherwise it stores files at its top level.
     """
 
     id: int
@@ -74,24 +74,24 @@ class WriteOptions:
 
     Attributes:
         max_rows_per_file: Rows after which the next file is begun.
-        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.
-        batch_rows: Rows of each batch of a file of version 0.1 that is added to a fragment: its files have the same
-            batches; () for `max_rows_per_group` each.
+        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 are not divided into batches.
+        batch_rows: Row counts of the batches in a 0.1 file for an existing fragment, whose files have equal batches.
+            () for `max_rows_per_group` each.
         max_bytes_per_file: Bytes after which the next file is begun; a file may be larger by the pages that were not
             full then.
-        data_storage_version: "2.0", "2.1", "2.2" or "stable", "0.1" or "legacy"; None for "2.2".
-        bases: Places that the files go to, in turn; None among them is the root of the table, and so is an empty list.
-        data_cache_bytes: Bytes of values that wait for full pages, over all columns; None for 8 MiB for each column.
-        max_page_bytes: Most bytes of values in a page; None for 32 MiB.
+        data_storage_version: "2.0", "2.1", "2.2" or "stable", "0.1" or "legacy". Default: "2.2".
+        bases: Locations that receive the files in rotation; None in the list is the table root. Default: the root.
+        data_cache_bytes: Bytes of values that wait for full pages, over all columns. Default: 8 MiB for each column.
+        max_page_bytes: Maximum size of the values in a page, in bytes. Default: 32 MiB.
         blobs: Where blobs go, and what becomes of references to external files.
         progress: Called from time to time, at least after each file.
         watch: Observer of files that are begun or complete.
         committed_here: Whether this process commits the files, so that names in the root of the table need not be
-            flushed before; those in other places always are.
-        metadata: Entries for the descriptors of the files, beside the metadata of the schema.
+            flushed before; names in other locations always are.
+        metadata: Entries for the file descriptors, in addition to the schema metadata.
         transaction: Transaction of the files, whose names then begin with `paths.transaction_data`.
         jsonb: What becomes of JSON in binary form: checked, unless it comes from the table itself.
-        threads: Number of threads that encode columns; None for one for each core.
+        threads: Number of threads that encode columns. Default: the number of cores.
 
     Raises:
         InvalidInputError: A limit is below 1, or a version is unknown.
@@ -139,7 +139,7 @@ def rewritten_version(version: str) -> str:
 
 
 def storage_version(name: str | None) -> str:
-    """Return the version of data files that a user names; None for the newest.
+    """Return the data file version for a user's name, or the newest for None.
 
     Raises:
         InvalidInputError: No version has this name.

@@ -20,7 +20,7 @@ Cast = Callable[[pa.Array], pa.Array]
 
 
 def fits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether a type may be cast to another where no value changes."""
+    """Return whether values of a type may be cast to another type without changes."""
     if is_text(source):
         return is_text(target)
     if is_bytes(source) or pa.types.is_fixed_size_binary(source):
@@ -47,7 +47,7 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
         cast = check_limit(_cast(array, target))
     except pa.ArrowException as error:
         row = _first_failing(array, target)
-        if _casts(array.slice(row, 1), target):  # each value fits by itself
+        if _casts(array.slice(row, 1), target):  # each value fits, but one array cannot hold all of them
             raise array_limit(error, where) from error
         raise InvalidInputError(
             "value does not fit the column", where=f"{where}, row {row}", expected=target, found=array[row]
@@ -80,7 +80,7 @@ def decoded_values(array: pa.DictionaryArray) -> pa.Array:
 
 
 def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) -> Cast:
-    """Return the cast of values, or of another dictionary of them, to a dictionary."""
+    """Return the cast from values, or from another dictionary, to a dictionary type."""
     values = source.value_type if pa.types.is_dictionary(source) else source
     if values != target.value_type and not fits(values, target.value_type):
         raise mismatch(source, target, where)

@@ -1,11 +1,11 @@
 """DuckDB relations as streams of batches with exactly the relation's values.
 
 DuckDB's export to Arrow changes some values silently: UHUGEINT wraps, TIME WITH TIME ZONE loses its zone, BIT and
-BIGNUM become bytes of DuckDB's own. So the types of the relation are checked before it is run:
+BIGNUM become bytes in an internal format. The types of the relation are therefore checked before it is run:
 
     UUID                       arrow.uuid
     HUGEINT, UHUGEINT          decimal128(38, 0); a value of more digits is refused
-    TIME, TIME_NS              as they are; 24:00:00 is refused, for Arrow has no such time
+    TIME, TIME_NS              as they are; 24:00:00 is refused, because Arrow cannot represent it
     INTERVAL, TIME WITH TIME ZONE, BIT, BIGNUM, UNION, VARIANT      refused, at any depth
 
 All others are the same in Arrow as in DuckDB, or types that the writer refuses by name.
@@ -33,7 +33,7 @@ Convert = Callable[[pa.Array], pa.Array]
 _CHANGED: Final = frozenset({"time with time zone", "bit", "bignum", "varint", "variant"})
 """Types whose values DuckDB's export to Arrow changes."""
 _REFUSED: Final = _CHANGED | {"interval", "union"}
-"""Types that are refused: those of `_CHANGED`, and types that Lance does not have."""
+"""Types that are refused: `_CHANGED`, and types that Lance does not have."""
 _MOST: Final = 10**38 - 1
 _WIDE: Final = pa.decimal128(38, 0)
 _DAY: Final = {"us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -165,7 +165,7 @@ def _exports_geometries_inside() -> bool:
 
 
 def _children(type_: Any) -> list[Any]:
-    """Return the types that a type is made of: those of fields, items, keys and values."""
+    """Return the types nested directly in a type: of fields, items, keys and values."""
     nested = type_.id in ("struct", "tuple", "list", "array", "map")
     return [child for _, child in type_.children if hasattr(child, "id")] if nested else []
 
@@ -185,7 +185,7 @@ def _converted(
 
 
 def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
-    """Return the function that converts arrays of a column to those written; None if there is nothing to convert.
+    """Return the function that converts a column's arrays for writing, or None if they need no conversion.
 
     Args:
         type_: Type of the column in DuckDB.

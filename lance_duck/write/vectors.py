@@ -1,12 +1,12 @@
 """`vector_columns`: columns of lists that are written as vectors, fixed size lists of one length.
 
-    {"v": 8}              vectors of 8 numbers of the type that the data has
+    {"v": 8}              vectors of 8 numbers, in the data's number type
     {"v": "float32[8]"}   vectors of 8 float32 numbers; also float16 and float64
     {"v": 0}              lists of any length
     ["v"], "v, w"         the length of the first value that is not null
     "v:8, w:float16[4]"   both, as one string
 
-A dotted path names a member of structs. Integers and decimals become float32; unsigned bytes stay what they are.
+A dotted path names a member of structs. Integers and decimals become float32; unsigned bytes are not converted.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class VectorForm:
         """Return the type of a column of vectors that is written from a type; the size must be known.
 
         Raises:
-            WrongTypeError: The source is no list of numbers.
+            WrongTypeError: The source is not a list of numbers.
             InvalidInputError: The source is of vectors of another length.
         """
         assert self.size is not None
@@ -94,7 +94,7 @@ class VectorForm:
 
 
 def parse_vector_columns(value: object) -> dict[str, VectorForm]:
-    """Parse the argument `vector_columns`; None gives no columns.
+    """Parse the argument `vector_columns`. None is the same as an empty mapping.
 
     Raises:
         InvalidInputError: The argument is of another form, or names a column twice.
@@ -130,14 +130,14 @@ def _pair(text: str) -> tuple[str, str | None]:
 def with_vectors(
     reader: pa.RecordBatchReader, columns: Mapping[str, VectorForm]
 ) -> tuple[pa.RecordBatchReader, pa.Schema]:
-    """Return the batches again, and their schema with vectors in the place of lists.
+    """Return the batches again, and their schema with vectors instead of lists.
 
-    Batches are read until each column whose length is to be found has a value that is not null; they stay in memory
-    until they are written.
+    Reads batches until every column of unknown length has a value that is not null. They stay in memory until they
+    are written.
 
     Raises:
-        UnknownColumnError: There is no such column.
-        WrongTypeError: A column holds no lists of numbers.
+        UnknownColumnError: The column does not exist.
+        WrongTypeError: A column does not hold lists of numbers.
         InvalidInputError: A column holds only nulls and its length was not given, or vectors of another length.
     """
     schema = reader.schema
@@ -200,7 +200,7 @@ def check_vectors(columns: Mapping[str, VectorForm], schema: pa.Schema) -> None:
     """Check the lengths of vectors against the columns of an existing table, whose types decide.
 
     Raises:
-        UnknownColumnError: The table has no such column.
+        UnknownColumnError: The column does not exist.
         InvalidInputError: The column holds vectors of another length, or other lists.
     """
     for name, form in columns.items():
@@ -217,7 +217,7 @@ def check_vectors(columns: Mapping[str, VectorForm], schema: pa.Schema) -> None:
 
 
 def first_length(values: pa.Array) -> int | None:
-    """Return the length of the first list that is not null; None if all are null."""
+    """Return the length of the first list that is not null, or None if all are null."""
     if not is_any_list(values.type):
         return None
     lengths = pc.list_value_length(values).drop_null()

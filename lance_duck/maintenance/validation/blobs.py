@@ -1,4 +1,4 @@
-"""Files beside the data files that hold blobs: sidecars, and those in `_blobs/` that a table manages.
+"""Blob files outside of data files: sidecars, and the files in `_blobs/` that a table manages.
 
 External files are not checked: they belong to others.
 """
@@ -45,7 +45,7 @@ def blob_problems(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
 
 
 def lost_blobs(file: LanceFile, descriptions: pa.StructArray) -> NDArray[np.bool_]:
-    """Return for each blob whether it lies in a sidecar that is missing, or where that is damaged.
+    """Return for each blob whether it is lost, because its sidecar is missing or damaged at its offset.
 
     Args:
         file: The data file.

@@ -26,7 +26,7 @@ from lance_duck.wire.index import IndexMetadata
 _BROKEN: Final = (CorruptError, NotFoundError)
 SOUND, DAMAGED, NONE = "sound", "damaged", "none"
 _CONTAINERS: Final = (".lance", ".idx")
-"""Suffixes of index files that are Lance files; others, such as those of a fragment reuse index, have no checksums."""
+"""Suffixes of index files in the Lance file format. Others, such as the fragment reuse index, lack checksums."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class FileCheck:
     """A file of a version, compared with its checksums.
 
     Attributes:
-        file: Path below the root of the table, or of the base path that it lies in.
-        kind: "manifest", "transaction", "data", "blobs" (sidecars of which the data file knows digests), "deletions" or
-            "index", and of all versions "tag" or "branch".
-        size: Bytes of the file; None if unknown.
-        checksums: "sound", "damaged", or "none" if the file has no checksums, or none of a known kind.
-        damage: Descriptions of all damage; empty if there is none.
+        file: Path below the root of the table, or below its base path.
+        kind: "manifest", "transaction", "data", "blobs" (sidecars with digests in the data file), "deletions" or
+            "index"; for all versions together also "tag" or "branch".
+        size: Size of the file in bytes, or None if unknown.
+        checksums: "sound", "damaged", or "none" if the file lacks checksums of a known kind.
+        damage: Descriptions of all damage; empty if the file is not damaged.
         is_open: Whether the file could be opened.
     """
 
@@ -52,7 +52,7 @@ class FileCheck:
 
 
 def check_files(snapshot: Snapshot) -> list[FileCheck]:
-    """Compare all bytes of the files of a version with their checksums, whatever the options of its store.
+    """Compare all bytes of a version's files with their checksums, whatever its store options.
 
     A missing file is damaged, except a transaction file, whose contents the manifest repeats. The manifest itself is
     not damaged, or the version could not have been opened.
@@ -83,7 +83,7 @@ def check_sidecars(snapshot: Snapshot, file: DataFile) -> Iterator[FileCheck]:
     store, base = snapshot.place(file.base_id)
     is_root = base is None or base.is_dataset_root
     checksums: Mapping[int, Checksums] = {}
-    with suppress(*_BROKEN, UnsupportedError):  # what is wrong with the data file is said of that
+    with suppress(*_BROKEN, UnsupportedError):  # the check of the data file reports its errors
         content = run(open_file(store.open(paths.data_file(file.path, is_dataset_root=is_root), file.exact_size)))
         if content.sidecars is not None:
             checksums = sidecar_checksums(content, content.sidecars)
@@ -99,7 +99,7 @@ def check_sidecars(snapshot: Snapshot, file: DataFile) -> Iterator[FileCheck]:
 
 
 def check_deletions(snapshot: Snapshot, fragment: Fragment) -> FileCheck | None:
-    """Compare the deletion file of a fragment with its seal; None if it has no such file."""
+    """Compare a fragment's deletion file with its seal. Returns None if the fragment has no deletion file."""
     file = fragment.deletion_file
     if file is None:
         return None
@@ -124,7 +124,7 @@ def check_segment(snapshot: Snapshot, segment: IndexMetadata) -> list[FileCheck]
 
 
 def check_transaction(snapshot: Snapshot) -> FileCheck | None:
-    """Compare the transaction file of a version with its seal; None if there is no such file."""
+    """Compare a version's transaction file with its seal. Returns None if the version does not name one."""
     name = snapshot.manifest.transaction_name
     if name is None:
         return None
@@ -140,7 +140,7 @@ def _fragment(snapshot: Snapshot, fragment: Fragment) -> list[FileCheck]:
 
 
 def _refs(snapshot: Snapshot) -> Iterator[FileCheck]:
-    """Yield checks of tags and branches, which lie at the root of the main branch."""
+    """Yield checks of tags and branches, which are stored at the root of the main branch."""
     store = snapshot.location.root.store()
     for kind, folder in (("tag", paths.TAGS), ("branch", paths.BRANCHES)) if store.can_list else ():
         for name in sorted(store.names(folder)):
@@ -150,7 +150,7 @@ def _refs(snapshot: Snapshot) -> Iterator[FileCheck]:
 
 
 def _small(store: Store, path: str, kind: str, check: Callable[[bytes, str], bool]) -> FileCheck | None:
-    """Check a file that is read whole; None if it does not exist."""
+    """Check a file that is read whole. Returns None if it does not exist."""
     try:
         data = store.get(path)
         is_sealed = check(data, join_uri(store.uri, path))

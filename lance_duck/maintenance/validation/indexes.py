@@ -43,10 +43,10 @@ _VALUE: Final[Path] = ("value",)
 def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Problem]:
     """Yield the problems of a segment.
 
-    Its files must exist, in the listed sizes. A segment that queries use is read whole, and searched for some values of
-    the rows that it covers: its answer must be right for each living row. A vector segment must have each of these rows
-    once, with its vector; a full-text segment each row that has terms, with these terms. A segment of an unknown kind
-    or version is no problem.
+    Its files must exist, in the listed sizes. A segment that queries can use is read whole, and searched for some
+    values of the rows that it covers. Its result must be right for each live row. A vector segment must have each of
+    these rows once, with its vector. A full-text segment must have each row with terms, with these terms. Unknown kinds
+    and versions are not reported.
     """
     where = f"index {metadata.name!r} ({metadata.uuid})"
     field_ids = {field.id for field in snapshot.schema.walk()}
@@ -163,7 +163,7 @@ def _some(count: int) -> list[int]:
 
 
 def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return the values of the living rows of a fragment, in the storage type, and the offsets of these rows."""
+    """Return the values of a fragment's live rows, in the storage type, and the row offsets."""
     table = TableScan(snapshot)
     field = listed_field(snapshot.schema, segment.field)
     options = ScanOptions(columns=[field.path], fragments=[fragment_id], with_row_address=True, use_threads=False)

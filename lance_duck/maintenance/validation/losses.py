@@ -29,7 +29,7 @@ from lance_duck.wire.limits import ROW_OFFSETS
 from lance_duck.wire.schema import Field
 
 _FEWEST: Final = 64
-"""Rows of a range that is not halved: chunks of pages, which are read whole, rarely have fewer."""
+"""Maximum size of a range that is not halved, in rows: page chunks, which are read whole, rarely have fewer."""
 
 _UNREADABLE: Final = (CorruptError, NotFoundError)
 """Errors that show a loss; other errors may vanish with a newer version of this package, or a working store."""

@@ -1,7 +1,7 @@
 """Validation of full-text segments: each covered row once, with the terms that its text has now.
 
-The tokens of a row are compared by a sum of 64-bit hashes of their terms and positions. For list elements, the sum of
-each, weighted by its place in the lists, is added to that of its row.
+The tokens of a row are compared by a sum of 64-bit hashes over terms and positions. For list elements, each element's
+sum is weighted by its position in the lists and added to the sum of its row.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class TextRows:
 
 
 def _placed(sums: Sums, elements: Sequence[NDArray[np.uint32]]) -> Sums:
-    """Return the sums of list elements, weighted by their places, so that none is lost; those of rows unchanged."""
+    """Return the sums of list elements, weighted by position without loss of bits. Sums of plain rows are unchanged."""
     if not elements:
         return sums
     weights = np.zeros(len(sums), np.uint64)

@@ -28,7 +28,7 @@ _NAMED: Final = 20
 
 
 def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
-    """Read everything of a version, or of one fragment of it.
+    """Read all data in a version, or in one of its fragments.
 
     Raises:
         CorruptError: There are problems, which it names.

@@ -28,10 +28,10 @@ class DataFile:
     Attributes:
         path: Name below data/ (or below the base path).
         fields: Field ids; -2 marks a field that another file has taken over.
-        column_indices: Column of each field in the file, -1 when it has none; empty in files of version 0.1.
+        column_indices: Column of each field in the file, or -1 if it is not stored; empty in files of version 0.1.
         file_version: (major, minor) as the manifest has it.
-        file_size: Bytes of the file; None if not known.
-        base_id: Base path that the name is relative to; None for the root of the table.
+        file_size: Size of the file in bytes, or None if not known.
+        base_id: Id of the base path that the name is relative to, or None for the root of the table.
     """
 
     path: str
@@ -48,11 +48,11 @@ class DataFile:
 
     @property
     def exact_size(self) -> int | None:
-        """Bytes of the file; None if not known, as of version 0.1: pylance 1 to 4 count less than there is."""
+        """Size of the file in bytes, or None if not known. 0.1 sizes are ignored: pylance 1 to 4 store less."""
         return None if self.version == LEGACY else self.file_size
 
     def column_of(self, field_id: int) -> int | None:
-        """Return the column of a field in this file, or None if the file has no column of its own for it.
+        """Return the column of a field in this file, or None if the file does not store the field separately.
 
         In files of version 0.1 the column of a field is its id.
         """

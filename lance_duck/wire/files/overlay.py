@@ -3,8 +3,8 @@
     DataOverlayFile  {1 DataFile, 2 a bitmap for all fields | 4 {1 a bitmap for each field}, 3 committed version}
 
 A bitmap is a portable 32-bit roaring bitmap of physical offsets; row i of the file has the value of the i-th offset,
-counted from 0. Of two overlays the one of the higher version wins, then the later one in the list; here a fragment has
-them in the order of `newest_last`.
+counted from 0. The overlay with the higher version wins, then the later one in the list. Fragments here store their
+overlays in the order of `newest_last`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from lance_duck.wire.pb import table_pb2
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A file whose values replace those of some cells of a fragment.
+    """A file whose values replace some cells of a fragment.
 
     Attributes:
         file: The file of the values; its columns need not have the same number of rows.
         bitmaps: Serialized bitmaps of offsets: one for all fields of the file, or one for each.
-        committed_version: Version from which on the values count.
+        committed_version: First version in which the values apply.
         is_shared: Whether there is one bitmap for all fields.
     """
 
@@ -34,13 +34,13 @@ class Overlay:
     is_shared: bool
 
     def bitmap_of(self, field_id: int) -> bytes | None:
-        """Return the serialized offsets of a field; None where the file has no column for it."""
+        """Return the serialized offsets of a field, or None if the file does not store the field."""
         if self.file.column_of(field_id) is None:
             return None
         return self.bitmaps[0 if self.is_shared else self.file.fields.index(field_id)]
 
     def without(self, field_ids: Set[int]) -> Overlay | None:
-        """Return the overlay without the values of some fields, which lie elsewhere now; None if it has no others."""
+        """Return the overlay without some fields, which other files now store. Returns None if no field is left."""
         fields = tuple(TOMBSTONE if i in field_ids else i for i in self.file.fields)
         if all(i == TOMBSTONE for i in fields):
             return None

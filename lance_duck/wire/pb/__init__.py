@@ -1,6 +1,6 @@
 """Messages generated from protos/ by `make protos`.
 
-The code is that of the oldest protobuf which the package supports. protobuf 6.30 and 6.31 warn once a file that the
+The code is generated with the oldest supported protobuf. protobuf 6.30 and 6.31 warn once a file that the
 next major release may refuse it; protobuf 7 does not, and the tests run on it.
 """
 
