@@ -73,9 +73,9 @@ def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
 
 @cache
 def blocks_for(items: int, probability: float) -> int:
-    """Return the number of blocks, a power of two, for `items` values and at most this probability of error.
+    """Return the filter size in blocks, a power of two, for `items` values and this false positive probability.
 
-    The filter has at least 1 block and at most 128 MiB, whatever the probability is then.
+    Sizes are limited to at least 1 block and at most 128 MiB, even if the probability is then higher.
     """
     low, high = 0, 64
     while high > low + 1:
@@ -85,7 +85,7 @@ def blocks_for(items: int, probability: float) -> int:
 
 
 def _wrong(items: int, log2_bytes: int) -> float:
-    """Return the probability of error of a filter of 2^log2_bytes bytes; values per block are Poisson distributed."""
+    """Return the false positive probability of a filter of 2^log2_bytes bytes; values per block follow Poisson."""
     bits = 8.0 * 2**log2_bytes
     if not items:
         return 0.0

@@ -23,7 +23,7 @@ class Chunks:
 
     Attributes:
         data: uint8, the bytes that hold all buffers.
-        starts: int64 (num_buffers, k), where each buffer begins.
+        starts: int64 (num_buffers, k), offset of each buffer in `data`.
         sizes: int64 (num_buffers, k), number of bytes of each buffer.
         counts: int64 (k,), number of value slots in each chunk.
     """
@@ -37,8 +37,8 @@ class Chunks:
 class Codec(Protocol):
     """A compressive encoding: a frozen dataclass, made by `registry.codec_from_proto`, or by a writer that chose it.
 
-    Methods that decode raise CorruptError when the bytes cannot hold what they claim; no allocation is larger than a
-    size that the bytes at hand justify. Methods that encode trust the block. All raise UnsupportedError for a form that
+    Decoding methods raise CorruptError if the bytes cannot hold the claimed values; allocations are bounded by the
+    number of available bytes. Encoding methods trust the block. All methods raise UnsupportedError for a form that
     the format does not define.
     """
 
@@ -68,4 +68,4 @@ class Codec(Protocol):
         """Encode all values to one buffer: what decode_block reads."""
 
     def encode_values(self, block: Block) -> Block:
-        """Encode each value by itself, FixedWidth or VariableWidth: what decode_values reads."""
+        """Encode each value separately, FixedWidth or VariableWidth; the inverse of decode_values."""

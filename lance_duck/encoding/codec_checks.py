@@ -1,4 +1,4 @@
-"""Checks that codecs share: which forms an encoding has, and whether the bytes at hand justify a count."""
+"""Checks shared by codecs: supported forms of an encoding, and value counts that the available bytes justify."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 ChunkBuffer = tuple[Bytes, NDArray[np.int64]]
-"""A buffer of all k chunks: uint8, the chunks' parts one after the other, and int64 (k,), where each part ends."""
+"""One buffer of all k chunks: the chunks' bytes joined (uint8), and the end of each chunk (int64 (k,))."""
 
 
 @dataclass(frozen=True, slots=True)

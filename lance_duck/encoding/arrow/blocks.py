@@ -34,7 +34,7 @@ _Valid = NDArray[np.bool_] | Bytes | None
 
 
 def validity_buffer(valid: _Valid) -> pa.Buffer | None:
-    """Return the Arrow validity bitmap of flags, one for each slot; None when all slots are valid."""
+    """Return the Arrow validity bitmap for a flag per slot. Returns None if all slots are valid."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
@@ -53,7 +53,7 @@ def block_to_arrow(
 
     Raises:
         CorruptError: The block does not hold values of this type.
-        ArrayLimitError: One array cannot hold so many bytes or dictionary entries.
+        ArrayLimitError: The bytes or dictionary entries exceed what one array can hold.
     """
     if valid is not None and len(valid) != block.count:
         raise CorruptError("flags of nulls", where=where, expected=f"{block.count} of them", found=len(valid))
@@ -133,7 +133,7 @@ def _dictionary(
     indices = _check_indices(block, where).indices
     if len(items) - 1 > np.iinfo(index).max:
         if valid is not None:
-            indices = np.where(valid, indices, indices[valid.argmax()])  # nulls need no entry
+            indices = np.where(valid, indices, indices[valid.argmax()])  # nulls may share any used entry
         entries, indices = np.unique(indices, return_inverse=True)
         if len(entries) - 1 > np.iinfo(index).max:
             raise array_limit(f"{len(entries)} entries of {arrow_type}", where)
@@ -189,7 +189,7 @@ def _packed_struct(
 
 
 def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
-    """Return values as a dictionary of the distinct ones, in order of first use; None when there are many of these.
+    """Dictionary-encode values, in order of first use. Returns None if there are too many distinct values.
 
     Raises:
         CorruptError: Offsets do not ascend within the data.
@@ -215,7 +215,7 @@ def _narrow(
 
     Args:
         block: Values.
-        stored: Type of the values in the file, which tells bfloat16 from halffloat; None for what the width says.
+        stored: Type of the values in the file; distinguishes bfloat16 from halffloat. If None, the width decides.
         type_: Type of the result.
         where: Name of the column, for messages.
         valid: A flag for each value, or None when all are valid; the values of nulls need not fit.

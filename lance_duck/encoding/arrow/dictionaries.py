@@ -22,9 +22,9 @@ from lance_duck.arrow.types import with_type
 def compact_dictionaries(array: pa.Array) -> pa.Array:
     """Return an array whose dictionaries, also those in structs and lists, have no more entries than rows.
 
-    A dictionary is cut where it has more entries than there are rows: then the cut one is smaller whatever the rows
-    hold, and finding the entries in use takes less than any consumer needs to read all of them once
-    (`benchmarks/selective.py`). Entries keep their order.
+    A dictionary with more entries than rows is always cut: the result is smaller for any rows, and finding the used
+    entries costs less than a consumer's single read of all entries (`benchmarks/selective.py`). Entries keep their
+    order.
     """
     return _compacted(array, always=False)
 
@@ -45,7 +45,7 @@ def concatenate(arrays: Sequence[pa.Array]) -> pa.Array:
             if isinstance(error, pa.ArrowNotImplementedError):
                 raise
             raise array_limit(error) from error
-    try:  # pyarrow combines no dictionaries with nulls, and entries that no row uses need no room
+    try:  # pyarrow cannot combine dictionaries that contain nulls, and unused entries only take room
         return check_limit(pa.concat_arrays([used_entries(array) for array in arrays]))
     except (*OVERFLOW, pa.ArrowNotImplementedError) as error:
         raise array_limit(f"{arrays[0].type}: {error}") from error
@@ -99,7 +99,7 @@ def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _without_null_entries(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return an array whose rows are null where they refer to a null entry."""
+    """Replace references to null entries by null rows."""
     valid = array.dictionary.is_valid().take(array.indices).fill_null(False)
     indices = pc.if_else(valid, array.indices, pa.scalar(None, array.indices.type))
     return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered, safe=False)

@@ -34,7 +34,7 @@ def has_narrow_dictionary(type_: pa.DataType) -> bool:
 
 
 class DictionaryUnion:
-    """The distinct entries of each dictionary column of 8-bit or 16-bit indices, of all rows that were added."""
+    """Collects the distinct entries of dictionary columns with 8-bit or 16-bit indices over several batches."""
 
     def __init__(self) -> None:
         self._entries: dict[Path, _Entries] = {}

@@ -64,7 +64,7 @@ def _take(table: pa.Table, rows: Rows) -> pa.Table:
 
 
 def _gather(table: pa.Table, rows: Rows) -> pa.RecordBatch:
-    """Return rows as one batch, taken from each chunk by itself."""
+    """Return rows as one batch, taking each chunk separately."""
     return pa.RecordBatch.from_arrays([_of_chunks(column, rows) for column in table.columns], schema=table.schema)
 
 

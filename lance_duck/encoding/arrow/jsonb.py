@@ -24,8 +24,9 @@
     0x30       | the same, and the offset of a time zone: seconds, 4 bytes; of older ones hours, 1 byte
     0x40       | interval: months, 4 bytes; days, 4 bytes; microseconds, 8 bytes
 
-The text has no spaces; floats have the shortest form that reads back the same, with an exponent below 1e-5 and from
-1e16 on. A decimal is written as the float of its value; an extension value as a string, bytes in hexadecimal digits.
+The text does not contain spaces; floats have the shortest form that reads back the same, with an exponent below 1e-5
+and from 1e16 on. A decimal is written as the float of its value; an extension value as a string, bytes in hexadecimal
+digits.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from lance_duck.kernels.memory import Bytes
 _MAX_DEPTH = 512
 _NULL = b"\x20\0\0\0\0\0\0\0"
 _LONGEST = 96
-"""Bytes of the longest text of a typed value, apart from the digits of bytes."""
+"""Maximum text length of a typed value, in bytes, excluding hexadecimal digits of binary values."""
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 _REASONS = {
@@ -80,7 +81,7 @@ def jsonb_to_text(
         block: The values.
         where: Name of the column, for messages.
         name_value: Names a value by its position in the block, for messages; by default "JSON value 5".
-        valid: Not 0 for each value of the block that is not null; None if all are valid.
+        valid: uint8, nonzero for each value that is not null, or None if all are valid.
 
     Raises:
         CorruptError: A value is not JSONB.
@@ -149,7 +150,7 @@ def _refusal(where: str, row: int, found: object) -> InvalidInputError:
 
 
 def _first_bad_text(block: VariableWidth) -> int | None:
-    """Return the position of the first text that is not UTF-8; None if all are."""
+    """Return the position of the first value that is not valid UTF-8, or None if all values are valid."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(block.offsets)), pa.py_buffer(block.data)]
     texts = pa.LargeStringArray.from_buffers(block.count, *buffers[1:])
     try:

@@ -1,7 +1,7 @@
 """JSON text to JSONB, whose bytes `encoding.arrow.jsonb` describes.
 
 The members of an object are sorted by the bytes of their keys. A whole number that fits 64 bits takes the fewest bytes,
-unsigned where it is not negative; any other number is a float. An empty text is null.
+unsigned unless it is negative; any other number is a float. An empty text is null.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REASONS: Final = {
 
 
 def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
-    """Encode an array of JSON texts as JSONB; a null gives no bytes.
+    """Encode an array of JSON texts as JSONB; a null becomes an empty value.
 
     NaN, Infinity and -Infinity are taken, and half of a surrogate pair stays as it is written.
 

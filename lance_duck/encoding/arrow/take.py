@@ -1,4 +1,4 @@
-"""Rows of a block: taken by their places, or as a range without a copy."""
+"""Take rows of a block by position, or slice a range without a copy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def take(block: Block, indices: NDArray[np.int64]) -> Block:
         A block of the same kind with n values, in its own memory except for a dictionary's items.
 
     Raises:
-        CorruptError: An index is outside the block, or the block is smaller than it says.
+        CorruptError: An index is outside the block, or the block is smaller than its count.
     """
     count = block.count
     if len(indices) and not 0 <= indices.min() <= indices.max() < count:

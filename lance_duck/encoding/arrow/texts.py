@@ -80,7 +80,7 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
 def looked_up_texts(
     items: VariableWidth, block: Dictionary, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str
 ) -> pa.Array:
-    """Return the array of the items that a dictionary's indices stand for; views share the bytes of the items.
+    """Expand dictionary indices to an array of the items; string views share the bytes of the items.
 
     Raises:
         CorruptError: The type has another form, or offsets lead out of the data.

@@ -1,4 +1,4 @@
-"""The common part of codecs of fixed-width values that know only chunks: a block is one chunk."""
+"""Base class of fixed-width codecs that work on chunks; a block is encoded as one chunk."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """FSST: strings as codes for symbols of up to 8 bytes, with one table for each page.
 
 The values inside are of variable width; each of their bytes is a code. Code c < n is symbol c, 255 is an escape: the
-next byte stands for itself. The symbol table, 2312 bytes in the page's description:
+next byte is a literal. The symbol table, 2312 bytes in the page's description:
 
     offset      size    field
     0           1       n, number of symbols

@@ -1,7 +1,7 @@
 """Training of FSST symbol tables on a sample, in rounds.
 
-Each round encodes the sample with the symbols of the last one, counts codes and pairs of neighbouring codes, and takes
-the symbols and pairs that stand for the most bytes.
+Each round encodes the sample with the symbols of the last one, counts codes and pairs of neighbouring codes, and keeps
+the symbols and pairs that replace the most bytes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def train_on(values: VariableWidth) -> SymbolTable:
 
 
 def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
-    """Return the symbols for values like those of the sample."""
+    """Train a symbol table on sample values."""
     table = _table(np.empty(0, np.uint64), np.empty(0, np.uint8))
     singles, pairs = np.empty(KINDS, np.int32), np.empty(KINDS * KINDS, np.int32)
     for turn in range(rounds):
@@ -68,7 +68,7 @@ def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
 
 
 def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> VariableWidth:
-    """Return pieces of values from all over the block, about `size` bytes; fewer if the block has not so many."""
+    """Return pieces of values from the whole block, about `size` bytes in total, or less for a small block."""
     starts, lengths = values.offsets[:-1], np.diff(values.offsets)
     mean = max(1, int(np.minimum(lengths[:: max(1, len(lengths) // 1024)], PIECE).mean()))
     count = min(values.count, size // mean + 1)
@@ -101,7 +101,7 @@ def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
 def _best(
     table: SymbolTable, singles: NDArray[np.int32], pairs: NDArray[np.int32], grow: bool
 ) -> tuple[NDArray[np.uint64], Bytes]:
-    """Return candidates for symbols, with `grow` also pairs of symbols, those that stand for the most bytes first."""
+    """Return symbol candidates, best first by the bytes they replace; `grow` also adds pairs of symbols."""
     symbols = np.concatenate([np.arange(256, dtype=np.uint64), table.symbols])
     lengths = np.concatenate([np.ones(256, np.int64), table.lengths.astype(np.int64)])
     alone = np.flatnonzero(singles >= LEAST)
@@ -122,7 +122,7 @@ def _best(
 def _merge(
     words: NDArray[np.uint64], sizes: NDArray[np.int64], gains: NDArray[Any]
 ) -> tuple[NDArray[np.uint64], Bytes]:
-    """Return each distinct symbol, those of the highest gain first."""
+    """Return the distinct symbols, highest gain first."""
     order = np.lexsort((words, sizes))
     words, sizes, gains = words[order], sizes[order], gains[order]
     first = np.ones(len(words), bool)

@@ -8,7 +8,7 @@
 
 In a miniblock chunk the first buffer is compressed, the others are not. In full zip each value is compressed.
 
-A raw length is trusted as far as the compressed bytes can justify it. LZ4 gives at most 255 bytes for each of its own.
+A raw length is trusted as far as the compressed bytes can justify it. LZ4 expands a byte to at most 255 bytes.
 ZSTD may give far more, so that only `ZSTD_TRUST` times the compressed bytes are allocated at once; beyond that, and for
 bare frames, memory grows with the actual output.
 """
@@ -61,7 +61,7 @@ class General:
     Attributes:
         scheme: "lz4" or "zstd".
         inner: Codec of the decompressed bytes.
-        level: Level of the compression, None for the default; LZ4 has none.
+        level: Compression level, or None for the default. LZ4 ignores it.
     """
 
     scheme: str
@@ -144,7 +144,7 @@ class General:
         return VariableWidth(offsets, data)
 
     def _compress(self, data: Bytes, bounds: NDArray[Any]) -> ChunkBuffer:
-        """Return the compressed parts of `data` between neighbouring bounds, joined, and where each ends."""
+        """Compress the slices of `data` between neighbouring bounds; return the joined results and their ends."""
         starts = bounds[:-1].astype(np.int64)
         sizes = np.diff(bounds).astype(np.int64)
         if self.scheme == "lz4":
@@ -171,7 +171,7 @@ class General:
     def _decompress(
         self, data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]
     ) -> tuple[Bytes, NDArray[np.int64]]:
-        """Return the raw bytes of the buffers, joined, and the number of bytes of each."""
+        """Decompress the buffers; return the joined raw bytes and the size of each."""
         return (_lz4 if self.scheme == "lz4" else _zstd)(data, starts, sizes)
 
 
@@ -204,7 +204,7 @@ def _joined(parts: list[Any]) -> tuple[Bytes, Int64s]:
 
 
 def _behind_lengths(data: Bytes, sizes: Int64s, lengths: NDArray[Any]) -> ChunkBuffer:
-    """Return compressed parts, each after its raw length, and where each ends."""
+    """Prefix each compressed slice with its raw length; return the joined slices and their ends."""
     head = lengths.itemsize
     starts = np.stack([np.arange(len(sizes)) * head, len(sizes) * head + np.cumsum(sizes) - sizes], 1)
     source = np.concatenate([lengths.view(np.uint8), data])
@@ -281,7 +281,7 @@ def _frame_content(frame: Bytes, raw_size: int) -> bytes | None:
 
 
 def _zstd_stream(frame: Bytes, raw_size: int | None) -> Bytes:
-    """Return the content of a frame; it must have `raw_size` bytes, unless that is None."""
+    """Return the content of a frame, which must have `raw_size` bytes unless that is None."""
     parts, size = [], 0
     try:
         stream = pa.CompressedInputStream(pa.BufferReader(frame), "zstd")

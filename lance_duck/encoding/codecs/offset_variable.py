@@ -1,7 +1,7 @@
 """Values of any length whose offsets are a sequence of numbers: 2.3 files.
 
 chunk buffer | content
-0            | the offsets, n + 1 of them from 0 on, in their encoding; missing where nothing is stored for them
+0            | the offsets, n + 1 of them from 0 on, in their encoding; missing if the encoding stores nothing
 last         | the bytes of the values
 """
 
@@ -54,7 +54,7 @@ class OffsetVariable:
 
     @property
     def num_buffers(self) -> int:
-        """Number of buffers of the offsets, and one of the bytes."""
+        """Number of offset buffers, plus one for the bytes."""
         return self.offsets.num_buffers + 1
 
     def decode_chunks(self, chunks: Chunks) -> VariableWidth:

@@ -1,7 +1,7 @@
 """Run lengths whose values or lengths are encoded once more: 2.3 files.
 
-A miniblock chunk has two buffers, the values of the runs and their lengths, each in an encoding of its own. The number
-of runs follows from the buffer that is plain, compressed as a whole or not.
+A miniblock chunk has two buffers, run values and run lengths, each with its own encoding. The number of runs follows
+from the buffer that is plain, compressed as a whole or not.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class PackedRuns:
         raise no_form(_NAME, "level")
 
     def decode_values(self, values: Block) -> Block:
-        """Raise UnsupportedError: single values have no runs."""
+        """Raise UnsupportedError: single values cannot be run-length encoded."""
         raise no_form(_NAME, "per-value")
 
     def to_proto(self) -> pb.CompressiveEncoding:

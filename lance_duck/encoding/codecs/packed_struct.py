@@ -9,7 +9,7 @@ Variable (full zip only): a row is a value of variable width, with its fields in
     4 or 8          a field of variable width: its length
     length                                     and its bytes
 
-and each field is then compressed by an encoding of its own, value by value. A row without bytes is null: its fields are
+and each field is then compressed by its own encoding, value by value. A row without bytes is null: its fields are
 zeros and empty.
 """
 
@@ -255,7 +255,7 @@ def _field(message: pb.VariablePackedStruct.FieldEncoding, codec: Codec) -> Pack
 
 
 def _gather(data: Bytes, field: PackedField, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> Block:
-    """Return the values of one field; `find_fields` has checked their places."""
+    """Return the values of one field, whose offsets `find_fields` has checked."""
     count = len(starts)
     if field.fixed:
         present = starts != NULL_ROW

@@ -29,7 +29,7 @@ else:
 
 
 def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
-    """Return the codec for `encoding`, with those of the encodings inside it.
+    """Return the codec for `encoding` and the encodings inside it.
 
     Raises:
         CorruptError: The description is empty or contradicts itself.

@@ -109,7 +109,7 @@ class Rle:
         return self._expand(chunks.data, starts + HEAD, starts + HEAD + value_bytes, runs, chunks.counts)
 
     def decode_values(self, values: Block) -> Block:
-        """Raise UnsupportedError: single values have no runs."""
+        """Raise UnsupportedError: single values cannot be run-length encoded."""
         raise no_form("rle", "per-value")
 
     def to_proto(self) -> pb.CompressiveEncoding:
@@ -137,7 +137,7 @@ class Rle:
         return self.encode_blocks(block, np.array([block.count], np.int64))[0]
 
     def encode_values(self, block: Block) -> Block:
-        """Raise UnsupportedError: single values have no runs."""
+        """Raise UnsupportedError: single values cannot be run-length encoded."""
         raise no_form("rle", "per-value")
 
     def _runs(self, block: Block, counts: NDArray[np.int64]) -> tuple[NDArray[Any], Bytes, NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""Sequences of numbers in 2.3 files, as offsets of texts and places of nulls and lists, which may be computed.
+"""Number sequences in 2.3 files, either stored or computed: offsets of texts, positions of nulls and lists.
 
     encoding   | stored                                       | values
     range      | nothing                                      | start, start + step, …
@@ -32,7 +32,7 @@ class NumberSequence(Protocol):
 
     @property
     def num_buffers(self) -> int:
-        """Number of buffers of a chunk: 1, or 0 where nothing is stored."""
+        """Number of buffers in a chunk: 1, or 0 if nothing is stored."""
 
     @property
     def bits(self) -> int:
@@ -48,7 +48,7 @@ class NumberSequence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RangeNumbers:
-    """Numbers that are not stored: `start`, `start + step`, and so on."""
+    """Computed numbers: `start`, `start + step`, and so on."""
 
     bits: int
     start: int
@@ -110,7 +110,7 @@ class DeltaNumbers:
 
 @dataclass(frozen=True, slots=True)
 class StoredNumbers:
-    """Numbers in an encoding that values may have, too."""
+    """Numbers stored in an encoding that values can also have."""
 
     bits: int
     codec: Codec
@@ -132,7 +132,7 @@ def sequence_from_proto(encoding: pb.CompressiveEncoding, bits: int, codec_from_
     Args:
         encoding: Description of the sequence.
         bits: Bits of a number, where the description does not say.
-        codec_from_proto: Returns the codec of an encoding that values may have, too.
+        codec_from_proto: Returns the codec of a value encoding.
 
     Raises:
         CorruptError: The description contradicts itself.

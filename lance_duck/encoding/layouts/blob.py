@@ -65,7 +65,7 @@ class BlobReader:
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read the descriptions of rows; that of a null is (0, 0)."""
+        """Read the descriptions of rows; a null is described as (0, 0)."""
         leaf = yield from self._inner.read(rows)
         block = leaf.block
         if not isinstance(block, PackedStruct) or len(block.fields) != 2:
@@ -88,7 +88,7 @@ class BlobReader:
 
 
 def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[VariableWidth]:
-    """Read the bytes that descriptions (position, size) stand for.
+    """Read the blobs of descriptions (position, size).
 
     Raises:
         CorruptError: A description leads out of the file, or descriptions overlap.
@@ -100,7 +100,7 @@ def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[V
 def read_extents(
     positions: NDArray[np.uint64], sizes: NDArray[np.uint64], source: ByteSource, where: str
 ) -> Request[VariableWidth]:
-    """Read bytes from many places of one file; extents that lie close together are read as one range.
+    """Read extents of one file; neighbouring extents are read as one range.
 
     Args:
         positions: First byte of each extent.

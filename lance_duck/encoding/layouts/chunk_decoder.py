@@ -37,7 +37,7 @@ class MiniBlockLayout:
         dictionary: Codec of the dictionary, or None.
         num_dictionary_items: Number of values in the dictionary.
         num_items: Number of value slots in the page.
-        rep_index_depth: Depth of the repetition index; 0 when there is none.
+        rep_index_depth: Depth of the repetition index, or 0 without one.
     """
 
     layers: Layers
@@ -167,14 +167,14 @@ def plain_width(codec: Codec) -> int | None:
 
 
 def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, place: Int64s, where: str) -> Block:
-    """Return the values at places in chunks of plain values, without touching other values.
+    """Return values at positions in chunks of plain values, without reading other values.
 
     Args:
         parsed: The chunks.
         codec: Codec of the values.
         width: `plain_width` of the codec.
         chunk: int64 (n,), number of each value's chunk among those parsed.
-        place: int64 (n,), place of each value in its chunk.
+        place: int64 (n,), position of each value in its chunk.
         where: Name of the page, for messages.
 
     Raises:
@@ -189,7 +189,7 @@ def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, pl
 
 
 def join_ranges(ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
-    """Return the bytes that hold all ranges of one source, and where each begins in them.
+    """Return the bytes that hold all ranges of one source, and the offset of each range in them.
 
     Views of a mapped file are parts of one array already, which is not copied; other ranges are joined end to end.
     """

@@ -60,7 +60,7 @@ class _ConstantState:
 
     Attributes:
         value: The value, or None when all values are null.
-        heads: Place of the first entry of each row, and the number of entries; None without lists.
+        heads: For each row the position of its first entry, then the number of entries. None without lists.
     """
 
     value: Block | None
@@ -105,7 +105,7 @@ class ConstantReader:
         return self._layout.inline_value is not None or len(self._page.buffers) % 2 == 1
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Return what `read` gives, which needs no reads after the first."""
+        """Read rows like `read`; after the first call nothing is read from the file."""
         return run(self.read(rows))
 
     def read(self, rows: Rows) -> Request[Leaf]:

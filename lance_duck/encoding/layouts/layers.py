@@ -1,6 +1,6 @@
 """The layers of a column, from the values outwards, and the meaning of definition levels.
 
-Layers are listed innermost first. A definition level of 0 is a valid value; the layers take their levels in turn:
+Layers are listed innermost first. A definition level of 0 is a valid value; each layer then takes the next levels:
 
     layer                | levels
     ALL_VALID_ITEM       | none
@@ -79,7 +79,7 @@ def parse_layers(kinds: Sequence[int], where: str) -> Layers:
     """Check the layers of a page.
 
     Raises:
-        CorruptError: There are no layers, or an unknown one.
+        CorruptError: The list is empty or contains an unknown layer.
         UnsupportedError: There are more definition levels than a byte can hold.
     """
     if not kinds:

@@ -6,7 +6,7 @@ page buffer | content
 2           | dictionary, when values are indices into one
 last        | repetition index, when there are lists: which rows begin in which chunk
 
-Of the repetition index, each chunk has `depth` + 1 words of 8 bytes, of which the first two are used:
+The repetition index has `depth` + 1 words of 8 bytes for each chunk; only the first two are used:
 
 offset | size | field (little-endian)
 0      | 8    | rows that end in the chunk
@@ -87,12 +87,12 @@ class MiniBlockReader:
 
     @property
     def has_item_validity(self) -> bool:
-        """Whether the codec of the values stores which items of fixed-size lists are null, or is none of such lists."""
+        """Whether the value codec stores which items of fixed-size lists are null."""
         return has_item_validity(self._layout.values)
 
     @property
     def lists_key(self) -> object | None:
-        """Key that is equal for pages with lists that `joined_lists` can join; None for a page that it cannot."""
+        """A key that is equal for pages with lists that `joined_lists` can join, or None if it cannot join the page."""
         layout = self._layout
         if layout.rep is None or layout.dictionary is not None:
             return None
@@ -234,10 +234,10 @@ class MiniBlockReader:
 
 
 def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]:
-    """Return a reader of the rows of several pages, one after the other, which decodes their chunks together.
+    """Return a reader of the concatenated rows of several pages, which decodes their chunks together.
 
     Args:
-        readers: Readers of pages of one source, all of one `lists_key`.
+        readers: Page readers of one source with the same `lists_key`.
     """
     states = yield from gather([reader._prepared() for reader in readers])
     pages, tables = [reader._page for reader in readers], [state.table for state in states]

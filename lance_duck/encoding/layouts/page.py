@@ -1,4 +1,4 @@
-"""Pages: the places of their bytes, and the interface of their readers."""
+"""Pages: the location of their bytes, and the interface of their readers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EncodingDescription:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The place and the encoding of a page.
+    """Location and encoding of a page.
 
     Attributes:
         source: The file.
@@ -55,7 +55,7 @@ class Page:
         """Return the number of bytes of a buffer.
 
         Raises:
-            CorruptError: The page has no such buffer.
+            CorruptError: The index is beyond the page's last buffer.
         """
         if index >= len(self.buffers):
             raise CorruptError("buffers of the page", where=self.where, expected=f"> {index}", found=len(self.buffers))
@@ -131,10 +131,10 @@ class PageReader(Protocol):
         """Read a few rows at once, without a request, from a source that is not remote.
 
         Args:
-            rows: Rows counted from the start of the page, ascending, at least one.
+            rows: int64, offsets from the start of the page, ascending; at least one row.
 
         Returns:
-            What `read` gives, or None where nothing is faster than `read`.
+            The same as `read`, or None if the page does not have a faster path.
 
         Raises:
             CorruptError: The page contradicts itself.

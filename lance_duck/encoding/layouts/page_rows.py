@@ -12,7 +12,7 @@ Int64s = NDArray[np.int64]
 
 
 def check_rows(rows: Rows, num_rows: int) -> int:
-    """Count the selected rows, after checking that they lie in the page.
+    """Check that the selected rows lie in the page, and return their number.
 
     Raises:
         InternalError: Rows are not ascending, or lie outside [0, num_rows).

@@ -24,7 +24,7 @@ def page_layout(planar: encodings23_pb2.PlanarLayout, where: str) -> pb.PageLayo
         where: Name of the page, for messages.
 
     Raises:
-        CorruptError: The description has no values.
+        CorruptError: The description lacks values.
     """
     layers, kind = planar.structure.dense.layers, planar.values.WhichOneof("values")
     if kind == "chunked":

@@ -1,13 +1,13 @@
-"""Sparse pages of 2.3: for each layer the places of nulls and of lists with items; values as in a page without levels.
+"""Sparse pages of 2.3: positions of nulls and non-empty lists for each layer; values as in a page without levels.
 
-The buffers of the page are those of its values, one for each slot of the innermost layer, null ones included; then the
-stored numbers, in this order: for each layer, outermost first,
+The page begins with the buffers of its values, one value for each slot of the innermost layer including nulls; then
+come the stored numbers, in this order: for each layer, outermost first,
 
-    list               | places of lists with items, numbers of their items, places of its validity
-    other layers       | places of its validity
+    list               | positions of lists with items, their item counts, positions for validity
+    other layers       | positions for validity
 
-Places count the slots of their layer: rows, and below a list the items of all lists, in order; below a fixed-size list
-each slot counts as many as it has items. Numbers that need no bytes have no buffer.
+Positions count the slots of their layer: rows, and below a list the items of all lists, in order; below a fixed-size
+list each slot counts as many as it has items. Numbers that take zero bytes do not have a buffer.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Validity:
     """The validity of the slots of a layer.
 
     Attributes:
-        places: int64, ascending: places of the null slots, or of the valid ones.
-        are_nulls: Whether the places are those of the null slots.
+        places: int64, ascending: positions of the null slots, or of the valid ones.
+        are_nulls: Whether `places` lists the null slots.
     """
 
     places: Int64s
@@ -65,7 +65,7 @@ class LayerNumbers:
         validity: Validity of its slots.
         is_list: Whether it is a layer of lists.
         places: int64, slots whose lists have items.
-        ends: int64 (len(places) + 1,), number of items before each of these lists, and of all.
+        ends: int64 (len(places) + 1,), number of items before each of these lists, then the total.
         stride: Number of rows of the page that make one slot, for layers around fixed-size lists.
     """
 
@@ -115,17 +115,17 @@ class SparseReader:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the places have been read, and the page of the values is prepared."""
+        """Whether the positions have been read, and the page of the values is prepared."""
         return self._state is not None and self._state[1].is_prepared
 
     @property
     def has_levels(self) -> bool:
-        """Return True: the places tell which slots are null."""
+        """Always True: positions of null slots take the role of levels."""
         return True
 
     @property
     def has_item_validity(self) -> bool:
-        """Return True: only the places, which are read later, tell which items are null."""
+        """Always True: which items are null is unknown until the positions are read."""
         return True
 
     def read_points(self, rows: Int64s) -> Leaf | None:
@@ -133,7 +133,7 @@ class SparseReader:
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read rows: places are read once, then only values."""
+        """Read rows; positions are read once, then only values."""
         count = check_rows(rows, self.num_rows)
         state = self._state
         if state is None:
@@ -197,7 +197,7 @@ class SparseReader:
 
 
 def _inner(layers: list[LayerNumbers]) -> Validity:
-    """Return the validity of slots, null where any layer below the last list is."""
+    """Return the validity of slots: a slot is null if any layer below the last list is null."""
     lists = [i for i, layer in enumerate(layers) if layer.is_list]
     nulls, valid = np.empty(0, np.int64), None
     for layer in layers[lists[-1] + 1 :] if lists else layers:
