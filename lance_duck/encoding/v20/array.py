@@ -1,6 +1,6 @@
 """The interface of array encodings of 2.0 pages, the values that they give, and arrays with nulls.
 
-An array with some nulls has a validity array (bits, 1 = valid) beside its values; one with only nulls has no bytes.
+An array with some nulls stores a validity array (bits, 1 = valid) next to its values. An all-null array stores nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PageValues:
 
     Attributes:
         block: The value slots, or None when all values are null.
-        validity: uint8, a byte (0 or 1) for each value; None when no value is null, or the block is None.
+        validity: uint8, 0 or 1 for each value, or None if all values are valid or the block is None.
         count: Number of values.
     """
 
@@ -36,11 +36,11 @@ class PageValues:
 
 
 class EncodedArray(Protocol):
-    """A node of the tree of encodings of a page; immutable except for caches."""
+    """A node in a page's encoding tree; immutable except for caches."""
 
     @property
     def capacity(self) -> int | None:
-        """Number of values that the bytes can hold; None if only reading tells, or no bytes are needed."""
+        """Number of values that the bytes can hold. None if that is unknown before reading, or no bytes are needed."""
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
         """Read runs of values.
@@ -51,7 +51,7 @@ class EncodedArray(Protocol):
 
 
 def both_valid(one: Bytes | None, other: Bytes | None) -> Bytes | None:
-    """Return the validity of values that are valid where both validities say so."""
+    """Combine two validities: a value is valid if both arrays mark it valid."""
     if one is None or other is None:
         return other if one is None else one
     return np.bitwise_and(one, other)

@@ -26,7 +26,7 @@ from lance_duck.wire.pb import encodings20_pb2 as pb
 Ints = NDArray[np.int64]
 
 SMALL_GAP = 4096
-"""Bytes between two extents that are rather read than skipped."""
+"""Maximum gap between two extents that are read together, in bytes."""
 
 _RECENT: Final = 2  # neighbouring pages are read by two threads at most
 
@@ -71,7 +71,7 @@ class StoredBuffer:
         return out
 
     def read_around(self, starts: Ints, stops: Ints) -> Request[tuple[Bytes, Ints]]:
-        """Read extents, which ascend and may share bytes; return bytes that hold them, and where each begins in these.
+        """Read ascending extents, which may overlap. Returns bytes that hold them, and each extent's start in these.
 
         Raises:
             CorruptError: An extent reaches beyond the buffer.
@@ -117,7 +117,7 @@ class PageBuffers:
         """Resolve a buffer.
 
         Raises:
-            CorruptError: There is no such buffer.
+            CorruptError: The index is beyond the last buffer.
             UnsupportedError: The buffer belongs to the whole file.
         """
         if buffer.buffer_type not in (pb.Buffer.page, pb.Buffer.column):
@@ -143,7 +143,7 @@ def recent_buffers() -> LruCache[Bytes]:
 
 
 def byte_extents(runs: RowRuns, bits: int) -> tuple[Ints, Ints]:
-    """Return the first byte of each run of values of `bits` bits, and one past its last byte."""
+    """Return the byte extent of each run: first byte, and one past the last byte."""
     if bits % 8 == 0:
         return runs.starts * (bits // 8), runs.stops * (bits // 8)
     return runs.starts * bits // 8, (runs.stops * bits + 7) // 8

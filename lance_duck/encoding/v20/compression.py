@@ -25,7 +25,7 @@ def decompress(scheme: str, packed: Bytes) -> Bytes:
         packed: Raw length and compressed bytes (see `encoding.codecs.general`).
 
     Raises:
-        CorruptError: The bytes are not what the scheme says.
+        CorruptError: The bytes do not match the scheme.
     """
     buffer = VariableWidth(np.array([0, len(packed)], np.int64), packed)
     values = General(scheme, Variable(_OFFSET_BITS)).decode_values(buffer)

@@ -31,8 +31,8 @@ class Rows:
     """Rows of variable length.
 
     Attributes:
-        offsets: int64 (rows + 1,), where each row begins among the items of all rows read; from 0, ascending.
-        validity: A byte (0 or 1) for each row, None when no row is null.
+        offsets: int64 (rows + 1,), start of each row among the items of all rows read; from 0, ascending.
+        validity: uint8, 0 or 1 for each row, or None if all rows are valid.
         item_starts: int64 (runs,), first item of each run of rows; runs ascend and are disjoint.
         item_stops: int64 (runs,), one past the last item of each run.
     """

@@ -4,7 +4,7 @@ bits_per_value 1            eight values to a byte, lowest bit first
 bits_per_value 8, 16, …     values, little-endian
 compression "zstd", "lz4"   the whole buffer is compressed
 
-A constant array has no buffer: its value is in the description.
+A constant array does not have a buffer: its value is in the description.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class FlatBytes:
         return self.buffer.size // (self.bits // 8)
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return FixedWidth values, a view of the file where they are adjacent."""
+        """Return FixedWidth values; adjacent values are a view of the file."""
         starts, stops = byte_extents(runs, self.bits)
         data = yield from self.buffer.read(starts, stops)
         count = runs.count

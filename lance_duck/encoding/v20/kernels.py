@@ -1,4 +1,4 @@
-"""Kernels for the runs of a 2.0 page, each beside its plain numpy reference.
+"""Kernels for the runs of a 2.0 page, each with a plain numpy reference.
 
 A run is a stretch of adjacent values; kernels take the first position and the length of each. They check every position
 against their buffers and return a status instead of raising.
@@ -75,7 +75,7 @@ def unravel_ends(
     item_starts: Ints,
     item_stops: Ints,
 ) -> int:
-    """Turn the stored end offsets of runs of rows into offsets from 0, validity and the extent of each run's items.
+    """Convert stored end offsets to offsets from 0, validity and the item extent of each run.
 
     Args:
         ends: For each run the end of the row before it, unless firsts[i], and then of its counts[i] rows. An end of
@@ -90,7 +90,7 @@ def unravel_ends(
         item_stops: (runs,), written: one past the last item of each run.
 
     Returns:
-        OK, TOO_SHORT (an item lies at or beyond the limit) or BAD_OFFSETS (ends descend).
+        OK, TOO_SHORT (an item is at or beyond the limit) or BAD_OFFSETS (ends descend).
     """
     read, row, total = 0, 0, np.int64(0)
     if len(offsets) < 1 or len(offsets) != len(validity) + 1:

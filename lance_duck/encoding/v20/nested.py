@@ -3,7 +3,7 @@
 fixed_size_list    the items of all lists, one after the other
 packed_struct      rows of fields back to back, little-endian, no padding
 
-Neither has validity of its own; the items of a list may be nullable arrays.
+Lists and structs themselves cannot be null; the items of a list may be nullable arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FixedSizeListArray:
     """Lists of `dimension` items each.
 
     Attributes:
-        item_type: Arrow type of the items, for the slots of nulls that have no bytes.
+        item_type: Arrow type of the items, for null slots without stored bytes.
     """
 
     items: EncodedArray

@@ -27,12 +27,12 @@ PAGE_MESSAGE = "lance.encodings.ArrayEncoding"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The facts about an array, besides its encoding, that its reader needs.
+    """The facts that a reader needs about an array in addition to its encoding.
 
     Attributes:
         buffers: Buffers of its page.
-        length: Number of values that it must hold; None when unknown before reading.
-        arrow_type: Type of the values; decides the meaning of dictionary indices and of the slots of nulls.
+        length: Number of values that it must hold, or None if unknown before reading.
+        arrow_type: Type of the values; determines how dictionary indices and null slots are read.
     """
 
     buffers: PageBuffers
@@ -80,7 +80,7 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
 
 
 def list_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Ends:
-    """Return the reader of the ends of a page of lists; `num_items` of the description limits them.
+    """Return the reader of list end offsets; the description's `num_items` bounds them.
 
     Raises:
         CorruptError: The encoding is not one of lists, or contradicts itself.

@@ -37,11 +37,11 @@ class RowRuns:
 
     @property
     def stop(self) -> int:
-        """One past the last value, 0 when there is none."""
+        """One past the last value, or 0 if empty."""
         return int(self.stops[-1]) if len(self.stops) else 0
 
     def value_at(self, position: int) -> int:
-        """Return the value at a position among those of all runs."""
+        """Return the value at a position in the concatenated runs."""
         ends = np.cumsum(self.counts)
         run = int(np.searchsorted(ends, position, side="right"))
         return int(self.stops[run] - (ends[run] - position))
@@ -92,7 +92,7 @@ def merged_runs(starts: Ints, stops: Ints) -> RowRuns:
 
 
 def runs_of_rows(rows: Rows, num_rows: int) -> RowRuns:
-    """Return the runs of the rows of a column of `num_rows`.
+    """Return the runs of rows in a column of `num_rows` rows.
 
     Raises:
         InvalidInputError: A row is outside the column, the step is not 1, or rows do not ascend.

@@ -20,7 +20,7 @@ _NOTHING = np.empty(0, dtype=np.uint8)
 
 
 def valid_flags(array: pa.Array) -> Bytes | None:
-    """Return a flag for each value, 1 if it is not null; None when no value is null.
+    """Return a flag for each value, 1 if it is not null. Returns None if all values are valid.
 
     Only the array's own validity counts: a null in a dictionary is not a null of the array.
     """

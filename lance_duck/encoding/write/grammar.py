@@ -34,7 +34,7 @@ class Grammar:
 
     Attributes:
         chunk_values: Encodings of the values of a miniblock page, those inside others included.
-        single_values: Encodings of values that stand one by one, in full-zip pages.
+        single_values: Encodings of values in full-zip pages, which are encoded one by one.
         dictionary: Encodings of the items of a dictionary.
         dictionary_bits: Bits of numbers that may have a dictionary.
         levels: Encodings of repetition and definition levels.
@@ -47,7 +47,7 @@ class Grammar:
         constant_levels: Encodings of the levels of pages that are all null; empty if they are not encoded.
         has_variable_packed_structs: Whether packed structs may have fields of variable width.
         has_dense_nulls: Whether a page of lists may have null items and no level for lists that are null or empty.
-        has_zipped_bits: Whether truth values may stand in full-zip pages.
+        has_zipped_bits: Whether full-zip pages may hold booleans.
     """
 
     chunk_values: frozenset[str]

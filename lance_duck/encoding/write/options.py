@@ -3,7 +3,7 @@
 key                                           | value
 lance-encoding:compression                    | none, zstd, lz4, fsst
 lance-encoding:compression-level              | integer
-lance-encoding:rle-threshold                  | runs per value, below which runs are encoded where they are smaller
+lance-encoding:rle-threshold                  | runs per value, below which runs are encoded if they are smaller
 lance-encoding:bss                            | off, on, auto: byte stream split before general compression
 lance-encoding:dict-divisor                   | values that a dictionary needs for each distinct one; 2 by default
 lance-encoding:dict-size-ratio                | largest size of a dictionary as a part of the plain size; 0.8 by default
@@ -25,7 +25,7 @@ from lance_duck.encoding.write.grammar import GRAMMARS, Grammar
 PREFIX: Final = "lance-encoding:"
 CHUNK_BYTES: Final = 4096
 NO_TEXT: Final = frozenset({"binary", "large_binary", "json"})
-"""Logical types of variable width whose values are no texts."""
+"""Logical types of variable width whose values are not texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class EncodingOptions:
     Attributes:
         version: "2.1" or "2.2".
         compression: "none", "zstd", "lz4" or "fsst"; None leaves the choice to the writer.
-        level: Level of the compression; None for its default.
+        level: Compression level, or None for the default.
         rle_threshold: Number of runs per value, below which runs are encoded; None to encode runs whenever they are
             clearly smaller.
         bss: "off", "on" or "auto".
-        dict_divisor: Number of values that a dictionary needs for each distinct one; None for the default.
+        dict_divisor: Minimum number of values for each distinct one, or None for the default.
         dict_size_ratio: Largest size of a dictionary, as a part of the plain size.
         dict_compression: "none", "zstd" or "lz4", of the dictionary; None leaves the choice to the writer.
         dict_level: Level of the dictionary's compression.

@@ -28,7 +28,7 @@ NO_COMPRESSION = Compression()
 
 
 def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
-    """Encode values that need no further columns for fields below them.
+    """Encode values that fit a single column.
 
     Args:
         array: Values of a storage type.
@@ -89,7 +89,7 @@ def encode_ends(ends: np.ndarray, null: np.ndarray | None, num_items: int, buffe
 
 
 def _slots(array: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Encode the value slots of an array, those of nulls included."""
+    """Encode the value slots of an array, including null slots."""
     kind = array.type
     if pa.types.is_boolean(kind):
         return flat(buffers, bits(array.buffers()[1], array.offset, len(array)), 1)
@@ -123,7 +123,7 @@ def _lists(array: pa.FixedSizeListArray, buffers: BuffersOut, where: str) -> pb.
 
 
 def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Encode the items, and indices from 0 in the width of the index type; null is an item of its own."""
+    """Encode the items, and indices from 0 in the width of the index type; null becomes an extra item."""
     indices, items = array.indices, array.dictionary
     width = indices.type.bit_width // 8
     if indices.null_count == len(indices):

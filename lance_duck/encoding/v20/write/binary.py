@@ -39,7 +39,7 @@ class Compression:
 
     Attributes:
         scheme: "zstd", "lz4" or "fsst"; anything else for no compression.
-        level: Level of the scheme; None for its default.
+        level: Compression level, or None for the scheme's default.
     """
 
     scheme: str | None = None
@@ -81,8 +81,8 @@ def encode_values(
     """Encode byte strings: their ends, then the bytes of all of them.
 
     Args:
-        block: The values; those of nulls are stored, too.
-        valid: A byte (0 or 1) for each value, None when no value is null.
+        block: The values; the bytes of nulls are also stored.
+        valid: uint8, 0 or 1 for each value, or None if all are valid.
         buffers: Buffers of the page.
         compression: Compression of the bytes.
     """

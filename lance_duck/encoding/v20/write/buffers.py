@@ -26,7 +26,7 @@ class BuffersOut:
 
 
 def flat(buffers: BuffersOut, data: Bytes, bits: int, compression: pb.Compression | None = None) -> pb.ArrayEncoding:
-    """Encode values of `bits` bits, as they lie in `data`."""
+    """Store `data` as flat values of `bits` bits."""
     return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=bits, buffer=buffers.add(data), compression=compression))
 
 
@@ -59,7 +59,7 @@ def value_bytes(array: pa.Array, width: int) -> Bytes:
 
 
 def validity_bits(array: pa.Array) -> Bytes:
-    """Return a bit for each value of an array with nulls, 1 where it is valid."""
+    """Return the validity bitmap of an array with nulls: a bit for each value, 1 if valid."""
     return bits(array.buffers()[0], array.offset, len(array))
 
 
@@ -74,5 +74,5 @@ def bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bytes:
 
 
 def valid_bytes(array: pa.Array) -> Bytes:
-    """Return a byte (0 or 1) for each value, 1 where it is valid."""
+    """Return the validity of an array with nulls: a byte for each value, 1 if valid."""
     return np.unpackbits(validity_bits(array), count=len(array), bitorder="little")

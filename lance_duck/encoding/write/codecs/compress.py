@@ -73,7 +73,7 @@ def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int =
         Chunks of a few KiB. A block without values gives one chunk without values.
 
     Raises:
-        UnsupportedError: The block has no miniblock form, or a value is too large for a chunk of 2.1.
+            UnsupportedError: The block cannot be stored as miniblock, or a value is too large for a chunk of 2.1.
     """
     if isinstance(block, Dictionary):
         return _with_dictionary(block, choice, max_values)
@@ -87,13 +87,13 @@ def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int =
 
 
 def compress_values(block: Block, choice: EncodingOptions) -> tuple[pb.CompressiveEncoding, Block]:
-    """Compress each value by itself, for full zip.
+    """Compress each value separately, for full zip.
 
     Returns:
         The encoding, and FixedWidth or VariableWidth with one value for each of `block`; offsets are as wide as before.
 
     Raises:
-        UnsupportedError: The block has no per-value form.
+        UnsupportedError: The block's values cannot be compressed one by one.
     """
     codec = value_codec(block, choice)
     values = codec.encode_values(block)
@@ -107,7 +107,7 @@ def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.Compressiv
     """Compress values to one buffer that is always read as a whole: a dictionary.
 
     Raises:
-        UnsupportedError: The block has no block form.
+        UnsupportedError: The kind of block cannot be a dictionary.
     """
     codec: Codec
     if isinstance(block, VariableWidth):
@@ -143,7 +143,7 @@ def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dicti
 
 
 def _items_compressor(choice: EncodingOptions) -> Callable[[Block], int] | None:
-    """Return a function for the compressed size of a dictionary's items; None when they are not compressed."""
+    """Return a function that computes the compressed size of dictionary items, or None if they stay uncompressed."""
     if "general" not in choice.grammar.dictionary or choice.dict_compression == "none":
         return None
     return lambda items: len(compress_block(items, choice)[1])
@@ -198,12 +198,12 @@ def compress_levels(
 
     Args:
         levels: uint8 or uint16, each <= max_level.
-        ends: int64 (k,), where the levels of each chunk end.
+        ends: int64 (k,), end of each chunk in `levels`.
         max_level: Highest possible level.
         allowed: Encodings that levels may have in a file of this version: see `write.grammar`.
 
     Returns:
-        The encoding, the bytes of all chunks one after the other, and int64 (k,), where each chunk's bytes end.
+        The encoding, the joined bytes of all chunks, and the end of each chunk's bytes, int64 (k,).
     """
     counts = ends.copy()
     counts[1:] -= ends[:-1]
@@ -218,7 +218,7 @@ def compress_levels(
 
 
 def _run_bytes(words: NDArray[np.uint16], counts: NDArray[np.int64]) -> int:
-    """Return the number of bytes of the levels of all chunks as runs."""
+    """Return the run-length encoded size of all chunks' levels, in bytes."""
     runs = np.empty(len(counts), np.int64)
     count_runs(readonly(words), counts, runs)
     return len(counts) * HEAD + int(runs.sum()) * 3

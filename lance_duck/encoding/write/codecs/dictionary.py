@@ -37,13 +37,12 @@ def find_dictionary(
         block: Values, of 64 or 128 bits when they have one width.
         choice: Encoding options of the field.
         otherwise: Bytes that the values take without a dictionary.
-        runs: Bound of the number of runs of equal values.
-        compress: Returns the bytes that items take when they are stored; None if they are not compressed. Called only
-            when uncompressed items would be too large.
+        runs: Maximum number of runs of equal values.
+        compress: Returns the stored size of items, in bytes. None if they are stored uncompressed. Called only if
+            uncompressed items would be too large.
 
     Returns:
-        The dictionary, and about how many bytes it takes; None unless these are fewer, by the ratio that the field asks
-        for.
+        The dictionary and its approximate size in bytes, or None if that exceeds the field's size ratio.
     """
     most = min(block.count // max(1, choice.dict_divisor or DICTIONARY_DIVISOR), DICTIONARY_ITEMS)
     if block.count < DICTIONARY_VALUES or most < 1:
@@ -65,14 +64,14 @@ def find_dictionary(
 
 
 def expected_distinct(sample: VariableWidth) -> float | None:
-    """Estimate the number of distinct values from a sample; None if nearly all sampled values are distinct."""
+    """Estimate the distinct count from a sample. Returns None if nearly all sampled values are distinct."""
     dictionary = _number(sample, max(1, sample.count))
     assert dictionary is not None
     return _distinct(len(dictionary[1]), sample.count)
 
 
 def sample_places(count: int) -> NDArray[np.int64] | None:
-    """Return the places of a sample of `count` values, in pieces from all over; None if the sample is all values."""
+    """Return positions of a sample of `count` values, taken from all over. Returns None to use all values."""
     if count <= SAMPLE:
         return None
     bounds = np.linspace(0, count, SAMPLE_PIECES + 1).astype(np.int64)
@@ -110,7 +109,7 @@ def _places_bytes(count: int, distinct: float, runs: int) -> float:
 
 
 def _estimate(block: FixedWidth | VariableWidth) -> float | None:
-    """Estimate the number of distinct values; None if nearly all of a sample are distinct."""
+    """Estimate the distinct count. Returns None if nearly all sampled values are distinct."""
     places = sample_places(block.count)
     if places is None:
         return 1.0
@@ -120,7 +119,7 @@ def _estimate(block: FixedWidth | VariableWidth) -> float | None:
 
 
 def _distinct(sample_distinct: int, sample: int) -> float | None:
-    """Estimate the number of distinct values from those in a sample; None if nearly all differ."""
+    """Estimate the distinct count from the sample's. Returns None if nearly all sampled values differ."""
     if sample_distinct > sample * DICTIONARY_NEW:
         return None
     low, high = float(sample_distinct), float(sample_distinct) * 64
@@ -131,7 +130,10 @@ def _distinct(sample_distinct: int, sample: int) -> float | None:
 
 
 def _number(block: Block, most: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
-    """Return the number of each value, and the first value of each number; None if there are more than `most`."""
+    """Number the distinct values. Returns each value's number, and the first position of each number.
+
+    Returns None if there are more than `most` distinct values.
+    """
     places, firsts = np.empty(block.count, np.uint32), np.empty(most, np.int64)
     table = np.full(1 << (2 * most).bit_length(), -1, np.int32)
     if isinstance(block, VariableWidth):

@@ -27,7 +27,7 @@ class Look:
         count: Number of values.
         size: Number of bytes of a value.
         runs: Number of runs of equal values.
-        packed: Number of bytes of bit-packed values, with the widths of the blocks.
+        packed: Size of the bit-packed values, in bytes, including block widths.
         width: Number of bits of the widest value.
     """
 
@@ -44,7 +44,7 @@ class Look:
 
     @property
     def in_runs(self) -> int:
-        """Number of bytes of the runs, none of which is longer than 255 values."""
+        """Size of the runs, in bytes; a run has at most 255 values."""
         return (self.runs + self.count // MAX_RUN) * (self.size + 1)
 
     @property
@@ -54,7 +54,7 @@ class Look:
 
 
 def look_at(block: FixedWidth) -> Look | None:
-    """Return the statistics of values; None when they are not words, or there are none."""
+    """Return statistics of values. Returns None if the block is empty or its values are not machine words."""
     if block.bits not in WORDS or not block.count:
         return None
     words = unsigned_words(block, block.bits, "numbers")

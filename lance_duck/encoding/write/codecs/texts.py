@@ -42,13 +42,13 @@ def text_bytes(values: VariableWidth) -> int:
 
 
 def _share(codec: Fsst, values: VariableWidth) -> float:
-    """Return the size of a sample of the values as codes, as a share of its bytes."""
+    """Return the compression ratio of a sample: encoded size / plain size."""
     sample = sample_values(values, 1, SAMPLE // 2)
     return len(codec.replace(sample).data) / max(1, len(sample.data))
 
 
 def text_counts(values: VariableWidth, width: int, limit: int, max_values: int) -> NDArray[np.int64]:
-    """Return the number of values of each chunk of about `limit` bytes, with offsets of `width` bytes."""
+    """Cut values into chunks of about `limit` bytes, with offsets of `width` bytes; return the value counts."""
     if not values.count:
         return np.zeros(1, np.int64)
     counts = np.empty(values.count, np.int64)

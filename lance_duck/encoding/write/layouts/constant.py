@@ -47,7 +47,9 @@ def encode_constant(value: Block, levels: PageLevels, first_row: int) -> Encoded
 
 
 def constant_value(block: Block, valid: Levels | None) -> Block | None:
-    """Return the value that all valid slots have; None if they differ, or their kind has no constant pages.
+    """Return the common value of all valid slots.
+
+    Returns None if values differ, or values of this kind cannot be constant.
 
     Args:
         block: The slots.
@@ -61,7 +63,7 @@ def constant_value(block: Block, valid: Levels | None) -> Block | None:
 
 
 def _probes(count: int) -> list[int]:
-    """Return a few places, the first and the last among them."""
+    """Return a few positions to compare, including the first and the last."""
     return sorted({i * (count - 1) // (_PROBES - 1) for i in range(_PROBES)})
 
 

@@ -1,4 +1,4 @@
-"""Full-zip pages: each value beside its levels. The bytes are described in `encoding.layouts.fullzip`."""
+"""Full-zip pages: each value next to its levels. The bytes are described in `encoding.layouts.fullzip`."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _variable(values: VariableWidth, levels: PageLevels, words: Bytes) -> tuple[
 
 
 def _row_index(places: Int64s, levels: PageLevels) -> Bytes:
-    """Return where each row begins, and where the last one ends."""
+    """Return the start of each row, and the end of the last one."""
     if levels.rep is not None:
         places = np.append(places[:-1][levels.rep == levels.layers.max_rep], places[-1])
     width = next(w for w in (1, 2, 4, 8) if int(places[-1]) < 1 << 8 * w)

@@ -34,7 +34,7 @@ class LeafRows:
         block: A value for each slot.
         shape: Layers of the column.
         begins: Beginning of each entry; None without lists.
-        holes: Marks of missing values; None when all are 0.
+        holes: Marks of missing values, or None if all are 0.
         hidden: Highest mark of an entry without a slot.
         num_rows: Number of rows; of structs for fixed-size lists of structs.
     """
@@ -106,7 +106,7 @@ def _with_item(block: Block) -> Block:
 
 
 def _valid_slots(levels: PageLevels) -> Levels | None:
-    """Return a flag for each slot, set if it is not null; None when all are valid."""
+    """Return a flag for each slot, set if it is not null. Returns None if all slots are valid."""
     if levels.def_ is None or not levels.layers.max_visible:
         return None
     visible = levels.def_[levels.def_ <= levels.layers.max_visible] if levels.has_hidden else levels.def_

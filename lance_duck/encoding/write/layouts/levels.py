@@ -94,7 +94,7 @@ def page_levels(
     Args:
         shape: Layers of the column.
         begins: Beginning of each entry; None without lists.
-        holes: Marks of missing values; None when all are 0.
+        holes: Marks of missing values, or None if all are 0.
         num_slots: Number of entries that have a value.
         num_rows: Number of rows.
     """

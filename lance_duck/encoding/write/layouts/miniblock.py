@@ -51,7 +51,7 @@ class _ChunkSection:
 
 
 def encode_mini_block(block: Block, levels: PageLevels, choice: EncodingOptions, first_row: int) -> EncodedPage | None:
-    """Return a miniblock page; None when a chunk would be too large, or have too many levels.
+    """Return a miniblock page. Returns None if a chunk would be too large or have too many levels.
 
     Args:
         block: The value slots, not all of them null.
@@ -156,7 +156,7 @@ def _table(counts: Int64s, sizes: Int64s, large: bool) -> Bytes:
 
 
 def _gaps(ends: Int64s) -> Int64s:
-    """Return the size of each part, from where it ends."""
+    """Convert ends to sizes."""
     sizes = ends.copy()
     sizes[1:] -= ends[:-1]
     return sizes
@@ -186,12 +186,12 @@ def _layout(
 
 
 def rep_index(rep: Levels, max_rep: int, ends: NDArray[np.int64]) -> Bytes:
-    """Return the number of rows that end in each chunk, and of entries at its end of a row that continues.
+    """Build the repetition index: for each chunk, rows that end in it, and trailing entries of a row that continues.
 
     Args:
         rep: Levels of the page; the first begins a row.
         max_rep: Level that begins a row.
-        ends: int64 (k,), where the entries of each chunk end; the last is len(rep).
+        ends: int64 (k,), end of each chunk in entries; the last is len(rep).
     """
     heads = np.flatnonzero(rep == max_rep)
     begun_rows = heads.searchsorted(ends)

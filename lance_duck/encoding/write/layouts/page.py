@@ -1,4 +1,4 @@
-"""Pages that are to be written, and their levels."""
+"""Encoded pages, and the levels of pages before encoding."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class PageLevels:
 
     Attributes:
         layers: Meaning of the levels.
-        rep: Repetition levels, uint8; None when no layer is a list.
-        def_: Definition levels, uint8; None when all are 0.
+        rep: Repetition levels, uint8, or None if the layers do not include lists.
+        def_: Definition levels, uint8, or None if all are 0.
         num_slots: Number of entries that have a value.
         num_rows: Number of rows.
     """
