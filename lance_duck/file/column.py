@@ -30,7 +30,7 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
 
     Args:
         field: The field.
-        locate: From a field id to its file and physical column; None when the fragment has no values for it.
+        locate: Returns the file and physical column of a field id, or None if the fragment does not have the field.
         num_rows: Physical rows of the fragment.
         arrow_type: Form of the values; `field.to_arrow(scan=True).type` by default.
 
@@ -52,7 +52,7 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
 
 
 class MixedColumn(PlainColumn):
-    """A reader of a struct that lies in 2.0 files and later ones.
+    """A reader of a struct with fields in 2.0 files and in later ones.
 
     Args:
         field: The struct.
@@ -60,7 +60,7 @@ class MixedColumn(PlainColumn):
         num_rows: Number of rows of the fragment.
         arrow_type: Type of the arrays that are returned.
         older: Reader of the fields in 2.0 files.
-        newer: Reader of the fields in later files, whose nulls count: structs of 2.0 have none.
+        newer: Reader of the fields in later files. Its nulls are used, because 2.0 does not store nulls of structs.
     """
 
     def __init__(

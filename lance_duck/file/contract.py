@@ -14,7 +14,7 @@ from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request
 
 Locate = Callable[[int], tuple[LanceFile, int] | None]
-"""Returns the file and the physical column of a field id. Returns None if the fragment has no values for the field."""
+"""Returns the file and the physical column of a field id, or None if the fragment does not have the field."""
 
 
 class ColumnReader(Protocol):
@@ -43,7 +43,7 @@ class ColumnReader(Protocol):
             rows: Ascending, at least one.
 
         Returns:
-            The array, or None where nothing is faster than `read`.
+            The array, or None if the column does not have a faster path than `read`.
 
         Raises:
             CorruptError: A file contradicts itself.
@@ -53,12 +53,12 @@ class ColumnReader(Protocol):
         """Return whether every page is dictionary-encoded, so that `dictionary(int32, value)` costs nothing."""
 
     def has_no_nulls(self) -> bool:
-        """Return whether no row is null by the descriptions of the pages; False where only the values tell."""
+        """Return whether the page descriptions rule out null rows. False if only the values can decide."""
 
     def has_no_null_items(self) -> bool:
-        """Return whether each row is null or a fixed-size list without null items, by the descriptions of the pages.
+        """Return whether, by the page descriptions, each row is null or a fixed-size list without null items.
 
-        False where only the values tell.
+        False if only the values can decide.
         """
 
 

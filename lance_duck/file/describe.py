@@ -49,7 +49,7 @@ class ColumnDescription:
 class FileMetadata:
     """The metadata of a file; sizes are in bytes.
 
-    `major_version` and `minor_version` are those of the footer, where 0 and 3 stand for 2.0.
+    `major_version` and `minor_version` come from the footer, which stores version 2.0 as (0, 3).
     """
 
     schema: pa.Schema
@@ -65,7 +65,7 @@ class FileMetadata:
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """The number of pages of a physical column, and of bytes of their buffers."""
+    """Page count of a physical column, and the total size of its buffers."""
 
     num_pages: int
     size_bytes: int

@@ -1,7 +1,7 @@
-"""Small files of one shape, read whole and opened as one: its rows are theirs, one file after the other.
+"""Small files of one shape, read whole and opened as one file with their concatenated rows.
 
-`open_file` is the plain reference for each of them. What it would refuse, and what is not alike, is refused here, and
-the caller opens the files by themselves.
+`open_file` is the plain reference for each of them. Files that it would reject, or that differ in shape, are rejected
+here; the caller then opens each file separately.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOOTER: Final = np.dtype(
     }
 )
 _ROWS_OF_PAGES: Final = (2, 1)
-"""Version from which on the pages of every column count rows; those of version 2.0 may count items of lists."""
+"""Minimum version in which the pages of every column count rows; in version 2.0 they may count items of lists."""
 
 Extents = NDArray[np.uint64]
 
@@ -64,9 +64,9 @@ class JoinedFile(LanceFile):
     """Several files as one; see `join_files`.
 
     Attributes:
-        contents: Name and bytes of each file, in the order of their rows; the bytes are views of those of `source`.
+        contents: Name and bytes of each file, in row order; the bytes are views into `source`.
         rows: Number of rows of each file.
-        extents: uint64, a row for each file, in it position and size of the metadata of each column.
+        extents: uint64 (files, columns, 2): position and size of the metadata of each column.
     """
 
     is_in_memory: ClassVar[bool] = True
@@ -80,8 +80,8 @@ class JoinedFile(LanceFile):
         """Return the pages of a physical column of all files.
 
         Raises:
-            CorruptError: The metadata is broken, or there is no such column.
-            UnsupportedError: The column has bytes beside its pages, or is of several encodings.
+            CorruptError: The metadata is broken, or the column does not exist.
+            UnsupportedError: The column has column buffers, or more than one encoding.
         """
         metadata = self._joined.get(index)
         if metadata is None:
@@ -124,7 +124,7 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
         checksums: Whether all bytes are compared with the checksums of files that have some.
 
     Raises:
-        CorruptError: One of them is not a Lance file, or contradicts itself, or is not what was written.
+        CorruptError: A file is not a Lance file, contradicts itself, or does not match its checksums.
         UnsupportedError: They are of several versions, or have different numbers of columns or global buffers.
     """
     files = [data for _, data in contents]
@@ -163,7 +163,7 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
 
 
 def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> NDArray[np.void]:
-    """Return the footers of files, which are alike; their positions are checked to be in order and inside."""
+    """Return the footers, which must describe the same shape. Checks that positions are ordered and inside."""
     if int(sizes.min()) < FOOTER.size:
         raise CorruptError("a joined file is too short", where=where, expected=f">= {FOOTER.size} bytes")
     footers = np.frombuffer(b"".join([file[-FOOTER.size :] for file in files]), _FOOTER)
@@ -183,7 +183,7 @@ def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> N
 
 
 def _tables(files: Sequence[bytes], positions: NDArray[np.uint64], count: int) -> Extents:
-    """Return a table of each file: position and size of so many extents."""
+    """Return a table for each file: position and size of `count` extents."""
     layout = struct.Struct(f"<{2 * count}Q")
     rows = [layout.unpack_from(file, at) for file, at in zip(files, positions.tolist(), strict=True)]
     return np.array(rows, np.uint64).reshape(len(files), count, 2)

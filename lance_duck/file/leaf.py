@@ -140,7 +140,7 @@ class LeafColumn:
         return LeafValues(values, self._entries(leaves))
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return the values of a few rows at once, without a request; None where they must be read by `read`.
+        """Return the values of a few rows immediately, without a request. Returns None if only `read` can read them.
 
         Args:
             rows: Ascending, at least one.
@@ -157,7 +157,10 @@ class LeafColumn:
         return concatenate(arrays)
 
     def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
-        """Return the bytes of a few values, each alone: see `read_points`; None also where they are not stored so."""
+        """Return each of a few values as bytes.
+
+        Returns None if only `read` can read them, or if they are not stored as separate values.
+        """
         if not self._is_plain or self._is_json:
             return None
         values: list[Bytes] = []
@@ -186,7 +189,7 @@ class LeafColumn:
         return np.concatenate(values), _joined_bounds(bounds), _joined_bounds(lists)
 
     def _read_alike(self) -> Request[list[Leaf] | None]:
-        """Read all pages, joining neighbours with equal encodings. Return None if most have no such neighbour."""
+        """Read all pages, joining neighbours with equal encodings. Returns None if few pages can be joined."""
         layouts = [self._layout(page) for page in self._pages]
         runs = [[*run] for _, run in groupby(range(len(self._pages)), lambda place: decoding_key(layouts[place]))]
         if 2 * len(runs) > len(self._pages):
@@ -327,7 +330,7 @@ class LeafColumn:
             raise CorruptError("values of a page", where=self._where, expected=leaf.num_slots, found=block.count)
 
     def _valid(self, leaf: Leaf) -> Levels | None:
-        """Return a flag for each slot; None when all are valid."""
+        """Return a flag for each slot. Returns None if all slots are valid."""
         return None if leaf.def_ is None else _slot_flags(leaf.def_, leaf.layers, leaf.num_slots)
 
     def _entries(self, leaves: list[Leaf]) -> LevelEntries:
@@ -352,7 +355,7 @@ def _plain_bits(type_: pa.DataType) -> int:
 
 
 def _has_plain(block: Block, bits: int) -> TypeGuard[FixedWidth]:
-    """Return whether the bytes of a block are those of an array of numbers, which `block_to_arrow` would find out."""
+    """Return whether a block can back an array of `bits`-wide numbers; replaces the checks of `block_to_arrow`."""
     return isinstance(block, FixedWidth) and block.bits == bits and 8 * len(block.data) >= block.count * bits
 
 

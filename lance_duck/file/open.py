@@ -38,8 +38,8 @@ def open_data_file(source: ByteSource, named: DataFile | None = None, *, checksu
         checksums: Whether bytes are compared with the checksums of the file, if it has some.
 
     Raises:
-        CorruptError: The file is not a Lance file, is cut short, contradicts itself, or is not what was written; or the
-            manifest names columns by numbers that a file of its version does not have.
+        CorruptError: The file is not a Lance file, is cut short, contradicts itself, or does not match its checksums;
+            or the manifest assigns columns that a file of its version does not have.
         UnsupportedError: The version is not read.
     """
     size = min(source.size, TAIL_BYTES)

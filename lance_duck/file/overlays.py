@@ -32,9 +32,9 @@ class OverlayLayer:
     """Values of one field for some rows.
 
     Attributes:
-        locate: From a field id to its place in the file of the overlay.
+        locate: Returns the overlay file and physical column of a field id.
         offsets: int64, ascending: rows of the fragment that have a value.
-        num_rows: Number of rows of the column in the file; rows beyond the offsets belong to no row of the fragment.
+        num_rows: Row count of the column in the file; rows beyond `offsets` are unused.
     """
 
     locate: Locate
@@ -47,7 +47,7 @@ class Unit:
     """A part of a column that is replaced as a whole.
 
     Attributes:
-        path: Places of the children on the way from the column to the part; () for the column itself.
+        path: Child indices from the column down to the unit; () for the column itself.
         field: Field of the part.
     """
 
@@ -65,7 +65,7 @@ class OverlaidColumn(PlainColumn):
 
     Raises:
         UnsupportedError: A blob has new values.
-        CorruptError: A file has no values for a part of a list.
+        CorruptError: A file lacks the values for a part of a list.
     """
 
     def __init__(self, field: Field, base: ColumnReader, layers: Sequence[tuple[Unit, Sequence[OverlayLayer]]]) -> None:
@@ -115,7 +115,7 @@ class _Patch:
         self._owners, self._ranks = owners[first], ranks[first]
 
     def hits(self, rows: Offsets) -> list[tuple[Offsets, _UnitReader, Offsets]]:
-        """Return the places in `rows` that have new values, by the reader that has them, and the values' rows there."""
+        """Return, for each reader with new values, positions in `rows`, the reader, and its rows to read."""
         if not len(self._offsets):
             return []
         at = np.minimum(np.searchsorted(self._offsets, rows), len(self._offsets) - 1)
@@ -160,7 +160,7 @@ def _check_whole(field: Field, locate: Locate) -> None:
 def replace_cells(
     array: pa.Array, path: Sequence[int], places: Sequence[Offsets], values: Sequence[pa.Array]
 ) -> pa.Array:
-    """Return an array in which the unit at a path has new values in some places."""
+    """Return a copy of an array with new values at some positions in the unit at a path."""
     if not path:
         sources = np.arange(len(array))
         sources[np.concatenate(places)] = len(array) + np.arange(sum(map(len, values)))
@@ -173,7 +173,7 @@ def replace_cells(
 
 
 def _picked(array: pa.Array, places: Offsets) -> pa.Array:
-    """Take values by their places, each at most once; pyarrow's own kernel does not take views."""
+    """Take values by position, each at most once; pyarrow's own kernel does not support views."""
     if not is_view(array.type):
         return array.take(pa.array(places))
     flat = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()

@@ -11,7 +11,7 @@ def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[
     """Return the physical column of each field of a file that holds these fields, by field id, depth first.
 
     In 0.1 the column of a field is its id. In 2.0 each field has a column, parents included; since 2.1 only fields with
-    values of their own. Fields below a packed struct or a blob have none.
+    values of their own. Fields below a packed struct or a blob share its column.
     """
     if version == (0, 1):
         return {below.id: below.id for field in fields for below in field.walk()}

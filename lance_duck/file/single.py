@@ -50,13 +50,14 @@ class LanceFileReader:
     Args:
         path: Path or URI of the file.
         storage_options: Settings of the object store.
-        columns: Names of the columns to read ("a.b" for a field of a struct), in the order of the result; None for all.
-        store: Root of relative paths; None if the path needs no root.
+        columns: Names of the columns to read ("a.b" for a field of a struct), in the order of the result. By default
+            all columns are read.
+        store: Store that resolves a relative path. By default `path` is opened on its own.
 
     Raises:
-        NotFoundError: There is no such file.
-        FormatError: The file is not a data file, or one of a version that is not read.
-        InvalidInputError: A column is unknown, or there are no columns.
+        NotFoundError: The file does not exist.
+        FormatError: The file is not a Lance data file, or its version is not supported.
+        InvalidInputError: A column is unknown, or `columns` is empty.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class LanceFileReader:
         """Return the bytes of a global buffer; buffer 0 is the descriptor, with the schema.
 
         Raises:
-            InvalidInputError: There is no such buffer.
+            InvalidInputError: The index is out of range.
         """
         return run(self._file.global_buffer(index)).tobytes()
 

@@ -30,21 +30,21 @@ class LanceFileWriter:
 
     Args:
         path: Path or URI of the file.
-        schema: Columns of the file; None for those of the first batch.
+        schema: Columns of the file. By default the schema of the first batch.
         data_cache_bytes: Bytes of values that wait for full pages, over all columns; by default 8 MiB for each column.
-        version: "2.0", "2.1", "2.2" or "stable"; None for "2.2".
+        version: "2.0", "2.1", "2.2" or "stable". By default "2.2".
         storage_options: Settings of the object store.
-        max_page_bytes: Most bytes of values of a page.
+        max_page_bytes: Maximum size of a page's values, in bytes.
         store: The store of the path, if it is open already.
 
     Attributes:
         closed: Whether `close` was called.
-        size_bytes: Bytes of the file; None until it is closed.
+        size_bytes: Size of the file, in bytes. None until the file is closed.
 
     Raises:
         InvalidInputError: The version is unknown, or the schema has duplicate names.
         UnsupportedError: Lance, or the version, does not have a type.
-        StoreError: The place cannot be written to.
+        StoreError: The path cannot be written to.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LanceFileWriter:
             self._write(part)
 
     def close(self) -> int | None:
-        """Finish the file, and return its number of rows; None when it was closed before.
+        """Finish the file and return its row count. Returns None if the file was closed before.
 
         Raises:
             InvalidInputError: There is neither a schema nor a batch.

@@ -99,10 +99,10 @@ class BlobFile(io.BufferedIOBase):
         return len(data)
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Read bytes from a place of the blob; the position stays.
+        """Read bytes at an offset of the blob, without moving the file position.
 
         Raises:
-            InvalidInputError: Not all of the bytes are inside the blob.
+            InvalidInputError: The range reaches beyond the blob.
         """
         return self.read_ranges([(offset, length)])[0]
 
@@ -165,7 +165,7 @@ def check_buffer_size(buffer_size: Any) -> int:
 
 
 class BlobColumn:
-    """A column of bytes whose values are iterated as files; None for a null.
+    """Iterates the values of a binary column as files, with None for a null.
 
     Args:
         blob_column: A pyarrow Array or ChunkedArray of binary or large_binary.

@@ -84,7 +84,7 @@ class LegacyFile(LanceFile):
         """Return the position of the values of a dictionary, and their number.
 
         Raises:
-            CorruptError: The field has no dictionary, or the position lies outside the file.
+            CorruptError: The field lacks a dictionary, or the position lies outside the file.
         """
         proto = next((f for f in self.descriptor.schema.fields if f.id == field_id), None)
         where = f"{self.source.path}: dictionary of field {field_id}"
@@ -101,7 +101,7 @@ class LegacyFile(LanceFile):
         """Return the positions and lengths of the pages of a field, a page for each batch.
 
         Raises:
-            CorruptError: The page table has no such field.
+            CorruptError: The field is not in the page table.
         """
         row = field_id - self.first_field
         if not 0 <= row < len(self.pages):
@@ -114,10 +114,10 @@ class LegacyFile(LanceFile):
         return self.pages[row, :, 0], self.pages[row, :, 1]
 
     def column(self, index: int) -> ColumnMetadata:
-        """Describe the places of a field's pages, as far as the page table tells without reading them.
+        """Return the extents of a field's pages, as far as the page table determines them.
 
         Raises:
-            CorruptError: There is no such field.
+            CorruptError: The field is not in the page table.
         """
         column = self._parsed.get(index)
         if column is None:
@@ -178,7 +178,7 @@ def storage_bits(type_: pa.DataType) -> int:
     """Return the bits of a value of a fixed-width storage type; for a dictionary, of an index.
 
     Raises:
-        UnsupportedError: The type has no fixed width, or a huge one.
+        UnsupportedError: The type is not of fixed width, or is too wide.
     """
     if pa.types.is_null(type_):
         return 0

@@ -1,6 +1,6 @@
 """The dictionaries of a table of version 0.1: each data file has its own copy, and all copies of a field are equal.
 
-Imported by the first commit to such a table.
+The module is imported by the first commit to a 0.1 table.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read_dictionary(file: LegacyFile, f: Field) -> Request[pa.Array]:
     """Return the values of the dictionary that a file has for a field.
 
     Raises:
-        CorruptError: The file has no dictionary, or it lies outside the file.
+        CorruptError: The field lacks a dictionary, or the dictionary is outside the file.
     """
     position, length = file.dictionary_extent(f.id)
     where = f"{file.source.path}: dictionary of field {f.id}"

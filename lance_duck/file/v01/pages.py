@@ -3,8 +3,8 @@
     page              | bytes
     one width         | values at its position, little-endian; of fixed-size lists the items, one after the other
     bool              | bits, the lowest of each byte first
-    any length        | the values, then int64 (n + 1): where each begins and ends in the file; the position is of these
-    list, large_list  | int32 or int64 (n + 1): where each begins and ends among the items of the batch
+    any length        | the values, then int64 (n + 1): offsets of the values in the file; the position points at these
+    list, large_list  | int32 or int64 (n + 1): offsets of the lists among the items of the batch
     null, struct      | nothing
 
 No byte belongs to two pages, so that no read brings more bytes than the file has.
@@ -70,7 +70,7 @@ class Batches:
         return Pieces(batches, starts - self.bounds[batches], stops - self.bounds[batches])
 
     def ranges(self, starts: Int64s, sizes: Int64s) -> list[ByteRange]:
-        """Return ranges of bytes, by where each begins in the file.
+        """Return byte ranges from their starts in the file and their sizes.
 
         Raises:
             CorruptError: A range lies outside the file, or together they are longer than the file.
@@ -122,7 +122,7 @@ def read_flags(pages: Batches, runs: RowRuns) -> Request[Bytes]:
 
 
 def read_offsets(pages: Batches, pieces: Pieces, dtype: np.dtype[Any]) -> Request[tuple[Int64s, Int64s, Int64s]]:
-    """Read the offsets of values of any length, or of lists.
+    """Read offsets, either of variable-length values or of lists.
 
     Returns:
         Begin and end of each piece, and the length of each value, all int64.

@@ -1,7 +1,7 @@
 """Conversion of arrays to pages of 0.1 files, whose layout `file.v01.pages` has.
 
-Pages have no validity: values that a reader would see as other values are refused. Nulls can be written only where a
-value without bytes is read as null, for texts and bytes in a nullable field; there an empty value is refused.
+Pages do not store validity: values that would read back as others are rejected. Nulls can be written only for strings
+and binary values in a nullable field, which read an empty value as null; an empty value is rejected there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Pages:
         self._dictionaries = dictionaries
 
     def add(self, f: Field, arrays: Sequence[pa.Array], path: str) -> None:
-        """Add the pages of a field and of all fields below it, for the rows of one batch.
+        """Add the pages of a field and all fields below it, for one batch.
 
         Args:
             f: Field of the schema.
@@ -159,7 +159,7 @@ def first_dictionary(array: pa.DictionaryArray, *, nullable: bool) -> pa.Array:
 
 
 def _empty(type_: pa.DataType) -> pa.Scalar | None:
-    """Return the empty value, which is read as null in a nullable field; None for a type of fixed width."""
+    """Return the empty value, which a nullable field reads as null. Returns None for a fixed-width type."""
     if is_text(type_):
         return pa.scalar("", type_)
     return pa.scalar(b"", type_) if is_bytes(type_) else None
@@ -190,7 +190,7 @@ def stored_items(array: pa.Array) -> pa.Array:
 
 
 def _texts(array: pa.Array, path: str, *, nullable: bool) -> tuple[np.ndarray, Buffer]:
-    """Return the offsets and bytes of values of variable length; nulls have no bytes."""
+    """Return the offsets and bytes of variable-length values; a null becomes an empty value."""
     if nullable:
         _refuse_empty(array, path)
     else:

@@ -47,8 +47,8 @@ class LegacyFileWriter:
     Args:
         sink: Sink of the bytes; closed by `finish`, aborted by `abort`.
         schema: Schema of the columns; `schema_from_arrow` has checked their types.
-        rows_per_group: Rows of a batch, after those of `batch_rows`.
-        batch_rows: Rows of each of the first batches.
+        rows_per_group: Rows of each batch after the first ones in `batch_rows`.
+        batch_rows: Row counts of the first batches.
         dictionaries: Values of the dictionaries of the table by field id, which its files share; missing ones are made
             of the first rows, and added.
 
@@ -104,7 +104,7 @@ class LegacyFileWriter:
         return self.tell() >= size
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows: one array of the storage type of each column of the schema, in their order.
+        """Append rows, as one array per column in schema order, in the column's storage type.
 
         Raises:
             UnsupportedError: A value cannot be stored in this version.

@@ -92,7 +92,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
 
 @dataclass(frozen=True, slots=True)
 class _ListedNode(PlainNode):
-    """Rows that each end at an item, beside the node of all items."""
+    """Rows of variable length: pages of end offsets, and the node of all items."""
 
     arrow_type: pa.DataType
     pages: ListPages

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 MAX_ROWS = 2**62
 DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-"""Type of descriptors: where the bytes of a blob lie in the file."""
+"""Type of descriptors: the extent of a blob in the file."""
 
 
 def _name_value(runs: RowRuns, first: int, position: int) -> str:
@@ -40,7 +40,7 @@ class V20Node(Protocol):
 
     @property
     def num_rows(self) -> int | None:
-        """Number of rows; None when any row can be read, as a null."""
+        """Number of rows. None if the node reads any row as null."""
 
     @property
     def is_dictionary(self) -> bool:
@@ -62,7 +62,7 @@ class PlainNode:
 
 
 class LeafNode:
-    """Values, in pages that are opened when they are needed.
+    """A field with stored values; its pages are opened on demand.
 
     Args:
         column: The physical column.

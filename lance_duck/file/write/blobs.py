@@ -50,13 +50,13 @@ def append_values(array: pa.Array, space: Space) -> tuple[UInt64s, UInt64s]:
 
 
 class Blobs(Protocol):
-    """A writer of the blobs of one column, which describes where they are."""
+    """A writer of one column's blobs, which returns their descriptions."""
 
     def describe(self, array: pa.Array) -> pa.StructArray:
         """Write blobs, in the storage type of their column; return their descriptions, null where a blob is null."""
 
     def close(self) -> None:
-        """Finish the file that is open beside the data file, if any."""
+        """Finish the open sidecar, if any."""
 
 
 def open_blobs(field: Field, space: Space, where: str) -> Blobs:
@@ -68,13 +68,13 @@ def open_blobs(field: Field, space: Space, where: str) -> Blobs:
         where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: The metadata of the field makes no sense.
+        InvalidInputError: The metadata of the field is invalid.
     """
     return BlobWriter(field, space, where) if field.blob_version == 2 else PlainBlobWriter(space)
 
 
 class PlainBlobWriter:
-    """A writer of the blobs of one column of bytes, all of which go into the data file.
+    """A writer of one binary column, which stores all blobs in the data file.
 
     Args:
         space: Space that bytes are written to.
@@ -89,11 +89,11 @@ class PlainBlobWriter:
         return _struct(BLOB_V1_SCAN, [pa.array(positions), pa.array(sizes)], array)
 
     def close(self) -> None:
-        """Do nothing: no file is open beside the data file."""
+        """Do nothing: plain blobs do not use sidecars."""
 
 
 class BlobWriter:
-    """A writer of the blobs of one column of `lance.blob.v2`.
+    """A writer of one `lance.blob.v2` column.
 
     Args:
         field: The column.
@@ -101,7 +101,7 @@ class BlobWriter:
         where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: The metadata of the field makes no sense.
+        InvalidInputError: The metadata of the field is invalid.
     """
 
     def __init__(self, field: Field, space: Space, where: str) -> None:
@@ -114,15 +114,15 @@ class BlobWriter:
         self._rows = 0
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Write blobs; return their descriptions, null where a blob is null.
+        """Write blobs; return their descriptions, with null for a null blob.
 
         Args:
-            array: Structs of data (large_binary) and uri (string), exactly one of them not null, and for parts of
-                external files position and size.
+            array: Structs with data (large_binary) or uri (string), exactly one of them not null. Ranges of external
+                files also have position and size.
 
         Raises:
             InvalidInputError: A blob has both or neither of data and uri, or a URI that may not be referred to.
-            UnsupportedError: A blob must lie beside the data file, where no file can.
+            UnsupportedError: A blob needs a sidecar, which this file cannot have.
             StoreError: The disk or the service failed.
             NotFoundError: An external file to be copied is missing.
         """
@@ -139,7 +139,7 @@ class BlobWriter:
         return _struct(BLOB_V2_SCAN, columns.arrays(), array)
 
     def close(self) -> None:
-        """Finish the file that is open beside the data file."""
+        """Finish the open shared sidecar, if any."""
         if self._pack is not None:
             self._pack.close()
             self._pack = None
@@ -166,13 +166,13 @@ class BlobWriter:
         columns.positions[small], columns.sizes[small] = append_values(inline, self._space)
 
     def _put(self, data: Bytes, row: int, columns: _Columns) -> None:
-        """Write one blob beside the data file."""
+        """Write one blob to a sidecar."""
         sink = self._begin(len(data), row, columns)
         sink.write(data)
         self._end(sink)
 
     def _begin(self, size: int, row: int, columns: _Columns) -> Sink:
-        """Describe a blob of this size beside the data file, and return the sink for its bytes."""
+        """Describe a blob of this size in a sidecar, and return the sink for its bytes."""
         if size > self._thresholds.packed:
             columns.ids[row], sink = self._space.sidecar()
             columns.kinds[row], columns.sizes[row] = DEDICATED, size

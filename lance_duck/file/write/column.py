@@ -22,7 +22,7 @@ class _FieldWriter:
 
     Attributes:
         field: The field.
-        leaf: Number of its physical column; None for a field that has none.
+        leaf: Number of its physical column, or None if the field does not have a column.
         children: Fields below it.
     """
 

@@ -132,7 +132,7 @@ class _Values:
 
 
 class _Blobs:
-    """A column of blobs, as places in the file; the place of a null is (1, 0)."""
+    """A column of blobs, as (position, size) in the file; a null is (1, 0)."""
 
     def __init__(self, places: _Values, space: Space) -> None:
         self._places, self._space = places, space
@@ -185,7 +185,7 @@ class _Structs:
 
 
 class _Lists:
-    """A column of the ends of lists, and the columns of their items."""
+    """A column of list end offsets, and the columns of the items."""
 
     def __init__(self, column: int, pages: Pages, items: _V20FieldWriter, page_bytes: int) -> None:
         self._column, self._pages, self._items = column, pages, items

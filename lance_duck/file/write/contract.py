@@ -21,7 +21,7 @@ Pages = list[tuple[int, EncodedPage | Deferred]]
 
 
 class Space(Protocol):
-    """The space for bytes of a column that are not pages, those of blobs. Safe to use from several threads."""
+    """The space for column bytes outside pages, used for blobs. Safe to use from several threads."""
 
     @property
     def blobs(self) -> BlobOptions:
@@ -31,7 +31,7 @@ class Space(Protocol):
         """Write a buffer into the data file at once, at a multiple of 64, and return its position in the file."""
 
     def sidecar(self) -> tuple[int, Sink]:
-        """Begin a new file beside the data file, and return its blob id, from 1 upwards, and its sink.
+        """Create a sidecar, and return its blob id, from 1 upwards, and its sink.
 
         The new file appears with the data file, or not at all; the caller closes it.
         """
@@ -63,8 +63,8 @@ def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_b
 
     Args:
         num_columns: Number of top-level columns of the file.
-        data_cache_bytes: Bytes that all columns together may keep; None for 8 MiB for each.
-        max_page_bytes: Most bytes of a page; None for 32 MiB.
+        data_cache_bytes: Maximum size of buffered values over all columns, in bytes. By default 8 MiB for each column.
+        max_page_bytes: Maximum size of a page's values, in bytes. By default 32 MiB.
 
     Raises:
         InvalidInputError: A limit is below 1.

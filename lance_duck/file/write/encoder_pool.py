@@ -1,4 +1,4 @@
-"""A pool of encoder threads: the work of one column is done in order, that of several columns in parallel."""
+"""A pool of encoder threads: work on one column runs in order, different columns run in parallel."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Lanes:
         After work of a lane has failed, all later work of the lane fails with the same error.
 
         Raises:
-            ForkedError: The threads are those of a process that this one was forked from.
+            ForkedError: The pool was created before this process was forked.
         """
         forks.check_not_forked(
             self._born, "a write that the parent process began cannot go on in a forked child", remedy="rewrite"

@@ -38,7 +38,7 @@ class Layer:
     Attributes:
         is_list: Whether it is a list of any size.
         nullable: Whether the schema lets it be null.
-        dimension: Number of slots of the layer inside that make one of this layer: 1 except for fixed-size lists.
+        dimension: Number of inner slots per slot of this layer: 1 except for fixed-size lists.
     """
 
     is_list: bool
@@ -182,7 +182,7 @@ def come_again(arrays: list[pa.Array], worth: int) -> bool:
 
     Args:
         arrays: Arrays of one type, one after the other.
-        worth: Bytes of distinct texts from which on storing them once pays.
+        worth: Minimum size of distinct texts that makes storing them once pay off, in bytes.
     """
     if not arrays or not has_offsets(arrays[0].type):
         return False

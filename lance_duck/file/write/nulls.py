@@ -11,12 +11,12 @@ from lance_duck.wire.schema import Field
 
 
 def check_nulls(array: pa.Array, field: Field) -> None:
-    """Refuse an array of a field's storage type with a null, at any depth, where the field allows none.
+    """Check that an array of a field's storage type does not have nulls, at any depth, that the field forbids.
 
     Values below a null count as absent, not as null.
 
     Raises:
-        DataMismatchError: There is such a null; the message has the column and the first such row.
+        DataMismatchError: A forbidden null was found; the message names the column and the row.
     """
     problem = _find(array, field, f"column {field.name!r}")
     if problem is not None:

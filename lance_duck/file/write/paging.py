@@ -68,12 +68,12 @@ class Paging:
 
 
 def num_bytes(array: pa.Array) -> int:
-    """Return the number of bytes of the values of an array; for a dictionary, of the indices alone."""
+    """Return the size of an array's values, in bytes; a dictionary counts only its indices."""
     return int(array.indices.nbytes if pa.types.is_dictionary(array.type) else array.nbytes)
 
 
 def _joined(arrays: list[pa.Array]) -> pa.Array | None:
-    """Return the arrays end to end; None for dictionaries that together have too many items for their indices."""
+    """Concatenate arrays. Returns None if joined dictionaries have too many items for their index type."""
     if len(arrays) == 1:
         return arrays[0]
     if not pa.types.is_dictionary(arrays[0].type):

@@ -75,7 +75,7 @@ class PendingRows:
         return PendingRows(values, own_outline, self.num_rows, self.stride)
 
     def _bounds(self) -> tuple[Int64s, Int64s]:
-        """Return the number of entries and of slots before each row, and of all; int64 (rows + 1,)."""
+        """Return the number of entries, and of slots, before each row, then the totals; int64 (rows + 1,)."""
         begins, holes = self.outline.begins, self.outline.holes
         if begins is None:
             entries = np.arange(self.num_rows + 1, dtype=np.int64) * self.stride
@@ -105,7 +105,7 @@ def values_bytes(values: pa.Array) -> int:
 
 
 def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
-    """Return the number of bytes of the values before each of some slots."""
+    """Return the total size of the values before each given slot, in bytes."""
     if has_offsets(values.type) and len(values):
         word = 8 if values.type in (pa.large_string(), pa.large_binary()) else 4
         offsets = np.frombuffer(values.buffers()[1], dtype=f"<i{word}")[values.offset :]

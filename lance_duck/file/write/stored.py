@@ -28,7 +28,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -> pa.Array:
-    """Return an array in its storage type; itself where it has that. JSON comes as text, or as JSONB in binary values.
+    """Convert an array to its storage type, if needed. JSON comes as text, or as JSONB in binary values.
 
     Raises:
         InvalidInputError: Values do not fit the type.

@@ -39,7 +39,7 @@ class ColumnTail:
     message: file2_pb2.ColumnMetadata = field(default_factory=file2_pb2.ColumnMetadata)
 
     def add(self, page: EncodedPage, extents: Iterable[Extent]) -> None:
-        """Add a page whose buffers lie at these places."""
+        """Add a page whose buffers have these extents."""
         places = list(extents)
         self.message.pages.add(
             buffer_offsets=[offset for offset, _ in places],
@@ -60,7 +60,7 @@ class Contents:
         columns: Physical columns of the file.
         global_buffers: Global buffers after the descriptor.
         num_rows: Number of rows.
-        sidecars: Position and size of the digests of sidecars; None if there are none.
+        sidecars: Position and size of the sidecar digests, or None without sidecars.
     """
 
     schema: Schema
@@ -98,7 +98,7 @@ def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, 
         sink: The file.
         append: Writes a buffer to the file at a multiple of 64, and returns its position.
         contents: Contents of the file.
-        written: Buffers that `append` wrote; None if the file has no checksums.
+        written: Buffers that `append` wrote, or None to omit checksums.
     """
     places = [(append(buffer), memoryview(buffer).nbytes) for buffer in contents.global_buffers]
     start = append(b"")

@@ -1,7 +1,7 @@
 """New data files; `file.reader` has the layout of the container.
 
-pages, bytes of blobs       as they come, each buffer at a multiple of 64
-global buffers              those that were added, from 1 upwards
+pages, blob bytes           in writing order, each buffer at a multiple of 64
+global buffers              added buffers, from 1 upwards
 checksums                   see `checksums.container`
 global buffer 0             FileDescriptor
 column metadata, its table, table of global buffers, footer
@@ -77,7 +77,7 @@ class FileWriter:
         page_bytes: Approximate number of bytes of values in a page.
         open_sidecar: Creates a sidecar file for a blob id. None if the file cannot have sidecars.
         blobs: Options for blobs.
-        threads: Number of threads that encode; None for as many as processors.
+        threads: Number of encoder threads. By default one per processor.
         checksums: Whether the file has checksums.
 
     Raises:
@@ -124,7 +124,7 @@ class FileWriter:
         return self._num_rows
 
     def tell(self) -> int:
-        """Return the number of bytes of the file so far, plus those of values that wait for full pages, unencoded.
+        """Return the current size of the file, in bytes, including unencoded values that wait for full pages.
 
         The file will be about this large, or smaller.
         """
@@ -147,7 +147,7 @@ class FileWriter:
         """Append rows.
 
         Args:
-            batch: One array of the storage type of each column of the schema, in their order.
+            batch: One array per column in schema order, in the column's storage type.
 
         Raises:
             ArrayLimitError: The file would have more dictionary entries than the indices of a column can count;
@@ -254,7 +254,7 @@ class FileWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Batches that are being encoded together: their number of bytes, and the pages of each column."""
+    """A group of batches that are encoded together: their size in bytes, and the pages of each column."""
 
     size: int
     encoded: list[Future[Encoded]]
@@ -308,7 +308,7 @@ class _Space:
             return blob_id, sink
 
     def append_sidecars(self) -> Extent | None:
-        """Write the digests of the sidecars, which are complete; None if there are none."""
+        """Write the digests of the complete sidecars. Returns None without sidecars."""
         sidecars = [
             (blob_id, sink.position, sink.digests.digests())
             for blob_id, sink in enumerate(self._sidecars, 1)
@@ -320,7 +320,7 @@ class _Space:
         return self.append(block), len(block)
 
     def abort(self) -> None:
-        """Give up the file and those beside it that are not closed."""
+        """Discard the file and all sidecars that are not closed."""
         for sink in (self._sink, *self._sidecars):
             sink.abort()
 
