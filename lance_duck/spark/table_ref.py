@@ -33,10 +33,10 @@ class TableRef:
 
     @classmethod
     def of(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> TableRef:
-        """Parse the place that a user names: relative paths become absolute, and Spark's `file:` URIs become paths.
+        """Parse a user's path or URI: relative paths become absolute, and Spark's `file:` URIs become paths.
 
         Raises:
-            WrongTypeError: The place is not a path or URI, or the settings are not a dict of strings.
+            WrongTypeError: `uri` is not a path or URI, or the settings are not a dict of strings.
         """
         where = Location.of(uri, storage_options)
         return cls(_absolute(os.fspath(uri)), tuple(sorted(where.storage_options.items())))
@@ -59,7 +59,7 @@ class TableRef:
             NotFoundError: The table or the version does not exist.
         """
         entry = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
-        if entry.is_replaced():  # by a new table at the same place
+        if entry.is_replaced():  # by a new table at the same URI
             _opened.drop((self, version))
             entry = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
         return entry.table

@@ -1,4 +1,4 @@
-"""The Python of Spark's workers: that of this process, if both run on one machine.
+"""Makes Spark's workers use the Python of this process, if both run on one machine.
 
 Spark starts workers with the `python3` on PATH unless told otherwise. Without an activated environment that Python
 lacks this package.
@@ -32,7 +32,7 @@ _SETTINGS: Final = ("spark.pyspark.python", "spark.pyspark.driver.python")
 _PACKAGES: Final = ("lance_duck", "pyarrow", "pandas")
 _PROBE: Final = f"import importlib.util as u; print([n for n in {_PACKAGES} if u.find_spec(n) is None])"
 
-# pyspark warns at each of its own uses of pandas; the features used here work with pandas 3, as tests show.
+# pyspark warns whenever it uses pandas; the features used here work with pandas 3, as tests show.
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning, r"pyspark\.")
 _IN_WORKER: Final = any(
     name in ("pyspark.worker", "pyspark.daemon")
@@ -44,10 +44,10 @@ if _IN_WORKER:
 
 
 def load_in_worker(module: str) -> None:
-    """Import a module, where this process is a worker of Spark's, and keep what is imported from the garbage collector.
+    """In a Spark worker, import a module and freeze the imported objects, so that they are never garbage-collected.
 
-    Spark collects garbage after each task and each step of a plan. Visiting the 170,000 objects of imported modules
-    took 85 ms of processor time, and collections during the import a fifth of its time.
+    Spark collects garbage after each task and each plan step. Visiting the 170,000 objects of imported modules took
+    85 ms of processor time, and collections during the import took a fifth of the import time.
     """
     if not _IN_WORKER:
         return
@@ -120,7 +120,7 @@ def without_this_package(text: str) -> JobError:
 
 @cache
 def _missing(python: str) -> str:
-    """Describe what a Python lacks, or why it does not run; empty if it is suitable."""
+    """Describe why a Python is unsuitable: it lacks packages or does not run. Empty if it is suitable."""
     try:
         run = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:

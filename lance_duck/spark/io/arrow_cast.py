@@ -23,7 +23,7 @@ _MICRO: Final = "us"
 
 
 def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
-    """Return the function that converts arrays of a field to a type; None if no conversion is needed.
+    """Return the function that converts arrays of a field to a type, or None if conversion is not needed.
 
     Args:
         field: Field of the scan; its metadata distinguish bfloat16 from bytes.
@@ -155,7 +155,7 @@ def _plain_cast(kind: pa.DataType, target: pa.DataType, where: str) -> Cast:
 
 
 def _without_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return timestamps or durations rounded down to microseconds, negative ones too."""
+    """Return timestamps or durations rounded down to microseconds, including negative ones."""
     whole = array.cast(pa.int64())
     rest = pc.subtract(whole, pc.multiply(pc.divide(whole, 1000), 1000))
     below = pc.if_else(pc.less(rest, 0), -1, 0).cast(pa.int64())

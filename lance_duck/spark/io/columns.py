@@ -31,7 +31,7 @@ def table_schema(
     Args:
         schema: Schema of the frame.
         vectors: Vectors by column: "128", "float16[128]", or "0" for lists of any length.
-        blobs: Columns of bytes that are stored as blobs.
+        blobs: Names of binary columns to store as blobs.
         like: Schema of the replaced table: a column of the same name that looks the same to Spark keeps its type.
 
     Raises:

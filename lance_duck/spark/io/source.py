@@ -80,7 +80,7 @@ class LanceReader(DataSourceReader):
         Declaration(schema, self._scanner(table, None).projected_schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the work of the tasks, in the order of the table; a table without rows needs none."""
+        """Return the partitions to read, in table order; empty if the table is empty."""
         return partitions(opened_version(self._options, self._version), self._options, self._schema.names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -89,7 +89,7 @@ class LanceReader(DataSourceReader):
         Raises:
             InvalidInputError: A value that Spark cannot hold.
         """
-        if not isinstance(partition, LancePartition):  # Spark passes this when there are no partitions
+        if not isinstance(partition, LancePartition):  # Spark passes this if the list of partitions is empty
             return
         scanner = self._scanner(self._options.place.pinned(self._version), partition)
         reader = scanner.to_reader()
@@ -147,7 +147,7 @@ def declared(options: ReadOptions, table: LanceDataset) -> StructType:
 
 
 def _without_null_items(options: ReadOptions, table: LanceDataset, schema: pa.Schema) -> Container[str]:
-    """Return the columns of vectors that may be declared without null items, because the option or the files say so."""
+    """Return the vector columns without null items, according to the option or the files."""
     if options.contains_null or (options.contains_null is None and len(table.handle.snapshot.fragments) > LOOKED_INTO):
         return ()
     vectors = [field.name for field in schema if pa.types.is_fixed_size_list(storage_type(field.type))]
@@ -163,7 +163,7 @@ def _without_null_items(options: ReadOptions, table: LanceDataset, schema: pa.Sc
 
 
 def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dict[str, str] | None:
-    """Return the columns of a scan: those of the options, restricted to the names if these are given."""
+    """Return the columns of a scan: the columns in the options, restricted to `names` if given."""
     columns = options.columns
     if isinstance(columns, Mapping):
         return {name: columns.get(name, name) for name in (columns if names is None else names)}

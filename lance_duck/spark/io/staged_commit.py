@@ -1,7 +1,7 @@
 """Staged commits: rows of many tasks become one version, once, without leftovers.
 
-data/{what the name of the transaction gives}-{uuid}.lance    what each attempt of a task wrote, and blobs beside it
-_transactions/{version}-{uuid}.txn                            that a commit was begun
+data/{prefix from the transaction's name}-{uuid}.lance    file written by one attempt of a task, with its blob sidecars
+_transactions/{version}-{uuid}.txn                        records that a commit was begun
 
 The driver names the transaction before the first task. The names of files show which transaction they belong to, so
 files of attempts that failed, were overtaken or were killed can be found and deleted. A version names its transaction,
@@ -44,7 +44,7 @@ class Landing:
     Attributes:
         place: The table.
         staging: Settings for writing rows.
-        base: Version that the change began from; 0 if there was no table.
+        base: Version that the change started from; 0 for a new table.
         mode: "create", "append" or "overwrite", as for `write_dataset`.
         uuid: Name of the transaction.
     """
@@ -71,8 +71,8 @@ class Landing:
             place: The table, which need not exist.
             schema: Schema of the rows; a new or replaced table gets its columns.
             mode: "create" refuses an existing table; "append" adds rows, "overwrite" replaces rows and columns.
-            settings: As for `write_dataset`; those of the store come from the place.
-            uuid: Name of the transaction, if it may be begun again; None for a new one.
+            settings: As for `write_dataset`; `place` overrides the storage options.
+            uuid: Name of the transaction, for a change that may be restarted. By default a new name.
 
         Raises:
             AlreadyExistsError: The table exists, and the mode is "create".
@@ -163,7 +163,7 @@ class Landing:
                 self.sweep(())
 
     def sweep(self, fragments: Iterable[Fragment]) -> None:
-        """Delete all files of this change except those of some fragments. Raises StoreError."""
+        """Delete all files of this change except the files of the given fragments. Raises StoreError."""
         stems = {paths.data_stem(file.path) for fragment in fragments for file in fragment.files}
         store = self._store
         files = store.beginning(paths.transaction_data(self.uuid))
@@ -193,7 +193,7 @@ class Landing:
         return snapshot if snapshot is not None and snapshot.schema.fields == self.staging.schema.fields else None
 
     def _since(self) -> Iterator[Snapshot | None]:
-        """Yield the versions since the change began, oldest first; None for one that was removed."""
+        """Yield the versions since the change began, oldest first. A removed version is yielded as None."""
         try:
             latest = versions.latest_version(self._store).version
         except NotFoundError:
@@ -221,7 +221,7 @@ class Landing:
 
 
 def newest(place: TableRef) -> Snapshot | None:
-    """Return the newest version of a table; None if there is none."""
+    """Return the newest version of a table, or None if the table does not exist."""
     try:
         return open_snapshot(place.uri, storage_options=dict(place.storage_options))
     except NotFoundError:

@@ -18,7 +18,7 @@ _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 @dataclass(frozen=True)
 class Limits:
-    """Maximum size of a batch; None for no limit. A batch has at least one fragment."""
+    """Maximum size of a batch; None is unlimited. A batch has at least one fragment."""
 
     files: int | None = None
     rows: int | None = None
@@ -75,10 +75,10 @@ class StreamOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> StreamOptions:
-        """Parse the stream options among those of a source.
+        """Parse the stream options from all options of a source.
 
         Raises:
-            InvalidInputError: A value makes no sense.
+            InvalidInputError: A value is invalid.
         """
         values = _StreamOptionValues(options)
         stream_options = cls(
@@ -112,7 +112,7 @@ SOURCE_NAMES: Final = frozenset(
 )
 """Options of the source of a stream, in lower case and without underscores."""
 SINK_NAMES: Final = frozenset({"txnappid"})
-"""Those of the sink of one."""
+"""Options of the sink of a stream, in the same form."""
 
 
 def stream_name(options: Mapping[str, str]) -> str | None:

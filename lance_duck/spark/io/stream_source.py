@@ -1,6 +1,6 @@
 """A table as the source of a stream: its new rows, version by version.
 
-New rows are those of the fragments that a version added, see `verbs.inserted_rows`. Offsets are explained in
+New rows come from the fragments that a version added, see `verbs.inserted_rows`. Offsets are explained in
 `stream_offsets`.
 """
 
@@ -178,7 +178,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _plain(self) -> list[str]:
-        """Columns that are read by name, without SQL."""
+        """Names of the columns that are read directly, without SQL; empty if the options map names to SQL."""
         if isinstance(self._read_options.columns, dict):
             return []
         return [name for name in self._schema.names if name not in HIDDEN]

@@ -33,9 +33,9 @@ from lance_duck.spark.costs import BATCH_BYTES
 from lance_duck.spark.io.arrow_cast import cast_of, is_bfloat16
 
 VECTOR_SIZE: Final = "arrow.fixed-size-list.size"
-"""Metadata of a field of Spark: its arrays are vectors of this length."""
+"""Field metadata key in Spark schemas: length of the vectors in an array column."""
 VECTOR_ITEM: Final = "arrow.fixed-size-list.item"
-"""Likewise: type of their items, where it is none of Spark's."""
+"""Field metadata key in Spark schemas: item type of the vectors, unless Spark has the type."""
 
 _TIME: type[st.DataType] | None = getattr(st, "TimeType", None)
 _PLAIN: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[], st.DataType]], ...]] = (
@@ -82,7 +82,7 @@ def spark_schema(schema: pa.Schema, without_null_items: Container[str] = ()) -> 
 
     Args:
         schema: Schema of the scan.
-        without_null_items: Columns of vectors that are declared as arrays without nulls, whatever their field says.
+        without_null_items: Names of vector columns to declare as arrays without nulls, whatever their field declares.
 
     Raises:
         UnsupportedError: Columns have types that Spark does not have; all are named.
@@ -164,7 +164,7 @@ class Declaration:
         """Convert a batch to the declared schema.
 
         Raises:
-            InvalidInputError: A value that cannot be converted, or a null where none was declared.
+            InvalidInputError: A value cannot be converted, or a null is in a column declared without nulls.
         """
         arrays = []
         for place, field, cast, promises in self._columns:
@@ -245,9 +245,9 @@ def promises_more(found: pa.DataType, declared: pa.DataType) -> bool:
 
 
 def refuse_nulls(array: pa.Array, where: str) -> None:
-    """Check an array of a declared type at all depths below the top. Nulls below a null of an outer level count not.
+    """Check an array of a declared type at all depths below the top. Nulls below an outer null are ignored.
 
-    Spark takes what was declared not to be null for that without looking: a null would become some value.
+    Spark trusts a declaration without nulls: it would turn a null into some value.
 
     Raises:
         InvalidInputError: A null where the type rules it out.

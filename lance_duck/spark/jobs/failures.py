@@ -36,7 +36,7 @@ def as_ours() -> Iterator[None]:
 
 
 def error_in(text: str) -> LanceDuckError | None:
-    """Return the last error of this package in a text of tracebacks, or the one for workers of another Python."""
+    """Return the last error of this package in traceback text, or the error for workers with another Python."""
     for name, message in reversed(_LINE.findall(text)):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, LanceDuckError):

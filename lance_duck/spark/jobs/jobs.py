@@ -1,10 +1,10 @@
-"""Distributed work: a list of jobs, each a task of Spark, with results in the order of the list.
+"""Distributed work: each job of a list runs in a Spark task; results keep the order of the list.
 
 Tasks open Lance files themselves; data does not pass through the JVM. DataFrames alone are used, so that classic
 sessions and Spark Connect run the same code.
 
-Errors come back as results do, so the driver raises what the worker raised. The driver retries transient errors, those
-of the store or of the system, whatever number of attempts Spark is set to; Spark replaces workers that die.
+Errors are returned like results, so the driver raises the worker's exception. The driver retries transient errors, from
+the store or from the system, whatever number of attempts Spark is set to; Spark replaces workers that die.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def run_jobs(
     """Run `work` on each job, with one task per job unless `parallelism` allows fewer.
 
     Args:
-        spark: Classic or Connect.
+        spark: Spark session, classic or Connect.
         work: A function of a module, or a closure that pickles; it may run more than once for one job, and its
             results count once.
         jobs: Objects that pickle. Without a scratch all jobs are sent to all tasks, so they should be small.
         parallelism: Maximum number of tasks.
         progress: Called with (jobs done, all jobs) as jobs end, from another thread except for the last call.
-        scratch: Space beside a table for large jobs and results, and for the note that a job failed, which keeps
-            the others from starting.
+        scratch: Storage for large jobs and results, and for the mark of a failed job, which keeps the others from
+            starting.
         note: Called with each result, even if another job failed, so that files written can be deleted.
         words: Description of the work for Spark's UI.
 
@@ -111,7 +111,7 @@ class _TaskFunction:
     Attributes:
         work: Function that does a job.
         packed: Pickled jobs, or references to them.
-        scratch: Space beside the table.
+        scratch: Storage for large jobs and results.
         uuid: UUID of this list of jobs.
     """
 
@@ -179,7 +179,7 @@ def _take(
     *,
     last: bool,
 ) -> list[int]:
-    """Store results at their places and return the jobs to retry. Raises the first permanent error."""
+    """Store results by job number and return the jobs to retry. Raises the first permanent error."""
     for row in rows:
         if row.outcome not in (_RESULT, _FAR):
             continue

@@ -46,7 +46,7 @@ def described(spark: SparkSession, words: str, report: Told | None) -> Iterator[
 
 
 def _context(spark: SparkSession) -> Any:
-    """Return the context by which a classic session counts tasks; None for Connect."""
+    """Return the context of a classic session, which counts tasks, or None for Connect."""
     with suppress(Exception):
         return spark.sparkContext
     return None

@@ -1,4 +1,4 @@
-"""Bytes too large for messages between the driver and its tasks, stored beside the table while a job runs.
+"""Temporary files in the table's directory for data too large for messages between the driver and its tasks.
 
 _indices/{uuid}/{uuid of a file}     arrays of bytes, one after the other
 _indices/{uuid}/stop-{uuid}          empty; a task of this list of jobs failed for good
@@ -46,7 +46,7 @@ class ScratchRef:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Space beside a table for one job; it pickles. As a context manager it is emptied at the end.
+    """Temporary storage for one job, in the table's directory; it pickles. The context manager empties it.
 
     Attributes:
         place: The table.

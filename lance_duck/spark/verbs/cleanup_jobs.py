@@ -34,26 +34,26 @@ def cleanup(
     storage_options: Mapping[str, str] | None = None,
     dry_run: bool = False,
 ) -> CleanupStats:
-    """Remove old versions, and the files that only they refer to: manifests by the driver, many files by tasks.
+    """Remove old versions and the files that only they use. The driver deletes manifests, tasks delete many files.
 
-    The other arguments and the result are those of `LanceDataset.cleanup_old_versions`.
+    Other arguments and the result are described in `LanceDataset.cleanup_old_versions`.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table, as tasks reach it, too.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table; workers must be able to reach it.
         older_than: Remove only versions older than this; 14 days if no other limit is given.
         retain_versions: Number of newest versions to keep.
         delete_unverified: Also remove unreferenced files less than a week old. Safe only while nobody changes the
             table.
         error_if_tagged_old_versions: Raise if a tagged version would be removed; if False, keep it.
         versions: Remove only these.
-        parallelism: Tasks at most that run at once.
+        parallelism: Maximum number of concurrent tasks.
         progress: Called with (batches of files done, all batches).
-        storage_options: Storage options of the table.
+        storage_options: Settings of the object store.
         dry_run: Remove nothing, and report what would be removed.
 
     Raises:
-        NotFoundError: There is no table.
+        NotFoundError: The table does not exist.
         ReferencedError: A tagged version would be removed.
     """
     policy = CleanupPolicy(
