@@ -1,4 +1,4 @@
-"""Column readers: rows of a field as an Arrow array, whichever version its file has."""
+"""Column readers: rows of a field as an Arrow array, for every file version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
         field: The field.
         locate: Returns the file and physical column of a field id, or None if the fragment does not have the field.
         num_rows: Physical rows of the fragment.
-        arrow_type: Form of the values; `field.to_arrow(scan=True).type` by default.
+        arrow_type: Type of the returned arrays; `field.to_arrow(scan=True).type` by default.
 
     Raises:
         CorruptError: The pages do not have `num_rows` rows.
@@ -56,9 +56,9 @@ class MixedColumn(PlainColumn):
 
     Args:
         field: The struct.
-        locate: From a field id to its file and physical column.
+        locate: Returns the file and physical column of a field id.
         num_rows: Number of rows of the fragment.
-        arrow_type: Type of the arrays that are returned.
+        arrow_type: Type of the returned arrays.
         older: Reader of the fields in 2.0 files.
         newer: Reader of the fields in later files. Its nulls are used, because 2.0 does not store nulls of structs.
     """
@@ -95,7 +95,7 @@ class MixedColumn(PlainColumn):
 
 
 def part_versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
-    """Return the versions of the files that hold parts of a field."""
+    """Return the versions of all files that store a field or its descendants."""
     places = (locate(f.id) for f in field.walk())
     return {place[0].version for place in places if place is not None}
 

@@ -1,4 +1,4 @@
-"""The thresholds by which files are read and written: each with its unit and its reason.
+"""Thresholds for reading and writing files, each with its unit and reason.
 
 A threshold affects speed, memory and file size, never the values. `benchmarks/write.py` and `benchmarks/scan.py`
 measure the combined effect.
@@ -33,4 +33,4 @@ KEPT_BLOB_FILES: Final = 4
 """Maximum number of open blob files per data file, each for sidecars, managed and external files; limits handles."""
 
 BATCH_ROWS: Final = 1024
-"""Rows of a batch of a single file, unless asked otherwise: as pylance reads."""
+"""Default rows per batch of a single file; the same as in pylance."""

@@ -89,7 +89,7 @@ class JoinedFile(LanceFile):
         return metadata
 
     def _join(self, index: int) -> ColumnMetadata:
-        """Parse the metadata of a column: once for all files in which they are the same bytes."""
+        """Parse the metadata of a column. Files with identical metadata bytes are parsed once."""
         if not 0 <= index < self.num_columns:
             raise CorruptError("column index", where=self.source.path, expected=f"< {self.num_columns}", found=index)
         parsed: dict[bytes, tuple[ColumnMetadata, int]] = {}
@@ -116,16 +116,16 @@ class JoinedFile(LanceFile):
 
 
 def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: bool = True) -> JoinedFile:
-    """Open files as one.
+    """Open several files as one.
 
     Args:
-        where: Name of all, for messages.
-        contents: Name and bytes of each, at least one.
-        checksums: Whether all bytes are compared with the checksums of files that have some.
+        where: Name of the joined file, for messages.
+        contents: Name and bytes of each file; at least one file.
+        checksums: Whether files with checksums are verified.
 
     Raises:
         CorruptError: A file is not a Lance file, contradicts itself, or does not match its checksums.
-        UnsupportedError: They are of several versions, or have different numbers of columns or global buffers.
+        UnsupportedError: The files differ in version, or in their number of columns or global buffers.
     """
     files = [data for _, data in contents]
     sizes = np.array([len(file) for file in files], np.uint64)
@@ -190,14 +190,14 @@ def _tables(files: Sequence[bytes], positions: NDArray[np.uint64], count: int) -
 
 
 def _inside(extents: Extents, sizes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which extents lie inside their file."""
+    """Return a flag for each extent, set if it lies inside its file."""
     room = sizes[:, None]
     inside: NDArray[np.bool_] = (extents[..., 0] <= room) & (extents[..., 1] <= room - extents[..., 0])
     return inside
 
 
 def _check(path: str, file: bytes, start: int, size: int) -> None:
-    """Compare a file, whose descriptor lies there, with its checksums, if it has some."""
+    """Compare a file with its checksums, if it has some, given the extent of its descriptor."""
     trailer = marked_trailer(path, file[max(0, start - TRAILER.size) : start], file[start : start + size], start, file)
     if trailer is not None:
         check_tail(file[start:], trailer, len(file), path)

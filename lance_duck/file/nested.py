@@ -1,4 +1,4 @@
-"""Columns of 2.1 and 2.2 files: physical columns for the leaves of a field, assembled to its type."""
+"""Columns of 2.1 and 2.2 files: the physical columns of a field's leaves, assembled to the field's type."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class NestedColumn:
         return self._assemble(self._root, leaves, count)
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Read a few rows at once: see `ColumnReader.read_points`."""
+        """Read a few rows immediately: see `ColumnReader.read_points`."""
         if self._root.leaf is None:
             return None
         values = self._leaves[self._root.leaf].read_points(rows)
@@ -132,7 +132,7 @@ class NestedColumn:
         return pa.py_buffer(offsets.astype(np.int32, copy=False))
 
     def _expect_no_nulls(self, entries: pa.StructArray) -> None:
-        """Refuse null entries and keys of a map, for which Arrow ends the process; nulls are counted for that."""
+        """Reject null entries and keys of a map, which abort the process in Arrow; null counts are computed first."""
         if entries.null_count or entries.field(0).null_count:
             raise CorruptError("a map with null entries or keys", where=self._where)
 
@@ -145,7 +145,7 @@ class NestedColumn:
 
 @dataclass(frozen=True, slots=True)
 class _NodeBuilder:
-    """A builder of the nodes of a field, which opens its leaves."""
+    """Builds the nodes of a field, and opens its leaves."""
 
     locate: Locate
     num_rows: int
@@ -153,7 +153,7 @@ class _NodeBuilder:
     files: list[LanceFile]
 
     def build(self, field: Field, arrow_type: pa.DataType, around: tuple[tuple[bool, int], ...]) -> FieldNode:
-        """Return the node of a field; `around` has (is a list, dimension) of each layer around it, outermost first."""
+        """Return the node of a field; `around` has (is a list, dimension) of each outer layer, outermost first."""
         place = self.locate(field.id)
         if place is not None and field.logical_type == "struct" and not field.children:
             return FieldNode(arrow_type, None, None, (), is_valid=True)
@@ -175,7 +175,7 @@ class _NodeBuilder:
         return FieldNode(arrow_type, None, guide, children, others=tuple(others))
 
     def _guides(self, first: int, around: int, *, several: bool) -> list[tuple[int, int]]:
-        """Return the first leaf from `first` on, or with `several` the first of each file, with the field's layer."""
+        """Return the leaf `first`, or with `several` the first leaf of each file, with the layer of the field."""
         by_file = {id(self.files[i]): i for i in reversed(range(first, len(self.files)))}
         guides = sorted(by_file.values()) if several else [first]
         return [(i, len(self.leaves[i].structure.lists) - 1 - around) for i in guides]
@@ -229,8 +229,8 @@ def check_form(field: Field, stored: pa.DataType, target: pa.DataType) -> None:
 
     Args:
         field: The field of the leaf.
-        stored: Storage type that the file has.
-        target: Storage type that the caller wants.
+        stored: Storage type in the file.
+        target: Requested storage type.
 
     Raises:
         InvalidInputError: The leaf cannot be read as `target`.

@@ -1,7 +1,7 @@
-"""A column some of whose cells have newer values in other files.
+"""Columns with overlays: some cells have newer values in other files.
 
-Cells are replaced leaf by leaf: a struct is null where the file of the fragment says so, whatever an overlay holds for
-its fields; a list is replaced as a whole. pylance reads them in the same way.
+Cells are replaced leaf by leaf: a struct is null if the fragment's own file stores it as null, whatever an overlay
+holds for its fields; a list is replaced as a whole. pylance reads overlays in the same way.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class OverlaidColumn(PlainColumn):
     Args:
         field: The column.
         base: Reader of the fragment's own values.
-        layers: Units that have overlays, each with its layers, of which each wins over those before it.
+        layers: Units that have overlays, each with its layers; a later layer wins over earlier ones.
 
     Raises:
-        UnsupportedError: A blob has new values.
+        UnsupportedError: An overlay contains new blobs.
         CorruptError: A file lacks the values for a part of a list.
     """
 
@@ -89,7 +89,7 @@ class OverlaidColumn(PlainColumn):
 
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
-    """Yield the parts of a column that are each replaced as a whole: those that are not structs outside of lists."""
+    """Yield the units of a column, which are replaced as a whole: fields below structs, but not below lists."""
     if field.logical_type != "struct" or field.is_packed or field.blob_version:
         yield Unit(path, field)
         return
@@ -130,7 +130,7 @@ class _Patch:
 
 @dataclass(frozen=True)
 class _UnitReader:
-    """A reader of a unit below structs, through a column that has nothing else."""
+    """A reader of a unit below structs, through a column reduced to that unit."""
 
     column: ColumnReader
     depth: int
@@ -181,5 +181,5 @@ def _picked(array: pa.Array, places: Offsets) -> pa.Array:
 
 
 def _storage_of(array: pa.Array) -> pa.Array:
-    """Return the values that an extension array stores; others as they are."""
+    """Return the storage of an extension array; other arrays are returned unchanged."""
     return array.storage if isinstance(array, pa.ExtensionArray) else array

@@ -66,12 +66,12 @@ class LanceFile:
     Attributes:
         source: Source of the bytes.
         version: (2, 0), (2, 1), (2, 2) or (2, 3); (0, 1) for a `LegacyFile`.
-        num_rows: Number of rows, by the descriptor.
+        num_rows: Number of rows, from the descriptor.
         num_columns: Number of physical columns.
         descriptor: Schema and number of rows.
         beside: Sidecars, managed and external blob files. None if the file was opened alone.
         sidecars: Position and size of the sidecar digests. None if the file stores none or checksums are off.
-        is_in_memory: Whether all bytes of the source are in memory, so that reading them at once costs nothing.
+        is_in_memory: Whether the source is in memory, so that reads do not cost a request.
     """
 
     is_in_memory: ClassVar[bool] = False
@@ -89,7 +89,7 @@ class LanceFile:
 
     @property
     def num_global_buffers(self) -> int:
-        """Number of global buffers, the descriptor included."""
+        """Number of global buffers, including the descriptor."""
         return len(self._global_buffers)
 
     @property
@@ -133,7 +133,7 @@ class LanceFile:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The last 40 bytes of a file, positions checked to be in order and inside it."""
+    """The last 40 bytes of a file; positions are checked to be ordered and inside the file."""
 
     columns: int
     column_table: int
@@ -143,10 +143,10 @@ class Footer:
     written_version: tuple[int, int]
 
     def read_version(self, source: ByteSource) -> tuple[int, int]:
-        """Return the version of the file, as `LanceFile.version` has it.
+        """Return the version of the file, in the form of `LanceFile.version`.
 
         Raises:
-            UnsupportedError: The version is not read.
+            UnsupportedError: The version is not supported.
         """
         version = VERSIONS.get(self.written_version)
         if version is None:
@@ -166,12 +166,12 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
 
     Args:
         source: The file.
-        checksums: Whether bytes are compared with the checksums of the file, if it has some.
-        tail: The last bytes of the file, at least the footer, if they have been read.
+        checksums: Whether bytes are verified if the file has checksums.
+        tail: The last bytes of the file, at least the footer, if already read.
 
     Raises:
         CorruptError: The file is not a Lance file, is cut short, contradicts itself, or does not match its checksums.
-        UnsupportedError: The version is not read.
+        UnsupportedError: The version is not supported.
     """
     if source.size < FOOTER.size:
         raise CorruptError(
@@ -223,21 +223,21 @@ def with_blob_files(
 
 
 def sidecar_checksums(file: LanceFile, extent: Extent) -> Mapping[int, Checksums]:
-    """Read the checksums of sidecars, by id.
+    """Read the checksums of sidecars, by blob id.
 
     Args:
-        file: Their data file.
-        extent: Where in it they lie: `file.sidecars`.
+        file: The data file of the sidecars.
+        extent: Position and size of the checksums in the data file: `file.sidecars`.
 
     Raises:
-        CorruptError: They are damaged.
+        CorruptError: The checksums are damaged.
     """
     (data,) = file.source.read([extent])
     return read_sidecar_block(data.tobytes(), file.source.path)
 
 
 def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: int) -> Request[Bytes]:
-    """Return bytes of a file whose end, from `tail_start` on, has been read."""
+    """Return bytes of a file whose end, from `tail_start` on, is already in memory."""
     if start >= tail_start:
         return tail[start - tail_start : stop - tail_start]
     (data,) = yield [ByteRange(source, start, stop - start)]
@@ -247,7 +247,7 @@ def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: i
 def _checked(
     source: ByteSource, before: bytes, descriptor: bytes, first: int, tail: Bytes, tail_start: int
 ) -> Request[ByteSource]:
-    """Compare the end of a file with its checksum, and return a source that checks all other bytes.
+    """Verify the end of a file, and return a source that verifies all other bytes when they are read.
 
     Args:
         source: The file.

@@ -31,14 +31,14 @@ class ListResult:
 
 @checked_calls
 class LanceFileSession:
-    """A directory whose files are read and written over one connection. All paths are relative to this root.
+    """Reads and writes data files in one directory over one connection. All paths are relative to this root.
 
     Args:
         base_path: Path or URI of a directory.
         storage_options: Settings of the object store.
 
     Raises:
-        UnsupportedError: The scheme is not known.
+        UnsupportedError: The URI scheme is unknown.
         InvalidInputError: The URI or a setting is invalid. All methods raise it for a path that leaves the root.
     """
 

@@ -1,4 +1,4 @@
-"""Lance tables in Spark, without a jar: what PySpark users call.
+"""Lance tables in Spark, without a jar: the functions that PySpark users call.
 
 You hold: a session, frames, URIs. You get: frames, and tables changed by one commit of the driver. Tasks open Lance
 files themselves; the driver plans and commits. The code uses DataFrames only, so Spark Connect works. Only two modules

@@ -1,4 +1,4 @@
-"""Errors of sources, sinks and table functions without the traceback of the process that raised them.
+"""Strips worker tracebacks from errors of sources, sinks and table functions.
 
 Spark copies the text of a worker's exception, including the traceback, into its own message. For a misspelled path or
 option that is 30 to 60 lines, which Spark's client then repeats.
@@ -17,7 +17,7 @@ _C = TypeVar("_C", bound=type)
 
 
 def brief_errors(kind: _C) -> _C:
-    """Let the public methods of a class raise errors of this package without causes and inner frames.
+    """Make the public methods of a class raise errors of this package without causes and inner frames.
 
     `InternalError` and exceptions of other packages keep their tracebacks.
     """

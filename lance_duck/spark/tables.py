@@ -1,4 +1,4 @@
-"""Views of tables, and frames with facts about tables."""
+"""Views of tables, row counts, and frames with table metadata."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ _FIXED: Final = ("version", "tag", "timestamp")
 def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **options: Any) -> None:
     """Create or replace a temporary view of a table.
 
-    The view shows the newest version. After each write by a function of `lance_duck.spark` it is created again; after
-    other writes (INSERT INTO the view, another program) call `refresh_view`. Until then it shows the version of its
-    creation.
+    The view shows the newest version. Writes by functions of `lance_duck.spark` refresh it; after other writes
+    (INSERT INTO the view, another program) call `refresh_view`. Until then it shows an older version.
 
     Args:
         spark: Spark session, classic or Connect.
@@ -54,13 +53,13 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
 
 @checked_call
 def refresh_view(spark: SparkSession, uri: str | os.PathLike[str]) -> None:
-    """Create the views that `create_view` made of a table again, on its newest version."""
+    """Recreate the views that `create_view` made of a table, on its newest version."""
     refresh_views(spark, TableRef.of(uri))
 
 
 @checked_call
 def drop_view(spark: SparkSession, name: str) -> bool:
-    """Drop a view that `create_view` made; return whether it existed."""
+    """Drop a view that `create_view` made. Returns whether it existed."""
     forget(spark, name)
     return bool(spark.catalog.dropTempView(name))
 

@@ -1,7 +1,7 @@
 """Makes Spark's workers use the Python of this process, if both run on one machine.
 
-Spark starts workers with the `python3` on PATH unless told otherwise. Without an activated environment that Python
-lacks this package.
+Spark starts workers with the `python3` on PATH by default. Without an activated environment that Python lacks this
+package.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ def load_in_worker(module: str) -> None:
 def prepare_driver() -> None:
     """Prepare this process for sessions that it starts later, unless it is a worker.
 
-    Spark finds the format "lance" by the `python3` on PATH, unless PYSPARK_DRIVER_PYTHON names another. If that
-    `python3` is of another environment, it is set to the Python of this process. Writers learn all save modes.
+    Spark looks for the format "lance" with the `python3` on PATH, unless PYSPARK_DRIVER_PYTHON is set. If that
+    `python3` belongs to another environment, the variable is set to the Python of this process. All save modes are
+    enabled for writers.
     """
     if _IN_WORKER:
         return
@@ -80,16 +81,16 @@ def map_batches(
     """Apply `work` to the batches of each partition, in workers that have this package, and return the frame.
 
     Raises:
-        JobError: As `use_this_python`.
+        JobError: As for `use_this_python`.
     """
     use_this_python(frame.sparkSession)
     return frame.mapInArrow(work, columns)
 
 
 def use_this_python(spark: SparkSession) -> None:
-    """Let workers on this machine run the Python of this process, unless the user chose another.
+    """Make workers on this machine run the Python of this process, unless the user chose another.
 
-    Sessions of Spark Connect and of clusters are left unchanged: their workers run elsewhere.
+    Sessions of Spark Connect and of clusters are left unchanged: their workers run on other machines.
 
     Raises:
         JobError: The Python chosen for workers on this machine lacks this package.

@@ -97,8 +97,8 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
     """Return the location of each blob, or None for a null. Files are not opened.
 
     Args:
-        descriptions: Descriptions as a scan gives them: (position, size), or with kind, blob_id and blob_uri.
-        file: The data file that they come from.
+        descriptions: Descriptions as a scan returns them: (position, size), or with kind, blob_id and blob_uri.
+        file: The data file that contains the descriptions.
 
     Raises:
         CorruptError: A description is invalid.
@@ -155,13 +155,13 @@ def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
             at += 1
         data = iter((yield [extent for extent in extents if extent is not None and extent.size]))
         parts = [next(data) if extent is not None and extent.size else _NONE for extent in extents]
-        # A view keeps its file open, so all parts but the last ones are copied.
+        # A view keeps its file open, so all blobs except the last group are copied.
         pieces += parts if at == len(places) else [part.copy() for part in parts]
     return pieces
 
 
 def as_values(parts: Sequence[Bytes]) -> VariableWidth:
-    """Return blobs end to end, as the values of a column."""
+    """Return concatenated blobs, as the values of a column."""
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     return VariableWidth(offsets, joined(parts, np.uint8))

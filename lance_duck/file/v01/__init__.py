@@ -1,4 +1,4 @@
-"""Columns of 0.1 files: batches of rows that all columns share, and no nulls except for empty texts.
+"""Columns of 0.1 files: all columns share their batches; empty texts are the only nulls.
 
 You hold: the bytes of a file of version 0.1 and a field. You get: a `LegacyFile`, and a tree of nodes that reads rows
 by requests, as Arrow arrays of the requested type. Structs, missing fields and whole columns use the classes of

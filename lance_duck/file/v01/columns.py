@@ -1,4 +1,4 @@
-"""Columns of 0.1 files: the tree of a field, opened.
+"""Columns of 0.1 files: opens the tree of a field.
 
 Each field has its own pages, except for structs, and for items of fixed-size lists, which share the pages of the list.
 The fields of a struct may be in several files; fields below a list are in the file of the list.
@@ -31,7 +31,7 @@ def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
         locate: Returns the file of a field id and the id again. Returns None if the fragment does not have the field;
             its values are then null.
         num_rows: Number of rows of the fragment.
-        arrow_type: Form of the values; `field.to_arrow(scan=True).type` by default.
+        arrow_type: Type of the returned arrays; `field.to_arrow(scan=True).type` by default.
 
     Raises:
         CorruptError: The files do not have `num_rows` rows, or contradict themselves.
@@ -45,7 +45,7 @@ def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
 
 
 def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyFile | None) -> V20Node:
-    """Open a field; `listed` is the file of the list that it is below."""
+    """Open a field; `listed` is the file of the list above it, if any."""
     if field.blob_version:
         raise UnsupportedError("blob in a file of version 0.1", where=f"column {field.name}")
     if field.logical_type == "struct":

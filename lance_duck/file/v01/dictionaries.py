@@ -30,13 +30,13 @@ def shared_dictionaries(
     known: Set[str],
     open_file: Callable[[DataFile], LanceFile],
 ) -> Mapping[int, pa.Array]:
-    """Return the values of the dictionary of each field, by field id; dictionaries of unknown files are compared.
+    """Return the dictionary values of each field, by field id, after comparing the dictionaries of unknown files.
 
     Args:
         fields: All fields of the table.
         files: Data files of the table.
         known: Paths of files whose dictionaries are known to be equal.
-        open_file: Function that opens a data file.
+        open_file: Opens a data file.
 
     Raises:
         IncompatibleError: Two files have different dictionaries of a field.
@@ -65,7 +65,7 @@ def shared_dictionaries(
 
 
 def read_dictionary(file: LegacyFile, f: Field) -> Request[pa.Array]:
-    """Return the values of the dictionary that a file has for a field.
+    """Return the dictionary values that a file stores for a field.
 
     Raises:
         CorruptError: The field lacks a dictionary, or the dictionary is outside the file.

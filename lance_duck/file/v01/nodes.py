@@ -26,7 +26,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request
 
 ReadBlock = Callable[[Batches, RowRuns], Request[Block]]
-"""Reads runs of values of a field."""
+"""Reads runs of a field's values."""
 
 
 def block_reader(stored: pa.DataType) -> ReadBlock:
@@ -63,7 +63,7 @@ class BatchedNode(PlainNode):
     """A field with its own pages.
 
     Attributes:
-        arrow_type: Type of the arrays that are returned.
+        arrow_type: Type of the returned arrays.
         pages: The pages.
     """
 
@@ -88,7 +88,7 @@ class NullNode(BatchedNode):
 
 @dataclass(frozen=True, slots=True)
 class ValueNode(BatchedNode):
-    """Values of one width, fixed-size lists included, without nulls.
+    """Fixed-width values, including fixed-size lists, without nulls.
 
     Attributes:
         stored: Storage type of the values in the file.
@@ -105,11 +105,11 @@ class ValueNode(BatchedNode):
 
 @dataclass(frozen=True, slots=True)
 class LengthyNode(BatchedNode):
-    """Values of any length.
+    """Variable-length values.
 
     Attributes:
-        nullable: Whether a value without bytes is null.
-        is_json: Whether values are JSONB that is returned as text.
+        nullable: Whether an empty value is null.
+        is_json: Whether values are JSONB to return as text.
     """
 
     nullable: bool
@@ -133,8 +133,8 @@ class DictionaryNode(BatchedNode):
     Attributes:
         values: Values of the dictionary, as one batch.
         stored: Storage type of the field, a dictionary.
-        is_text: Whether the values are of any length.
-        nullable: Whether a value of any length without bytes is null.
+        is_text: Whether the values are of variable length.
+        nullable: Whether an empty value of variable length is null.
     """
 
     values: Batches
@@ -145,11 +145,11 @@ class DictionaryNode(BatchedNode):
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices: yes."""
+        """Always True: all pages hold indices into one dictionary."""
         return True
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return the values of the rows, in the form that is asked for."""
+        """Return the values of the rows, in the requested type."""
         width = self.stored.index_type.bit_width // 8
         data = yield from read_values(self.pages, runs, width)
         items = self._read[0] if self._read else (yield from self._items())

@@ -39,7 +39,7 @@ class Column20(PlainColumn):
     """A column of a 2.0 file; implements `ColumnReader`.
 
     Attributes:
-        arrow_type: Type of the arrays that `read` gives.
+        arrow_type: Type of the arrays that `read` returns.
         num_rows: Number of rows of the column.
     """
 
@@ -69,7 +69,7 @@ def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
         locate: Returns the file and physical column of a field id. Returns None if the file does not have the field;
             its values are then null.
         num_rows: Number of rows of the file.
-        arrow_type: Form of the values, for example `string_view`; a blob column gives its bytes as `large_binary`.
+        arrow_type: Type of the returned arrays, for example `string_view`; a blob column is returned as `large_binary`.
             `field.to_arrow(scan=True).type` by default.
 
     Raises:

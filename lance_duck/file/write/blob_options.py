@@ -39,7 +39,7 @@ class Thresholds:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str], pack_file: int | None = None) -> Thresholds:
-        """Return the thresholds that the metadata of a field set.
+        """Return the thresholds from a field's metadata.
 
         Args:
             metadata: Metadata of the field.
@@ -58,11 +58,11 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class BlobOptions:
-    """Options of a write for blobs.
+    """Blob options of a write.
 
     Attributes:
         external_mode: "reference" keeps the URI of an external file, "ingest" copies its bytes.
-        allow_outside_bases: Whether references may lead anywhere; otherwise only below one of the bases.
+        allow_outside_bases: Whether references may point anywhere; otherwise only below one of the bases.
         bases: Base paths of the table that are not roots of tables, by id.
         pack_file_bytes: Maximum size of a shared sidecar, in bytes, or None for the default.
         open: Opens an external file.
@@ -87,14 +87,14 @@ class BlobOptions:
             raise InvalidInputError("blob_pack_file_size_threshold", expected="a whole number >= 1", found=repr(size))
 
     def with_references(self) -> BlobOptions:
-        """Return the options for references that a table already has, which are kept wherever they lead."""
+        """Return options that keep the table's existing references, wherever they point."""
         return replace(self, external_mode="reference", allow_outside_bases=True)
 
     def place(self, uri: str, where: str) -> tuple[int, str]:
         """Return the id of the base path that contains a file, and the name below it; (0, its URI) without one.
 
         Raises:
-            InvalidInputError: The file lies outside all base paths and may not, or its name is not an absolute URI.
+            InvalidInputError: The file is outside all base paths, which is not allowed, or is not an absolute URI.
         """
         below = [(base_id, name) for base_id, base in self.bases.items() if (name := _below(uri, base)) is not None]
         if below:

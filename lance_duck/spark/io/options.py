@@ -27,7 +27,7 @@ SAVE_MODES: Final = ("error", "ignore", "append", "overwrite")
 SPARKS_OWN: Final = frozenset(
     {"path", "paths", "provider", "location", "owner", "serializationformat", "checkpointlocation", "queryname"}
 )
-"""What Spark itself may hand over."""
+"""Options that Spark itself may add."""
 WITHOUT_EFFECT: Final = frozenset(
     {
         *("blocksize", "indexcachesize", "metadatacachesize", "pushdownfilters", "topnpushdown"),
@@ -207,10 +207,10 @@ def storage_text(storage_options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
-    """Return the value of the option `columns`.
+    """Return columns in the form of the `columns` option.
 
     Raises:
-        WrongTypeError: The columns are one text.
+        WrongTypeError: The columns are a single string.
     """
     if isinstance(columns, str):
         raise WrongTypeError("columns", expected="a list of names", found=repr(columns))
@@ -218,7 +218,7 @@ def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
 
 
 class _OptionValues:
-    """Options by the names used here."""
+    """Parsed access to options, by their names in this package."""
 
     def __init__(self, options: Mapping[str, str], names: Mapping[str, str], also: Iterable[str]) -> None:
         self._options = options

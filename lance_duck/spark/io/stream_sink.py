@@ -1,4 +1,4 @@
-"""A table as the sink of a stream: each batch is committed once, however often it is tried.
+"""A table as the sink of a stream: each batch is committed once, however often Spark retries it.
 
 A batch is identified by the id of the query and its number, see `verbs.streaming_batches`. In append mode, and
 in update mode, which Spark does not distinguish from it, rows are added; in complete mode each batch replaces all rows,
@@ -49,7 +49,7 @@ class Delivered(WriterCommitMessage):
 
 @brief_errors
 class LanceStreamWriter(DataSourceStreamArrowWriter):
-    """Writer of the batches of a query. Spark makes one writer for each batch, and another one to commit it.
+    """Writer of a query's batches. Spark creates one writer for each batch, and another one to commit it.
 
     Args:
         landing: The change, begun for one batch.
@@ -70,7 +70,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         """Commit a batch. If it was committed before, its files are deleted. An empty batch does not add a version.
 
         Raises:
-            CommitConflictError: The table was changed meanwhile, and the rows no longer fit.
+            CommitConflictError: Another writer changed the table, and the rows no longer fit.
             InvalidInputError: The query does not have an id.
             StoreError: The disk or the service failed.
         """

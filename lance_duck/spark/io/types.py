@@ -10,7 +10,7 @@ From a table, at any depth:
     date, timestamp with a zone, without     date, timestamp, timestamp_ntz; parts of a microsecond are cut off
     time; duration                           time (long nanoseconds before Spark 4.1); interval day to second
     dictionaries                             their values
-    lists of any kind, vectors               array; of a vector the metadata say its length
+    lists of any kind, vectors               array; field metadata store the length of vectors
     struct, map, null                        struct, map, void
 
 For the other way see `spark.io.columns`.
@@ -85,7 +85,7 @@ def spark_schema(schema: pa.Schema, without_null_items: Container[str] = ()) -> 
         without_null_items: Names of vector columns to declare as arrays without nulls, whatever their field declares.
 
     Raises:
-        UnsupportedError: Columns have types that Spark does not have; all are named.
+        UnsupportedError: Spark does not have the types of some columns; the message names all of them.
     """
     fields, refusals = [], []
     for field in schema:
@@ -104,10 +104,10 @@ def spark_schema(schema: pa.Schema, without_null_items: Container[str] = ()) -> 
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
-    """Return the Arrow types in which Spark takes columns, exactly.
+    """Return the exact Arrow types that Spark expects for columns.
 
     Raises:
-        UnsupportedError: A column has a type that no table has.
+        UnsupportedError: A column has a type that Lance tables do not have.
     """
     return pa.schema([pa.field(f.name, arrow_type(f.dataType, f.name), f.nullable) for f in schema])
 
@@ -156,7 +156,7 @@ class Declaration:
             self._columns.append((place, field, cast, promises_more(arrow.field(place).type, field.type)))
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield a batch in pieces of about `BATCH_BYTES`, converted; see `apply`."""
+        """Yield a converted batch in slices of about `BATCH_BYTES`; see `apply`."""
         rows = max(1, BATCH_BYTES * batch.num_rows // max(1, batch.nbytes))
         yield from map(self.apply, slices(batch, rows))
 
@@ -250,7 +250,7 @@ def refuse_nulls(array: pa.Array, where: str) -> None:
     Spark trusts a declaration without nulls: it would turn a null into some value.
 
     Raises:
-        InvalidInputError: A null where the type rules it out.
+        InvalidInputError: A null violates the declared type.
     """
     kind = array.type
     if pa.types.is_struct(kind):

@@ -45,7 +45,7 @@ def shares(
 
 
 def check_parallelism(parallelism: int | None) -> int:
-    """Return the number of tasks that a user asked for; 1 for None.
+    """Check a user's `parallelism`, and return it; 1 for None.
 
     Raises:
         InvalidInputError: The value is not a number, or below 1.

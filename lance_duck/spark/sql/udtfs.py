@@ -152,7 +152,7 @@ class _LanceSearch:
         return _Analysis(spark_schema(schema), place=place, version=pin(table), arguments=arguments)
 
     def eval(self, *args: Any, **keywords: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows, the best first."""
+        """Yield the rows, best first."""
         query = keywords["query"] if "query" in keywords else args[_TEXT_SEARCH.index("query")]
         if query is None:
             return
@@ -217,7 +217,7 @@ def _settings(options: Any) -> dict[str, str]:
 
 
 def _columns(arguments: Mapping[str, Any]) -> list[str] | None:
-    """Return the names of columns, from an array or a text with commas."""
+    """Return column names from an array or a comma-separated string."""
     names = arguments.get("columns")
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else names
 

@@ -1,4 +1,4 @@
-"""Delete and update by tasks: each finds the rows of a share of the fragments and writes; the driver commits once."""
+"""Delete and update in Spark tasks: each finds and writes the rows of some fragments; the driver commits once."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def delete(
     Raises:
         NotFoundError: The table does not exist.
         InvalidInputError: The condition is invalid.
-        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        CommitConflictError: Other writers committed first at each retry, or made a conflicting change.
     """
     check_patience(conflict_retries, retry_timeout)
     place = TableRef.of(uri, storage_options)
@@ -171,7 +171,7 @@ def update(
 
 @dataclass(frozen=True)
 class _FragmentShare:
-    """Share of the fragments of a version."""
+    """The fragments of one task, at a version."""
 
     place: TableRef
     version: int
@@ -179,7 +179,7 @@ class _FragmentShare:
 
 
 def _shares(snapshot: Snapshot, parallelism: int | None, *texts: Any) -> list[tuple[int, ...]]:
-    """Return the fragments for each task; one task gets all if each task would evaluate a subquery."""
+    """Return the fragments of each task. If each task would evaluate a subquery, one task gets all fragments."""
     return shares(snapshot, 1 if any(_is_whole(text) for text in texts) else parallelism)
 
 
@@ -208,7 +208,7 @@ def _update(
 
 
 def _note(draft: UncommittedFiles, deletion: RowDeletion, fragments: Iterable[Fragment] = ()) -> None:
-    """Remember the files that a task wrote."""
+    """Record the files that a task wrote."""
     draft.note_fragments(list(fragments))
     for fragment in deletion.updated:
         assert fragment.deletion_file is not None

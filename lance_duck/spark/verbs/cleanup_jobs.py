@@ -1,4 +1,4 @@
-"""Cleanup by Spark: the driver decides, and removes manifests; many files are deleted by tasks."""
+"""Cleanup in Spark: the driver plans and deletes manifests; if there are many files, tasks delete them."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def cleanup(
     Args:
         spark: Spark session, classic or Connect.
         uri: Path or URI of the table; workers must be able to reach it.
-        older_than: Remove only versions older than this; 14 days if no other limit is given.
+        older_than: Remove only versions older than this; 14 days by default, unless another limit is given.
         retain_versions: Number of newest versions to keep.
-        delete_unverified: Also remove unreferenced files less than a week old. Safe only while nobody changes the
-            table.
+        delete_unverified: Also remove unreferenced files less than a week old. This is safe only while the table is
+            not being changed.
         error_if_tagged_old_versions: Raise if a tagged version would be removed; if False, keep it.
-        versions: Remove only these.
+        versions: Remove only these versions.
         parallelism: Maximum number of concurrent tasks.
         progress: Called with (batches of files done, all batches).
         storage_options: Settings of the object store.
-        dry_run: Remove nothing, and report what would be removed.
+        dry_run: Report what would be removed, without removing it.
 
     Raises:
         NotFoundError: The table does not exist.

@@ -79,13 +79,13 @@ def add_columns(
         transaction_properties: Properties to store with the transaction.
 
     Returns:
-        {"num_rows", "num_fragments"}: rows that got values, and fragments for which a file was written.
+        {"num_rows", "num_fragments"}: number of rows that got values, and of fragments with a new file.
 
     Raises:
         NotFoundError: The table does not exist.
-        InvalidInputError: A column exists already, two rows of the frame match one row of the table, a row is not in
-            the table, or values do not fit.
-        CommitConflictError: Rows that the addresses may refer to were changed meanwhile.
+        InvalidInputError: A column already exists, two frame rows match one table row, an address is not in the
+            table, or values do not fit.
+        CommitConflictError: Another writer changed rows that the addresses may refer to.
     """
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)

@@ -1,4 +1,4 @@
-"""Compaction by tasks of Spark: groups of fragments are rewritten, and committed batch by batch."""
+"""Compaction in Spark tasks: groups of fragments are rewritten, and committed batch by batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CompactionFigures(CompactionMetrics):
         commits: Number of commits.
         planned_again: Number of groups planned again because another writer changed a fragment.
         bytes_written: Bytes of new data files.
-        seconds: From the call to the end.
+        seconds: Duration of the call.
     """
 
     version: int = 0
@@ -62,7 +62,7 @@ def compact(
     """Join small fragments with their neighbours, and drop deleted rows and columns, in Spark tasks.
 
     Groups are committed in batches, each while the next one is written. A later failure does not undo committed
-    batches, and leaves no files. If another writer changes a fragment meanwhile, only its group is planned and written
+    batches, and does not leave files. If another writer changes a fragment, only its group is planned and written
     again.
 
     Args:
@@ -81,7 +81,7 @@ def compact(
     Raises:
         NotFoundError: The table does not exist.
         InvalidInputError: An option is unknown or invalid.
-        RetryableError: Other writers changed a group at each attempt.
+        RetryableError: Other writers changed a group at each retry.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()

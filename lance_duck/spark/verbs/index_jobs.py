@@ -1,4 +1,4 @@
-"""Builds indexes by tasks of Spark: each builds a segment over neighbouring fragments, and the driver commits once."""
+"""Builds indexes in Spark tasks: each builds a segment over neighbouring fragments, and the driver commits once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class IndexFigures:
         rows: Number of live rows that its new segments cover.
         segments: Number of new segments.
         bytes: Size of their files.
-        seconds: From the call to the commit.
+        seconds: Time from the call to the commit.
     """
 
     name: str
@@ -83,23 +83,23 @@ def create_index(
             "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
         name: Name of the index. By default "{column}_idx".
         replace: Replace an index of this name over this column.
-        train: Build the index from all rows; if False it covers nothing until `optimize_indices`.
+        train: Build the index from all rows. If False, it does not cover rows until `optimize_indices`.
         num_segments: Maximum number of segments, one per task. By default the number of concurrent tasks, or fewer for
             few rows.
-        fragments_per_segment: Alternative to num_segments.
+        fragments_per_segment: Alternative to `num_segments`.
         parallelism: Maximum number of concurrent tasks.
         memory_limit: Maximum bytes of vectors for training on the driver.
         progress: Called with (jobs done, all jobs) while segments are built.
         commit_message: Message to store with the transaction.
         transaction_properties: Properties to store with the transaction.
         storage_options: Settings of the object store.
-        parameters: Parameters of the kind, as `LanceDataset.create_scalar_index` and `create_index` take them: metric,
-            num_partitions, num_sub_vectors, rows_per_zone, …
+        parameters: Parameters of the kind, as for `LanceDataset.create_scalar_index` and `create_index`: `metric`,
+            `num_partitions`, `num_sub_vectors`, `rows_per_zone`, …
 
     Raises:
         NotFoundError: The table does not exist.
-        UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: As there.
-        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: As for these.
+        CommitConflictError: Other writers committed first at each retry, or made a conflicting change.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()

@@ -4,7 +4,7 @@
     table  → keys, addresses┴→ join → by fragment, new rows by key → sorted by address, key → MergePart → one Update
 
 The source is computed once and cached during the merge. Keys are compared by their bytes (`verbs.rows.key_bytes`), so
-rows match as they do on one machine, whatever types Spark gives them.
+rows match as they do on one machine, whatever types Spark uses for them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def merge_insert(
 class SparkMerge(MergeInsertBuilder):
     """Builder of a merge, with the methods of `LanceDataset.merge_insert`.
 
-    With `source_dedupe_behavior("first_seen")` the first row of a key in the order of Spark's partitions counts.
+    With `source_dedupe_behavior("first_seen")` the first row of a key in partition order wins.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class SparkMerge(MergeInsertBuilder):
         self._spark, self._df, self._place, self._parallelism = spark, df, place, parallelism
 
     def execute(self, data_obj: Any = None, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Run the merge with one join and one commit; if another change came first, join and commit again.
+        """Run the merge with one join and one commit. If another change is committed first, join and commit again.
 
         Args:
-            data_obj: Must be left out: the source is the frame.
-            schema: Must be left out.
+            data_obj: Not supported: the source is the frame.
+            schema: Not supported.
 
         Returns:
             {"num_inserted_rows", "num_updated_rows", "num_deleted_rows"}
@@ -113,7 +113,7 @@ class SparkMerge(MergeInsertBuilder):
         Raises:
             InvalidInputError: The source does not fit the table, repeats a key, or matches rows although matches are
                 forbidden; a condition is invalid, or the merge lacks an action.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            CommitConflictError: Other writers committed first at each retry, or made a conflicting change.
         """
         if data_obj is not None or schema is not None:
             _unsupported("another source than the frame")
@@ -278,7 +278,7 @@ def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.A
 
 
 def _cut() -> Column:
-    """Return the partitioning key of rows: the fragment of the matching row, else the key, else anything."""
+    """Return the partitioning key of rows: the fragment of the matching row, else the key, else an arbitrary value."""
     fragment = F.shiftrightunsigned(F.col(ADDRESS), 32)
     by_key = F.when(F.col(KEY).isNull(), F.xxhash64(F.col(ORDER))).otherwise(F.xxhash64(F.col(KEY)))
     return F.coalesce(fragment, -1 - F.pmod(by_key, F.lit(1 << 40)))

@@ -1,4 +1,4 @@
-"""Compaction and index upkeep of a table in one call: a job made of two others, which do not know each other."""
+"""Compaction and index maintenance of a table in one call."""
 
 from __future__ import annotations
 
