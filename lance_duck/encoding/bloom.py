@@ -1,4 +1,4 @@
-"""Split-block Bloom filters, as Parquet has them.
+"""Split-block Bloom filters, as in Parquet.
 
 A filter is blocks of 8 words of 32 bits, little-endian. A value sets one bit in each word of one block:
 h = XXH64(value), block (h >> 32) * blocks >> 32, word i: bit (low 32 bits of h) * salt_i mod 2^32 >> 27
@@ -59,12 +59,12 @@ def new_filter(blocks: int) -> Words:
 
 
 def insert(words: Words, hashes: Hashes) -> None:
-    """Insert values, by their hashes, into a filter, (blocks, 8)."""
+    """Insert values into a filter, (blocks, 8), by their hashes."""
     insert_hashes(words, readonly(hashes))
 
 
 def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
-    """Return whether each of some filters, (filters, blocks, 8), may hold one of some values, by their hashes."""
+    """Return whether each filter, (filters, blocks, 8), may hold any of some values, by their hashes."""
     result = np.zeros(len(filters), np.bool_)
     if filters.shape[1]:
         find_hashes(readonly(filters), readonly(hashes), result)

@@ -1,4 +1,4 @@
-"""Compressed values: buffers of chunks, and the description of their encoding."""
+"""Compressed values: chunk buffers, and the description of their encoding."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class MiniBlockValues:
     """The values of a miniblock page, cut into chunks and compressed.
 
     Attributes:
-        encoding: Encoding of the values, or with a dictionary of the indices into it.
+        encoding: Encoding of the values; with a dictionary, encoding of the indices.
         counts: int64 (k,), number of values of each chunk, k >= 1; a power of two in all but the last.
         buffers: The value buffers, in order.
-        dictionary: Distinct values that the values are indices of, or None.
+        dictionary: Distinct values to which the indices refer, or None.
     """
 
     encoding: pb.CompressiveEncoding

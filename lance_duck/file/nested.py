@@ -132,7 +132,7 @@ class NestedColumn:
         return pa.py_buffer(offsets.astype(np.int32, copy=False))
 
     def _expect_no_nulls(self, entries: pa.StructArray) -> None:
-        """Reject null entries and keys of a map, which abort the process in Arrow; null counts are computed first."""
+        """Reject null entries and keys of a map: Arrow aborts the process on them. Computes the null counts."""
         if entries.null_count or entries.field(0).null_count:
             raise CorruptError("a map with null entries or keys", where=self._where)
 

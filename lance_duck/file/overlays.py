@@ -89,7 +89,7 @@ class OverlaidColumn(PlainColumn):
 
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
-    """Yield the units of a column, which are replaced as a whole: fields below structs, but not below lists."""
+    """Yield the units of a column: each field that is not a plain struct, outside lists."""
     if field.logical_type != "struct" or field.is_packed or field.blob_version:
         yield Unit(path, field)
         return

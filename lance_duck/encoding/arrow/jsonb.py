@@ -75,7 +75,7 @@ _REASONS = {
 def jsonb_to_text(
     block: Block, where: str, name_value: Callable[[int], str] | None = None, valid: Bytes | None = None
 ) -> Block:
-    """Return the text of JSONB values; an empty value gives an empty text.
+    """Return the text of JSONB values; an empty value gives an empty string.
 
     Args:
         block: The values.
@@ -96,12 +96,12 @@ def jsonb_to_text(
 
 
 def check_jsonb(values: pa.Array, where: str) -> VariableWidth:
-    """Return the texts of binary values, if each is JSONB: 512 levels at most, known tags, exact lengths, UTF-8.
+    """Return the texts of binary values, after checking that each is JSONB: nesting, tags, lengths and UTF-8.
 
-    The order of keys is not checked. A null has the text "null".
+    At most 512 levels are allowed. The order of keys is not checked. A null has the text "null".
 
     Raises:
-        InvalidInputError: A value is not JSONB, or is nested deeper; the message names its row.
+        InvalidInputError: A value is not JSONB, or is nested too deeply; the message names its row.
     """
     filled = values.fill_null(_NULL) if values.null_count else values
     _, raw_offsets, raw_data = filled.buffers()
@@ -122,7 +122,7 @@ def check_jsonb(values: pa.Array, where: str) -> VariableWidth:
 
 
 def checked_jsonb(values: pa.Array, where: str) -> pa.Array:
-    """Return binary values as large_binary, if each is JSONB: see `check_jsonb`."""
+    """Return binary values as large_binary, after checking that each is JSONB: see `check_jsonb`."""
     values = values.cast(pa.large_binary())
     if len(values):
         check_jsonb(values, where)
@@ -130,7 +130,7 @@ def checked_jsonb(values: pa.Array, where: str) -> pa.Array:
 
 
 def jsonb_texts(values: pa.Array, where: str) -> pa.Array:
-    """Return binary values as strings of JSON, if each is JSONB: see `check_jsonb`."""
+    """Return binary values as JSON strings, after checking that each is JSONB: see `check_jsonb`."""
     values = values.cast(pa.large_binary())
     if not len(values):
         return pa.array([], pa.string())
@@ -221,7 +221,7 @@ def _to_text(
 
 
 def float_text(value: float) -> str:
-    """Return the shortest JSON text of a float; null for NaN and the infinities, which JSON does not have."""
+    """Return the shortest JSON text of a float. NaN and the infinities become null, since JSON lacks them."""
     text = repr(value)
     if "n" in text:
         return "null"

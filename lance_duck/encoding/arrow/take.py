@@ -18,7 +18,7 @@ from lance_duck.kernels.texts.take import gather_fixed, gather_variable, look_up
 
 
 def take(block: Block, indices: NDArray[np.int64]) -> Block:
-    """Return the values at `indices`, in their order; an index may come more than once.
+    """Return the values at `indices`, in their order; indices may repeat.
 
     Args:
         block: Any block.
@@ -53,7 +53,7 @@ def look_up(block: Dictionary) -> Block:
 
 
 def slice_block(block: Block, start: int, stop: int) -> Block:
-    """Return the values from `start` to `stop` as views. Raises CorruptError when the block does not have them."""
+    """Return the values from `start` to `stop` as views. Raises CorruptError if the block is shorter."""
     count = block.count
     if not 0 <= start <= stop <= count:
         raise CorruptError("rows outside their page", where="slice", expected=f"0 to {count}", found=(start, stop))

@@ -42,7 +42,7 @@ else:
     flat_encode = lazy.modules(globals(), "lance_duck.kernels.numbers", "flat_encode")
 
 MAX_ITEMS: Final = 1 << 40
-"""Most items of a chunk, so that sizes cannot overflow; the codec of the items checks how many its bytes can hold."""
+"""Maximum number of items in a chunk, so that sizes cannot overflow. The item codec checks the available bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class FixedSizeListCodec:
     def from_proto(
         cls, message: pb.FixedSizeList, codec: Callable[[pb.CompressiveEncoding], Codec]
     ) -> FixedSizeListCodec:
-        """Raise UnsupportedError for lists without items, or of more than Arrow's lists can hold."""
+        """Raise UnsupportedError for lists without items, or with more items than Arrow's lists can hold."""
         dimension = message.items_per_value
         if not 0 < dimension <= MAX_INT32:
             raise UnsupportedError("list size", where="page encoding", expected="1 to 2**31 - 1", found=dimension)
@@ -99,7 +99,7 @@ class FixedSizeListCodec:
         raise no_form("fixed size list", "level")
 
     def decode_values(self, values: Block) -> FixedSizeList:
-        """Return the lists that were zipped one by one: FixedWidth of all bits of a list, validity included."""
+        """Decode lists that were zipped one by one: FixedWidth with all bits of a list, including validity."""
         levels, bits = self._levels()
         total = prod(level.dimension for level in levels)
         fixed = fixed_values(values, self._value_bytes(levels, bits) * 8, "fixed size list")
@@ -196,7 +196,7 @@ def _lists(block: Block, dimension: int) -> FixedSizeList:
 
 
 def _validity(lists: FixedSizeList) -> Bytes:
-    """Return the validity of lists' items, a byte for each item."""
+    """Return the item validity of lists, a byte for each item."""
     return np.ones(lists.items.count, np.uint8) if lists.validity is None else lists.validity
 
 
@@ -206,13 +206,13 @@ def _bits(rows: Bytes, count: int) -> Bytes:
 
 
 def _items(rows: Bytes, bits: int, count: int) -> FixedWidth:
-    """Return `count` items from each row; a view when the rows hold nothing else."""
+    """Return `count` items from each row; a view if the rows hold nothing else."""
     data = _bits(rows, count) if bits == 1 else np.ascontiguousarray(rows).reshape(-1)
     return FixedWidth(bits, data, len(rows) * count)
 
 
 def has_item_validity(codec: Codec) -> bool:
-    """Return whether values may have null items: False for fixed-size lists without validity, at no depth."""
+    """Return whether values may have null items; False if fixed-size lists at all depths lack validity."""
     if not isinstance(codec, FixedSizeListCodec):
         return True
     levels = [codec]

@@ -1,4 +1,4 @@
-"""Flat: values as they are, little-endian.
+"""Flat: uncompressed values, little-endian.
 
 A buffer of n values of b bits:
 

@@ -20,18 +20,18 @@ from lance_duck.kernels.texts.fsst_encode import KINDS, count_codes
 from lance_duck.kernels.texts.take import gather_variable
 
 SAMPLE: Final = 1 << 15
-"""Bytes of a sample."""
+"""Sample size, in bytes."""
 SMALL: Final = 1 << 20
-"""Bytes of values below which half a sample and fewer rounds suffice, as there is less to gain."""
+"""Size of values, in bytes, below which half a sample and fewer rounds suffice, as there is less to gain."""
 PIECE: Final = 512
-"""Bytes of a sampled piece of a value."""
+"""Length of a sampled piece of a value, in bytes."""
 ROUNDS: Final = 7
 FEWER_ROUNDS: Final = 5
 MAX_SYMBOL: Final = 8
 ALONE: Final = 2
-"""Gain of a symbol of one byte, which saves an escape."""
+"""Gain of a one-byte symbol, which saves an escape."""
 LEAST: Final = 3
-"""Occurrences in the sample that a symbol needs."""
+"""Minimum number of occurrences of a symbol in the sample."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class SymbolTable:
     Attributes:
         symbols: uint64 (n,), little-endian, n <= 255: the symbol of each code.
         lengths: uint8 (n,), number of bytes of each symbol.
-        places: The table by which kernels find symbols: see `kernels/texts/fsst_table.py`.
+        places: Lookup table for kernels: see `kernels/texts/fsst_table.py`.
     """
 
     symbols: NDArray[np.uint64]
@@ -50,7 +50,7 @@ class SymbolTable:
 
 
 def train_on(values: VariableWidth) -> SymbolTable:
-    """Return the symbols for the values, from a sample of them."""
+    """Train a symbol table on a sample of the values."""
     small = int(values.offsets[-1]) - int(values.offsets[0]) < SMALL
     sample = sample_values(values, 0, SAMPLE // 2 if small else SAMPLE)
     return train(sample, FEWER_ROUNDS if small else ROUNDS)
@@ -85,7 +85,7 @@ def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> Varia
 
 
 def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
-    """Return a table of symbols, in order, as far as it has room for them."""
+    """Build a table from the first symbols that it has room for."""
     slots = kernels.SLOTS
     places = (
         np.empty(slots, np.uint64),

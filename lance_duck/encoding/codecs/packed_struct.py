@@ -123,7 +123,7 @@ class PackedStructCodec:
 
 
 def _row_dtype(width: int) -> np.dtype[Any]:
-    """Return a dtype of `width` bytes that numpy copies fast."""
+    """Return a dtype of `width` bytes that numpy copies efficiently."""
     return np.dtype(f"u{width}") if width in (1, 2, 4, 8) else np.dtype(f"V{width}")
 
 
@@ -132,8 +132,8 @@ class PackedField:
     """A field of a variable packed struct.
 
     Attributes:
-        fixed: Bytes of a value, or 0 when each value has a length before it.
-        length: Bytes of that length, 4 or 8, or 0.
+        fixed: Bytes of a value, or 0 if each value is preceded by its length.
+        length: Bytes of that length field, 4 or 8, or 0.
         codec: Codec of the values.
     """
 
@@ -167,15 +167,15 @@ class VariablePackedStruct:
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> Block:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "miniblock")
 
     def decode_block(self, buffer: Bytes, count: int) -> Block:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "block")
 
     def decode_blocks(self, chunks: Chunks) -> Block:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "level")
 
     def decode_values(self, values: Block) -> blocks.PackedStruct:
@@ -205,11 +205,11 @@ class VariablePackedStruct:
         return pb.CompressiveEncoding(variable_packed_struct=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "miniblock")
 
     def encode_block(self, block: Block) -> Bytes:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "block")
 
     def encode_values(self, block: Block) -> VariableWidth:

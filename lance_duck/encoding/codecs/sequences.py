@@ -2,10 +2,10 @@
 
     encoding   | stored                                       | values
     range      | nothing                                      | start, start + step, …
-    constant   | nothing                                      | one value; without a value no numbers at all
-    delta      | the deltas, in an encoding of their own      | base, base + the first, …: one more than deltas
+    constant   | nothing                                      | one value; without a value an empty sequence
+    delta      | the deltas, in their own encoding            | base, base + the first, …: one more than deltas
 
-Deltas wrap at the width of the values. Sequences begin anew in each chunk.
+Deltas wrap at the width of the values. Each chunk starts a new sequence.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RangeNumbers:
 
 @dataclass(frozen=True, slots=True)
 class DeltaNumbers:
-    """A base number, and its sums with stored differences.
+    """A base number, and its running sums with stored differences.
 
     Attributes:
         bits: Bits of a number.
@@ -131,7 +131,7 @@ def sequence_from_proto(encoding: pb.CompressiveEncoding, bits: int, codec_from_
 
     Args:
         encoding: Description of the sequence.
-        bits: Bits of a number, where the description does not say.
+        bits: Bits of a number, unless the description declares them.
         codec_from_proto: Returns the codec of a value encoding.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Values of any length, uncompressed.
+"""Variable-length values, uncompressed.
 
 The buffer of a miniblock chunk, with offsets of w = 4 or 8 bytes:
 
@@ -51,7 +51,7 @@ class Variable:
     """Offsets and bytes.
 
     Attributes:
-        offset_bits: Bits of an offset in chunks, 32 or 64; a block names its own.
+        offset_bits: Bits of an offset in chunks, 32 or 64; a block stores its own width.
     """
 
     offset_bits: int

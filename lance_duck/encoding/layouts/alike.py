@@ -1,4 +1,4 @@
-"""Decoding of several pages of the same layout as one.
+"""Decodes several pages of the same layout as one.
 
 The chunks of whole small pages are joined into one large page. Pages with lists join all chunks that hold some of the
 rows.
@@ -97,8 +97,8 @@ def read_lists(readers: Sequence[MiniBlockReader], rows: Sequence[Rows]) -> Requ
 
     Args:
         readers: Page readers of one source with the same `lists_key`.
-        rows: The rows of each page, counted from its start: for all pages ranges, which go up to the end of a page and
-            on from the start of the next, or for all pages offsets.
+        rows: The rows of each page, relative to its start. Either all are offsets, or all are ranges that join: each
+            reaches the end of its page, and the next starts with the next page.
 
     Returns:
         The rows, or None if a page contradicts itself. Read the pages one by one to get the error.

@@ -65,7 +65,7 @@ class Structure:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """Number of entries that make one slot of each layer (columns without lists)."""
+        """Number of entries per slot of each layer (columns without lists)."""
         return tuple(int(np.prod(self.dimensions[: i + 1], dtype=np.int64)) for i in range(len(self.dimensions)))
 
     @property
@@ -90,7 +90,7 @@ class LevelEntries:
 
 
 def item_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple[int, Validity | None]:
-    """Return the number of slots of an item layer, and a flag for each slot whether it is valid (None if all are)."""
+    """Return the slot count of an item layer, and a validity flag for each slot (None if all are valid)."""
     rep, def_ = entries.rep, entries.def_
     if rep is None:
         stride = structure.strides[layer]

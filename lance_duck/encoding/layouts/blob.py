@@ -1,11 +1,11 @@
-"""Blob layout (2.1): values lie elsewhere in the file, and the page has a description of each.
+"""Blob layout (2.1): values are elsewhere in the file, and the page stores a description of each.
 
 A description is a packed struct (u64 position, u64 size), the position absolute in the file:
 
     position | size | meaning
     0        | 0    | an empty value
     any      | > 0  | a value
-    > 0      | 0    | no value: position is (def << 16) | rep
+    > 0      | 0    | without a value: position is (def << 16) | rep
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BlobReader:
 
     @property
     def is_dictionary(self) -> bool:
-        """Return False."""
+        """Always False."""
         return False
 
     @property
@@ -52,16 +52,16 @@ class BlobReader:
 
     @property
     def has_levels(self) -> bool:
-        """Return True: the descriptions of blobs tell which are null."""
+        """Always True: descriptions of blobs determine which are null."""
         return True
 
     @property
     def has_item_validity(self) -> bool:
-        """Return True: blobs are not lists."""
+        """Always True: blobs are not lists."""
         return True
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Return None: rows are read by `read` alone."""
+        """Always None: rows can only be read by `read`."""
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
@@ -91,7 +91,7 @@ def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[V
     """Read the blobs of descriptions (position, size).
 
     Raises:
-        CorruptError: A description leads out of the file, or descriptions overlap.
+        CorruptError: A description points beyond the file, or descriptions overlap.
     """
     position, size = block.fields
     return (yield from read_extents(_numbers(position, where), _numbers(size, where), source, where))
@@ -109,7 +109,7 @@ def read_extents(
         where: Name of the column, for messages.
 
     Raises:
-        CorruptError: An extent leads out of the file, or extents overlap.
+        CorruptError: An extent reaches beyond the file, or extents overlap.
     """
     filled = sizes > 0
     if np.any(sizes > source.size) or np.any(positions[filled] > source.size - sizes[filled]):

@@ -49,7 +49,7 @@ class FullZipLayout:
         layers: Meaning of the levels.
         bits_rep: Bits of a repetition level, or 0 without them.
         bits_def: Bits of a definition level, or 0 without them.
-        width: Bytes of a value, or of its length when values differ in size.
+        width: Bytes of a value, or of its length if values differ in size.
         is_fixed: Whether values have one width.
         values: Codec of the values.
         num_items: Number of entries in the page.
@@ -104,7 +104,7 @@ class FullZipReader:
 
     @property
     def is_dictionary(self) -> bool:
-        """False: large values are not stored in dictionaries."""
+        """Always False: large values are not stored in dictionaries."""
         return False
 
     @property
@@ -140,7 +140,7 @@ class FullZipReader:
         return self._leaf(FixedWidth(layout.width * 8, out, len(rows)), None, None, len(rows), len(rows))
 
     def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
-        """Return the bytes of each of a few rows, without joining them: see `PageReader.read_points`.
+        """Return the bytes of each of a few rows, separately: see `PageReader.read_points`.
 
         Returns:
             uint8 arrays, or None if the page has nulls, lists or values of one width, or if its codec cannot decode
@@ -217,12 +217,12 @@ class FullZipReader:
         return self._split(data, count)
 
     def _read_sized_points(self, rows: NDArray[np.int64], offsets: Int64s) -> Leaf:
-        """Read a few rows of values that differ in size."""
+        """Read a few rows whose values differ in size."""
         check_rows(rows, self.num_rows)
         return self._split(self._joined(rows, offsets), len(rows))
 
     def _joined(self, rows: NDArray[np.int64], offsets: Int64s) -> Bytes:
-        """Return the entries of a few rows, one after the other."""
+        """Return the concatenated entries of a few rows."""
         offset, size = self._page.buffers[0]
         begins, ends = offsets[rows], offsets[rows + 1]
         sizes = ends - begins
@@ -266,7 +266,7 @@ class FullZipReader:
         return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
 
     def _unzip(self, data: Bytes, count: int) -> tuple[Levels, Levels, Int64s, Bytes]:
-        """Return levels, if there are any, offsets, unless values have one width, and bytes of the entries of rows."""
+        """Return levels if any, offsets unless values have one width, and value bytes of the entries of rows."""
         layout, form = self._layout, self._layout.form
         totals = np.zeros(4, dtype=np.int64)
         data = readonly(data)

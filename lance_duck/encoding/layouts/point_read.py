@@ -38,7 +38,7 @@ class PointReader:
 
     Args:
         page: The page, in a source that is not remote.
-        layout: Layout of the page: `PointReader.can_read` is true of it.
+        layout: Layout of the page, for which `PointReader.can_read` is true.
         table: Chunks of the page.
         dictionary: Dictionary of the page, or None.
     """
@@ -64,7 +64,7 @@ class PointReader:
         return _pick_of(layout.values) is not None and (layout.def_ is None or _pick_of(layout.def_) is not None)
 
     def take(self, rows: Int64s) -> Leaf:
-        """Return the values of rows of the page, at least one.
+        """Return the values of rows of the page; at least one row.
 
         Raises:
             CorruptError: A chunk that holds a row contradicts itself, or a row is outside the page.
@@ -87,7 +87,7 @@ class PointReader:
         return Leaf(block, None, def_, self._layout.layers, len(rows), len(rows))
 
     def _chunks_of(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the begin and the end of the chunk of each row."""
+        """Return the start and the end of each row's chunk."""
         chunks = self._items[1:-1].searchsorted(rows, side="right")
         return self._offsets[chunks], self._offsets[chunks + 1]
 

@@ -1,4 +1,4 @@
-"""The registry of page layouts: a `PageLayout` message, or a `PlanarLayout` of 2.3, → the reader of its page."""
+"""The registry of page layouts: maps a `PageLayout`, or a 2.3 `PlanarLayout`, to the page's reader."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _REPEATED_BYTES: Final = 256
 """Maximum size of a cached page description, in bytes. Descriptions with symbol tables are longer and never repeat."""
 
 _layouts: Final[LruCache[MiniBlockLayout]] = LruCache(256)
-"""Parsed descriptions of miniblock pages, which are the same in all small files of a table."""
+"""Parsed descriptions of miniblock pages, which are equal in all small files of a table."""
 
 
 def known_layout(page: Page, *, narrow: bool = False) -> MiniBlockLayout | None:
-    """Return the parsed description of a page, if it is a miniblock page's that `open_page` has cached; else None."""
+    """Return the parsed description of a page, or None unless it is a miniblock page cached by `open_page`."""
     return _layouts.find((page.encoding, narrow))
 
 

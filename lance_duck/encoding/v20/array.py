@@ -1,4 +1,4 @@
-"""The interface of array encodings of 2.0 pages, the values that they give, and arrays with nulls.
+"""The interface of array encodings of 2.0 pages, their decoded values, and arrays with nulls.
 
 An array with some nulls stores a validity array (bits, 1 = valid) next to its values. An all-null array stores nothing.
 """
@@ -17,7 +17,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request, gather
 
 MAX_COUNT = 2**31 - 1
-"""Most values that one read of a page may ask for."""
+"""Maximum number of values in one read of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class PageValues:
     """Values of a page.
 
     Attributes:
-        block: The value slots, or None when all values are null.
+        block: The value slots, or None if all values are null.
         validity: uint8, 0 or 1 for each value, or None if all values are valid or the block is None.
         count: Number of values.
     """
@@ -66,7 +66,7 @@ class SomeNulls:
 
     @property
     def capacity(self) -> int | None:
-        """Number of values that both parts can hold."""
+        """Number of values that both arrays can hold."""
         capacities = [c for c in (self.validity.capacity, self.values.capacity) if c is not None]
         return min(capacities, default=None)
 

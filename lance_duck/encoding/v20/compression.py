@@ -1,4 +1,4 @@
-"""General compression and FSST, as 2.0 pages use them: one buffer, one symbol table for the page."""
+"""General compression and FSST in 2.0 pages: one buffer, and one symbol table for the page."""
 
 from __future__ import annotations
 

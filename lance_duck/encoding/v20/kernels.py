@@ -1,6 +1,6 @@
 """Kernels for the runs of a 2.0 page, each with a plain numpy reference.
 
-A run is a stretch of adjacent values; kernels take the first position and the length of each. They check every position
+A run is a range of adjacent values; kernels take the first position and the length of each. They check every position
 against their buffers and return a status instead of raising.
 """
 
@@ -53,7 +53,7 @@ def unpack_runs(src: Bytes, starts: Ints, counts: Ints, width: int, signed: bool
 def unpack_runs_reference(
     src: Bytes, starts: Ints, counts: Ints, width: int, signed: bool, dtype: np.dtype[np.unsignedinteger]
 ) -> Unsigned:
-    """Return what `unpack_runs` writes, for positions inside `src`."""
+    """Return the result of `unpack_runs`, for positions inside `src`."""
     packed = int.from_bytes(src.tobytes(), "little")
     values = []
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
@@ -133,7 +133,7 @@ def unravel_ends(
 def unravel_ends_reference(
     ends: NDArray[np.uint64], firsts: NDArray[np.bool_], counts: Ints, adjustment: int
 ) -> tuple[Ints, Bytes, Ints, Ints]:
-    """Return (offsets, validity, item_starts, item_stops) as `unravel_ends` writes them, for sound input."""
+    """Return (offsets, validity, item_starts, item_stops) like `unravel_ends`, for valid input."""
     valid = ends < np.uint64(adjustment)
     real = np.where(valid, ends, ends - np.uint64(adjustment)).astype(np.int64)
     lengths, validity, starts, stops = [], [], [], []

@@ -1,4 +1,4 @@
-"""Values of several parts in one page.
+"""Fixed-size lists and packed structs in one page.
 
 fixed_size_list    the items of all lists, one after the other
 packed_struct      rows of fields back to back, little-endian, no padding
@@ -107,7 +107,7 @@ def zero_block(arrow_type: pa.DataType, count: int) -> Block:
     """Return a block of `count` value slots that are all null.
 
     Raises:
-        UnsupportedError: A fixed-size list cannot have values of this type.
+        UnsupportedError: Fixed-size lists do not support values of this type.
     """
     if isinstance(arrow_type, pa.BaseExtensionType):
         return zero_block(arrow_type.storage_type, count)

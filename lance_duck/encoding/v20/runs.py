@@ -15,7 +15,7 @@ Rows = slice | NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RowRuns:
-    """Runs of values, from starts[i] up to, not including, stops[i]; not empty, ascending, with gaps between them.
+    """Runs of values, from starts[i] to stops[i] (exclusive); not empty, ascending, with gaps between them.
 
     Attributes:
         starts: int64 (n,).
@@ -47,14 +47,14 @@ class RowRuns:
         return int(self.stops[run] - (ends[run] - position))
 
     def scaled(self, factor: int) -> RowRuns:
-        """Return the runs with each value counted as `factor` parts; the caller has checked for overflow."""
+        """Return the runs with each value counted `factor` times; the caller has checked for overflow."""
         return RowRuns(self.starts * factor, self.stops * factor)
 
     def split(self, bounds: Ints) -> list[tuple[int, RowRuns]]:
-        """Return the number of each page that has runs, and its runs, counted from the start of the page.
+        """Return the number of each page with runs, and its runs, relative to the start of the page.
 
         Args:
-            bounds: int64 (k + 1,), ascending: page i has the values bounds[i] up to bounds[i + 1].
+            bounds: int64 (k + 1,), ascending: page i has the values bounds[i] to bounds[i + 1] (exclusive).
         """
         firsts = np.searchsorted(self.stops, bounds[:-1], side="right")
         lasts = np.searchsorted(self.starts, bounds[1:], side="left")

@@ -1,4 +1,4 @@
-"""The thresholds by which writers choose an encoding: each with its unit and its reason.
+"""Thresholds by which writers choose an encoding, each with its unit and reason.
 
 A threshold affects file size and the speed of writing and reading, never the values. Figures come from
 `benchmarks/encoding_costs.py`, on two cores; `benchmarks/sizes.py` measures the combined effect.
@@ -9,29 +9,29 @@ from __future__ import annotations
 from typing import Final
 
 WORTH: Final = 0.95
-"""Part of the plain size that an encoded form may have: with 1, numbers of 62 bits take 0.97 of the bytes and 1.3 of
-the time to write, with 0.8, numbers of 60 bits take 1.06 of the bytes."""
+"""Maximum size of an encoded form, as a share of the plain size. With 1, numbers of 62 bits take 0.97 of the bytes and
+1.3 of the time to write; with 0.8, numbers of 60 bits take 1.06 of the bytes."""
 
 SAMPLE: Final = 4096
 """Sample size, in values or in bytes of a value: samples from 1/4 to 4 times this size give equal file sizes."""
 
 SAMPLE_PIECES: Final = 64
-"""Pieces of neighbours, or large values, from all over a page, of which a sample is made: runs and cycles are seen."""
+"""Number of slices in a sample, spread over a page; each holds neighbours, so that runs and cycles are seen."""
 
 # Numbers and general compression
 
 CHUNK_VALUES: Final = 4096
-"""Maximum number of values of a miniblock chunk, as pylance writes."""
+"""Maximum number of values in a miniblock chunk; the same as in pylance."""
 
 COMPRESSED_BYTES: Final = 4096
 """Minimum page size for general compression, in bytes; the same as in pylance. With 8 KiB, 30 texts take twice the
 bytes."""
 
 SPLIT_BITS: Final = (32, 64)
-"""Bits of numbers whose bytes may be set apart before general compression: the widths that byte stream split has."""
+"""Widths of numbers, in bits, for which byte stream split may precede general compression."""
 
 SPLIT_PIECES: Final = 3
-"""Samples on which byte stream split is tried: beginning, middle and end."""
+"""Number of samples for which byte stream split is tried: beginning, middle and end."""
 
 # Dictionaries
 
@@ -51,7 +51,7 @@ DICTIONARY_NEW: Final = 0.97
 """Maximum share of distinct values in a sample to try a dictionary; beyond it the estimate is unreliable."""
 
 DICTIONARY_TEXTS: Final = 0.3
-"""Part of the size of texts below which a dictionary is smaller than any symbols make them: FSST rarely saves more."""
+"""Dictionary size, as a share of the text size, below which FSST is not tried: symbols rarely save more."""
 
 # Texts and large values
 
@@ -71,8 +71,8 @@ ZIPPED_BYTES: Final = 256
 """Minimum average value size for zipping values with their levels, in bytes; the same as in pylance."""
 
 MINIBLOCK_VALUES: Final = 64
-"""Values of a chunk below which a page with that many levels is zipped: with 256, a number in 400 lists takes 1.16 of
-the bytes and 1.3 to 1.6 of the time."""
+"""Minimum number of values in a chunk; pages with so many levels that chunks would hold fewer are zipped. With 256, a
+number in 400 lists takes 1.16 of the bytes and 1.3 to 1.6 of the time."""
 
 FEW_VALUES: Final = 32
 FEW_BYTES: Final = 1024

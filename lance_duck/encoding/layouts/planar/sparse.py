@@ -52,7 +52,7 @@ class Validity:
     are_nulls: bool
 
     def nulls(self, slots: Int64s) -> Flags:
-        """Return whether each of some slots is null."""
+        """Return a flag for each of the given slots, whether it is null."""
         nulls: Flags = np.equal(_contains(self.places, slots), self.are_nulls)
         return nulls
 
@@ -66,7 +66,7 @@ class LayerNumbers:
         is_list: Whether it is a layer of lists.
         places: int64, slots whose lists have items.
         ends: int64 (len(places) + 1,), number of items before each of these lists, then the total.
-        stride: Number of rows of the page that make one slot, for layers around fixed-size lists.
+        stride: Number of page rows per slot, for layers around fixed-size lists.
     """
 
     validity: Validity
@@ -82,7 +82,7 @@ class SparseReader:
     Args:
         page: The page.
         layout: Description of the page.
-        open_: Opens a page without levels, by its description in the terms of 2.2.
+        open_: Opens a page without levels from its 2.2 description.
 
     Raises:
         CorruptError: The description contradicts itself.
@@ -107,7 +107,7 @@ class SparseReader:
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether blocks come as dictionaries: of one value, or of the page's dictionary."""
+        """Whether blocks are returned as dictionaries: of one value, or of the page's dictionary."""
         values = self._layout.values
         return values.WhichOneof("values") != "zipped" and (
             not values.HasField("chunked") or values.chunked.HasField("dictionary")
@@ -129,7 +129,7 @@ class SparseReader:
         return True
 
     def read_points(self, rows: Int64s) -> Leaf | None:
-        """Return None: rows are read by `read` alone."""
+        """Always None: rows can only be read by `read`."""
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
@@ -182,7 +182,7 @@ class SparseReader:
         return layers, self._open(values, page_layout(without_levels(self._layout, stored), page.where))
 
     def _num_stored(self, layers: list[LayerNumbers], slots: int) -> int:
-        """Return the number of values: one for each slot, or by the description one for each slot that is not null."""
+        """Return the number of values: one for each slot, or, if the description declares it, for each valid slot."""
         values = self._layout.values
         stated = values.zipped.num_items if values.HasField("zipped") else values.chunked.num_items
         if stated in (0, slots):
@@ -210,14 +210,14 @@ def _inner(layers: list[LayerNumbers]) -> Validity:
 
 
 def _ranks(layers: list[LayerNumbers], slots: Int64s) -> Int64s:
-    """Return the number of slots that are not null before each of some slots that are not null."""
+    """Return, for each of the given valid slots, the number of valid slots before it."""
     validity = _inner(layers)
     before = np.searchsorted(validity.places, slots).astype(np.int64)
     return slots - before if validity.are_nulls else before
 
 
 class _StoredNumbers:
-    """The stored numbers of a page, which are read in order."""
+    """The stored numbers of a page, read in order."""
 
     def __init__(self, pieces: list[Bytes], where: str) -> None:
         self._pieces = pieces
@@ -270,7 +270,7 @@ class _StoredNumbers:
 
 
 class _SparseEntries:
-    """Entries of some rows, built layer by layer from the outermost on.
+    """Entries of some rows, built layer by layer, outermost first.
 
     Attributes:
         rep: uint8, repetition level of each entry.
@@ -329,7 +329,7 @@ def _validity_of(proto: encodings23_pb2.SparseLayer, kind: str) -> encodings23_p
 
 
 def _contains(places: Int64s, slots: Int64s) -> Flags:
-    """Return whether each slot is among `places`, which ascend."""
+    """Return whether each slot is in `places`, which ascend."""
     if not len(places):
         return np.zeros(len(slots), np.bool_)
     ranks = np.searchsorted(places, slots)

@@ -1,4 +1,4 @@
-"""The buffers of a 2.0 page that is being written, and the bytes of an array's own buffers."""
+"""Collects the buffers of a 2.0 page that is being written, and extracts bytes from an array's own buffers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lance_duck.wire.pb import encodings20_pb2 as pb
 
 
 class BuffersOut:
-    """Buffers of one page, in the order in which its encoding counts them."""
+    """Buffers of one page, in the order of their indices."""
 
     def __init__(self) -> None:
         self._buffers: list[Bytes] = []
 
     def add(self, data: Bytes) -> pb.Buffer:
-        """Add a buffer, and return the message that points at it."""
+        """Add a buffer, and return the message that refers to it."""
         self._buffers.append(data)
         return pb.Buffer(buffer_index=len(self._buffers) - 1, buffer_type=pb.Buffer.page)
 
@@ -36,7 +36,7 @@ def no_nulls(values: pb.ArrayEncoding) -> pb.ArrayEncoding:
 
 
 def some_nulls(validity: pb.ArrayEncoding, values: pb.ArrayEncoding) -> pb.ArrayEncoding:
-    """Describe values that are null where their bit in `validity` is 0."""
+    """Describe values that are null if their bit in `validity` is 0."""
     return pb.ArrayEncoding(nullable=pb.Nullable(some_nulls=pb.Nullable.SomeNull(validity=validity, values=values)))
 
 
@@ -64,7 +64,7 @@ def validity_bits(array: pa.Array) -> Bytes:
 
 
 def bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bytes:
-    """Return `count` bits from bit `offset` on; copied if they do not begin at a byte."""
+    """Return `count` bits from bit `offset` on; copied unless they begin at a byte boundary."""
     if buffer is None:
         return np.zeros((count + 7) // 8, np.uint8)
     data = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + count + 7) // 8]

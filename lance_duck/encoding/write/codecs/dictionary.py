@@ -1,4 +1,4 @@
-"""Dictionary encoding of repeated values, and the estimate of whether it pays."""
+"""Dictionary encoding of repeated values, and an estimate of its benefit."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def find_dictionary(
     runs: int,
     compress: Callable[[Block], int] | None = None,
 ) -> tuple[Dictionary, float] | None:
-    """Return values as a dictionary of the distinct ones, in order of first occurrence.
+    """Dictionary-encode values, in order of first occurrence.
 
     Args:
-        block: Values, of 64 or 128 bits when they have one width.
+        block: Values; fixed-width ones have 64 or 128 bits.
         choice: Encoding options of the field.
-        otherwise: Bytes that the values take without a dictionary.
+        otherwise: Size of the values without a dictionary, in bytes.
         runs: Maximum number of runs of equal values.
         compress: Returns the stored size of items, in bytes. None if they are stored uncompressed. Called only if
             uncompressed items would be too large.
@@ -71,7 +71,7 @@ def expected_distinct(sample: VariableWidth) -> float | None:
 
 
 def sample_places(count: int) -> NDArray[np.int64] | None:
-    """Return positions of a sample of `count` values, taken from all over. Returns None to use all values."""
+    """Return positions of a sample of `count` values, in runs spread over all. Returns None to use all values."""
     if count <= SAMPLE:
         return None
     bounds = np.linspace(0, count, SAMPLE_PIECES + 1).astype(np.int64)
@@ -81,7 +81,7 @@ def sample_places(count: int) -> NDArray[np.int64] | None:
 
 
 def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Block:
-    """Return the distinct values, with offsets as wide as the column's, from which readers infer the type."""
+    """Return the distinct values. Offsets keep the column's width, from which readers infer the type."""
     items = take(block, firsts)
     if isinstance(block, VariableWidth) and isinstance(items, VariableWidth):
         offsets: Any = items.offsets.astype(block.offsets.dtype, copy=False)
@@ -90,7 +90,7 @@ def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Bloc
 
 
 def _items_bytes(block: Block) -> int:
-    """Return the number of bytes of uncompressed items."""
+    """Return the size of uncompressed items, in bytes."""
     if isinstance(block, VariableWidth):
         return int(block.offsets[-1]) - int(block.offsets[0]) + block.offsets.itemsize * block.count
     assert isinstance(block, FixedWidth)
@@ -104,7 +104,7 @@ def _item_bytes(block: FixedWidth | VariableWidth) -> float:
 
 
 def _places_bytes(count: int, distinct: float, runs: int) -> float:
-    """Return the number of bytes of indices; a run of them takes 5."""
+    """Return the size of indices, in bytes; a run takes 5 bytes."""
     return min(count * max(1, log2(distinct + 1)) / 8, runs * 5)
 
 

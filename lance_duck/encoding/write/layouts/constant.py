@@ -1,4 +1,4 @@
-"""Constant pages: no value, or one value for all rows; `encoding.layouts.constant` describes the bytes."""
+"""Constant pages: all null, or one value for all rows; `encoding.layouts.constant` describes the bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 MAX_INLINE: Final = 32
-"""Most bytes of a value in the description; larger ones have a buffer."""
+"""Maximum size of a value in the description, in bytes; larger values get a buffer."""
 _NO_LEVELS = np.empty(0, dtype=np.uint8)
 _PROBES = 16
 
@@ -34,7 +34,7 @@ def encode_all_null(levels: PageLevels, choice: EncodingOptions, first_row: int)
 
 
 def encode_constant(value: Block, levels: PageLevels, first_row: int) -> EncodedPage:
-    """Return a page whose valid values are all the one of `value`, of fixed or variable width (2.2)."""
+    """Return a page whose valid values all equal `value`, of fixed or variable width (2.2)."""
     layout = pb.ConstantLayout(layers=levels.kinds)
     buffers: list[Bytes] = []
     if isinstance(value, FixedWidth) and len(value.data) <= MAX_INLINE:
@@ -53,7 +53,7 @@ def constant_value(block: Block, valid: Levels | None) -> Block | None:
 
     Args:
         block: The slots.
-        valid: A flag for each slot, set if it is not null; at least one is set. None when all are valid.
+        valid: A flag for each slot, set if it is not null; at least one is set. None if all are valid.
     """
     if isinstance(block, FixedWidth):
         return _fixed_constant(block, valid) if block.bits else FixedWidth(0, block.data, 1)

@@ -32,7 +32,7 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
         first_row: First row of the page.
 
     Raises:
-        UnsupportedError: Values are not whole bytes, or there are 2**32 entries or more.
+        UnsupportedError: Values are not whole bytes, or there are at least 2**32 entries.
     """
     if levels.count >= _MAX_ITEMS:
         raise UnsupportedError("entries of a page", where="full zip", expected=f"< {_MAX_ITEMS}", found=levels.count)
@@ -66,7 +66,7 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
 
 
 def _control_words(levels: PageLevels, bits_def: int, control: int) -> Bytes:
-    """Return the control words of all entries, `control` bytes each: levels of 15 bits at most."""
+    """Return the control words of all entries, `control` bytes each; levels have at most 15 bits."""
     word = np.dtype(f"<u{control}") if control else np.dtype("<u1")
     rep, def_ = levels.rep, levels.def_
     if rep is None:

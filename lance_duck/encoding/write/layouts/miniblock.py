@@ -35,7 +35,7 @@ class _LevelChunks:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkSection:
-    """A part of all chunks: its bytes, and for each chunk their end, their number, and the room that they take."""
+    """One section of all chunks: its bytes, and for each chunk its end, its count, and its padded size."""
 
     data: Bytes
     ends: Int64s
@@ -44,7 +44,7 @@ class _ChunkSection:
 
     @classmethod
     def of(cls, buffer: ChunkBuffer) -> _ChunkSection:
-        """Measure a part."""
+        """Measure a section."""
         data, ends = buffer
         sizes = _gaps(ends)
         return cls(data, ends, sizes, (sizes + 7) & ~np.int64(7))
@@ -77,7 +77,7 @@ def encode_mini_block(block: Block, levels: PageLevels, choice: EncodingOptions,
 
 
 def _level_ends(levels: PageLevels, counts: Int64s) -> Int64s:
-    """Return where the levels of each chunk end: right after its last value, or after all levels in the last chunk."""
+    """Return the level end of each chunk: right after its last value, or after all levels in the last chunk."""
     ends = np.cumsum(counts)
     if levels.def_ is None or not levels.has_hidden:
         return ends
@@ -123,7 +123,7 @@ def _compress(levels: Levels | None, ends: Int64s, most: int, allowed: frozenset
 
 
 def _header(sections: list[_ChunkSection], contents: list[_ChunkSection], ends: Int64s, large: bool) -> _ChunkSection:
-    """Return the headers of all chunks, as one more part."""
+    """Return the headers of all chunks, as one more section."""
     k = len(contents[0].ends) if contents else 1
     small = 2 * (1 + len(sections))
     width = 4 if large else 2
@@ -139,7 +139,7 @@ def _header(sections: list[_ChunkSection], contents: list[_ChunkSection], ends: 
 
 
 def _join(parts: list[_ChunkSection], sizes: Int64s) -> Bytes:
-    """Return the chunks, each with its parts in order and padded to 8 bytes."""
+    """Return the chunks, each with its sections in order and padded to 8 bytes."""
     out = np.zeros(int(sizes.sum()), dtype=np.uint8)
     places = np.cumsum(sizes) - sizes
     for part in parts:

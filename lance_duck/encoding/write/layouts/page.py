@@ -18,9 +18,9 @@ class EncodedPage:
     """A page to be written.
 
     Attributes:
-        buffers: uint8 each, in order; views of the values where the page holds them unchanged.
+        buffers: uint8 each, in order; views of the values if the page stores them unchanged.
         encoding: Description of the bytes.
-        num_rows: Number of rows; of structs for fixed-size lists of structs.
+        num_rows: Number of rows; for fixed-size lists of structs, number of structs.
         first_row: First top-level row of the page in its column.
     """
 
@@ -55,7 +55,7 @@ class PageLevels:
 
     @property
     def kinds(self) -> list[pb.RepDefLayer]:
-        """The layers as a page describes them."""
+        """The layers in the form of a page description."""
         return [cast("pb.RepDefLayer", kind) for kind in self.layers.kinds]
 
     @property
