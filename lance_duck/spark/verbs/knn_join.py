@@ -319,6 +319,6 @@ def _check_queries(queries: DataFrame, name: str) -> None:
 
 
 def _few(queries: DataFrame, name: str) -> pa.Table | None:
-    """Return the queries if they are few enough for every task; else None."""
+    """Return the queries, or None if they are too many to send to every task."""
     frame_rows = queries.limit(QUERIES + 1).toArrow()
     return None if frame_rows.num_rows > QUERIES or frame_rows.nbytes > QUERY_BYTES else frame_rows

@@ -1,4 +1,4 @@
-"""Merges by tasks: Spark joins the source with the keys of the table, tasks write rows, and the driver commits once.
+"""Merges in Spark tasks: Spark joins source and table keys, tasks write rows, and the driver commits once.
 
     source → keys as bytes ─┐
     table  → keys, addresses┴→ join → by fragment, new rows by key → sorted by address, key → MergePart → one Update

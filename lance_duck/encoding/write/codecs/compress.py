@@ -129,7 +129,7 @@ def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.Compressiv
 
 
 def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dictionary | None:
-    """Return texts with a dictionary, or None if FSST makes them smaller."""
+    """Return texts with a dictionary, or None unless that is smaller than plain texts and FSST."""
     offsets = texts.count * texts.offsets.itemsize
     plain = text_bytes(texts) + offsets
     result = find_dictionary(texts, choice, plain, texts.count, _items_compressor(choice))

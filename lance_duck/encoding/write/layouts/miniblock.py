@@ -35,7 +35,7 @@ class _LevelChunks:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkSection:
-    """One section of all chunks: its bytes, and for each chunk its end, its count, and its padded size."""
+    """One section of all chunks: the bytes, and for each chunk the end, size and padded size of its part."""
 
     data: Bytes
     ends: Int64s
