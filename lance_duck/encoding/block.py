@@ -1,6 +1,6 @@
 """Blocks: decoded values between page buffers and Arrow, the currency of the codecs.
 
-A block holds value slots only; definition levels (2.1, 2.2) or a validity block (2.0) tell which of them are null. The
+A block holds value slots only; definition levels (2.1, 2.2) or a validity block (2.0) determine which are null. The
 content of a null slot is undefined but safe to read.
 """
 
@@ -19,7 +19,7 @@ class FixedWidth:
     """`count` values of `bits` bits each.
 
     Attributes:
-        bits: 1, or a multiple of 8; 0 when all values are null and none has data.
+        bits: 1, or a multiple of 8; 0 if all values are null and none has data.
         data: uint8, C-contiguous, little-endian values, count * bits / 8 bytes; for bits == 1 a byte (0 or 1) each.
         count: Number of values.
     """
@@ -31,7 +31,7 @@ class FixedWidth:
 
 @dataclass(frozen=True, slots=True)
 class VariableWidth:
-    """Values of any length: value i is data[offsets[i]:offsets[i + 1]].
+    """Variable-length values: value i is data[offsets[i]:offsets[i + 1]].
 
     Attributes:
         offsets: int32 or int64, count + 1, ascending; the first need not be 0.
@@ -71,7 +71,7 @@ class FixedSizeList:
 
     Attributes:
         items: count * dimension values.
-        validity: A byte (0 or 1) for each item, or None when no item is null.
+        validity: uint8, 0 or 1 for each item, or None if all items are valid.
     """
 
     dimension: int

@@ -1,4 +1,4 @@
-"""Split-block Bloom filters, as Parquet has them.
+"""Split-block Bloom filters, as in Parquet.
 
 A filter is blocks of 8 words of 32 bits, little-endian. A value sets one bit in each word of one block:
 h = XXH64(value), block (h >> 32) * blocks >> 32, word i: bit (low 32 bits of h) * salt_i mod 2^32 >> 27
@@ -59,12 +59,12 @@ def new_filter(blocks: int) -> Words:
 
 
 def insert(words: Words, hashes: Hashes) -> None:
-    """Insert values, by their hashes, into a filter, (blocks, 8)."""
+    """Insert values into a filter, (blocks, 8), by their hashes."""
     insert_hashes(words, readonly(hashes))
 
 
 def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
-    """Return whether each of some filters, (filters, blocks, 8), may hold one of some values, by their hashes."""
+    """Return whether each filter, (filters, blocks, 8), may hold any of some values, by their hashes."""
     result = np.zeros(len(filters), np.bool_)
     if filters.shape[1]:
         find_hashes(readonly(filters), readonly(hashes), result)
@@ -73,9 +73,9 @@ def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
 
 @cache
 def blocks_for(items: int, probability: float) -> int:
-    """Return the number of blocks, a power of two, for `items` values and at most this probability of error.
+    """Return the filter size in blocks, a power of two, for `items` values and this false positive probability.
 
-    The filter has at least 1 block and at most 128 MiB, whatever the probability is then.
+    Sizes are limited to at least 1 block and at most 128 MiB, even if the probability is then higher.
     """
     low, high = 0, 64
     while high > low + 1:
@@ -85,7 +85,7 @@ def blocks_for(items: int, probability: float) -> int:
 
 
 def _wrong(items: int, log2_bytes: int) -> float:
-    """Return the probability of error of a filter of 2^log2_bytes bytes; values per block are Poisson distributed."""
+    """Return the false positive probability of a filter of 2^log2_bytes bytes; values per block follow Poisson."""
     bits = 8.0 * 2**log2_bytes
     if not items:
         return 0.0

@@ -18,12 +18,12 @@ from lance_duck.wire.pb import encodings21_pb2 as pb
 class Chunks:
     """The value buffers of k miniblock chunks, all of them inside `data`.
 
-    The code that builds it has checked that 0 <= starts and starts + sizes <= len(data), so a kernel may trust the
-    extents; the codec checks that the *content* of a buffer fits its size and count.
+    The caller has checked that 0 <= starts and starts + sizes <= len(data), so a kernel may trust the extents. The
+    codec checks that the *content* of a buffer fits its size and count.
 
     Attributes:
-        data: uint8, the bytes that hold all buffers.
-        starts: int64 (num_buffers, k), where each buffer begins.
+        data: uint8, the bytes that contain all buffers.
+        starts: int64 (num_buffers, k), offset of each buffer in `data`.
         sizes: int64 (num_buffers, k), number of bytes of each buffer.
         counts: int64 (k,), number of value slots in each chunk.
     """
@@ -35,37 +35,37 @@ class Chunks:
 
 
 class Codec(Protocol):
-    """A compressive encoding: a frozen dataclass, made by `registry.codec_from_proto`, or by a writer that chose it.
+    """A compressive encoding: a frozen dataclass, created by `registry.codec_from_proto` or by a writer.
 
-    Methods that decode raise CorruptError when the bytes cannot hold what they claim; no allocation is larger than a
-    size that the bytes at hand justify. Methods that encode trust the block. All raise UnsupportedError for a form that
+    Decoding methods raise CorruptError if the bytes cannot hold the claimed values; allocations are bounded by the
+    number of available bytes. Encoding methods trust the block. All methods raise UnsupportedError for a form that
     the format does not define.
     """
 
     @property
     def num_buffers(self) -> int:
-        """Number of buffers that the encoding takes from each miniblock chunk."""
+        """Number of buffers that the encoding uses in each miniblock chunk."""
 
     def decode_chunks(self, chunks: Chunks) -> Block:
         """Return the values of all chunks, in order: counts.sum() of them."""
 
     def decode_block(self, buffer: Bytes, count: int) -> Block:
-        """Return `count` values from one buffer: of a dictionary, or levels."""
+        """Return `count` values from one buffer, which holds a dictionary or levels."""
 
     def decode_blocks(self, chunks: Chunks) -> Block:
-        """Decode one buffer of each chunk and join the blocks: the levels of miniblock chunks."""
+        """Decode one buffer per chunk and join the blocks; used for the levels of miniblock chunks."""
 
     def decode_values(self, values: Block) -> Block:
-        """Decode values that were compressed one by one (full zip), given as FixedWidth or VariableWidth."""
+        """Decode values that were compressed one by one (full zip), passed as FixedWidth or VariableWidth."""
 
     def to_proto(self) -> pb.CompressiveEncoding:
         """Return the description from which `registry.codec_from_proto` makes this codec."""
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Encode the block as chunks of `counts` values; return their value buffers: what decode_chunks reads."""
+        """Encode the block as chunks of `counts` values; return their value buffers. The inverse of decode_chunks."""
 
     def encode_block(self, block: Block) -> Bytes:
-        """Encode all values to one buffer: what decode_block reads."""
+        """Encode all values to one buffer. The inverse of decode_block."""
 
     def encode_values(self, block: Block) -> Block:
-        """Encode each value by itself, FixedWidth or VariableWidth: what decode_values reads."""
+        """Encode each value separately, FixedWidth or VariableWidth; the inverse of decode_values."""

@@ -1,4 +1,4 @@
-"""Checks that codecs share: which forms an encoding has, and whether the bytes at hand justify a count."""
+"""Checks shared by codecs: supported forms of an encoding, and value counts that the available bytes justify."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lance_duck.kernels.memory import Bytes
 
 MAX_VALUES: Final = 1 << 48
 MOST_UNSTORED: Final = 1 << 24
-"""Most values of a chunk beyond those that its bytes account for, as in a long run: a bound of memory. Writers cut at
-2^15."""
+"""Maximum number of values in a chunk that its bytes do not account for, as in a long run; limits memory use. Writers
+cut chunks at 2^15."""
 WORDS: Final[dict[int, np.dtype[Any]]] = {
     8: np.dtype("u1"),
     16: np.dtype("<u2"),
     32: np.dtype("<u4"),
     64: np.dtype("<u8"),
 }
-"""Dtypes of unsigned words by their bits."""
+"""Dtypes of unsigned words, by bits."""
 
 
 def no_form(encoding: str, form: str) -> UnsupportedError:
@@ -63,13 +63,13 @@ def justified(counts: NDArray[np.int64], most: NDArray[np.int64], encoding: str)
 
 
 def words_at(data: Bytes, places: NDArray[np.int64], word: np.dtype[Any]) -> NDArray[Any]:
-    """Return the words that begin at the byte offsets `places`, which the caller has checked."""
+    """Return the words at the byte offsets `places`, which the caller has checked."""
     words: NDArray[Any] = data[places[:, None] + np.arange(word.itemsize)].reshape(-1).view(word)
     return words
 
 
 def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
-    """Return `values` when they are FixedWidth of `bits` bits, or CorruptError."""
+    """Return `values` if they are FixedWidth of `bits` bits; otherwise raise CorruptError."""
     if not isinstance(values, FixedWidth):
         raise CorruptError("values are not of one width", where=f"{encoding} encoding", expected=f"{bits} bits")
     if values.bits != bits:
@@ -78,7 +78,7 @@ def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
 
 
 def unsigned_words(values: Block, bits: int, encoding: str) -> NDArray[Any]:
-    """Return `values` as unsigned words, read-only, when they are FixedWidth of `bits` bits, or CorruptError."""
+    """Return `values` as read-only unsigned words if they are FixedWidth of `bits` bits. Raises CorruptError."""
     fixed = fixed_values(values, bits, encoding)
     words: NDArray[Any] = np.ascontiguousarray(fixed.data[: fixed.count * bits // 8]).view(WORDS[bits])
     words.flags.writeable = False
@@ -86,12 +86,12 @@ def unsigned_words(values: Block, bits: int, encoding: str) -> NDArray[Any]:
 
 
 def variable_values(values: Block, encoding: str) -> VariableWidth:
-    """Return `values` when they are VariableWidth, or CorruptError."""
+    """Return `values` if they are VariableWidth; otherwise raise CorruptError."""
     if not isinstance(values, VariableWidth):
         raise CorruptError("values are not of variable width", where=f"{encoding} encoding")
     return values
 
 
 def narrow_offsets(offsets: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return `offsets` as int32 when `size` bytes of data allow it."""
+    """Return `offsets` as int32 if `size` bytes of data allow it."""
     return offsets.astype(np.int32) if size <= MAX_INT32 and offsets.dtype != np.int32 else offsets

@@ -1,4 +1,4 @@
-"""Compressed values: buffers of chunks, and the description of their encoding."""
+"""Compressed values: chunk buffers, and the description of their encoding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 ChunkBuffer = tuple[Bytes, NDArray[np.int64]]
-"""A buffer of all k chunks: uint8, the chunks' parts one after the other, and int64 (k,), where each part ends."""
+"""One buffer of all k chunks: the chunks' bytes joined (uint8), and the end of each chunk (int64 (k,))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class MiniBlockValues:
     """The values of a miniblock page, cut into chunks and compressed.
 
     Attributes:
-        encoding: Encoding of the values, or with a dictionary of the indices into it.
+        encoding: Encoding of the values; with a dictionary, encoding of the indices.
         counts: int64 (k,), number of values of each chunk, k >= 1; a power of two in all but the last.
         buffers: The value buffers, in order.
-        dictionary: Distinct values that the values are indices of, or None.
+        dictionary: Distinct values to which the indices refer, or None.
     """
 
     encoding: pb.CompressiveEncoding

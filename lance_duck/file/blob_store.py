@@ -28,14 +28,14 @@ External = Callable[[int, str], ByteSource]
 
 
 class BlobStore:
-    """The open files with blobs of one data file; those used last stay open. Safe to use from several threads.
+    """Opens the blob files of one data file, and keeps the last used ones open. Safe to use from several threads.
 
     Args:
         store: Store of the data file.
         data_file: Name of the data file in the manifest.
         is_dataset_root: Whether the store is laid out like a table.
         open_external: Opens files that the table does not own.
-        checksums: Reads the checksums of the sidecars that have some, by their ids; None: none has.
+        checksums: Reads the checksums of sidecars, by blob id. None if sidecars were written without checksums.
     """
 
     def __init__(
@@ -59,16 +59,16 @@ class BlobStore:
         """Open a sidecar.
 
         Raises:
-            NotFoundError: There is no such file.
+            NotFoundError: The sidecar does not exist.
         """
         return self._sidecars.get(blob_id, lambda: self._open_sidecar(blob_id))
 
     @cached_property
     def checksums(self) -> Mapping[int, Checksums]:
-        """Checksums of the sidecars, by id; empty if they have none.
+        """Checksums of the sidecars, by blob id; empty if the sidecars were written without checksums.
 
         Raises:
-            CorruptError: The data file, which has them, is damaged.
+            CorruptError: The data file, which stores the checksums, is damaged.
         """
         return {} if self._read_checksums is None else self._read_checksums()
 
@@ -77,15 +77,15 @@ class BlobStore:
         return paths.blob_file(self._data_file, blob_id, is_dataset_root=self._is_dataset_root)
 
     def managed(self, base_id: int, name: str) -> ByteSource:
-        """Open a file of the table by its path below the root that the data file lies in.
+        """Open a managed blob file by its path relative to the root of the data file.
 
         Args:
-            base_id: Base path below which the file is sought otherwise; 0 for none.
+            base_id: Id of a base path to search if the root does not have the file; 0 for none.
             name: The path.
 
         Raises:
-            NotFoundError: There is no such file.
-            CorruptError: The path is not one of such a file.
+            NotFoundError: The file does not exist.
+            CorruptError: The path is not a managed blob path.
         """
         if not _MANAGED.fullmatch(name):
             expected = f"{paths.MANAGED_BLOBS}/(name).blob"
@@ -96,9 +96,9 @@ class BlobStore:
         """Open an external file, by a name below the base path with this id, or by a URI if the id is 0.
 
         Raises:
-            NotFoundError: There is no such file.
+            NotFoundError: The file does not exist.
             InvalidInputError: The name leaves its base path, or is not an absolute URI.
-            CorruptError: The table has no such base path.
+            CorruptError: The table does not have a base path with this id.
         """
         return self._externals.get((base_id, name), lambda: self._open_external(base_id, name))
 

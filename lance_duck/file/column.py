@@ -1,4 +1,4 @@
-"""Column readers: rows of a field as an Arrow array, whichever version its file has."""
+"""Column readers: rows of a field as an Arrow array, for every file version."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
 
     Args:
         field: The field.
-        locate: From a field id to its file and physical column; None when the fragment has no values for it.
+        locate: Returns the file and physical column of a field id, or None if the fragment does not have the field.
         num_rows: Physical rows of the fragment.
-        arrow_type: Form of the values; `field.to_arrow(scan=True).type` by default.
+        arrow_type: Type of the returned arrays; `field.to_arrow(scan=True).type` by default.
 
     Raises:
         CorruptError: The pages do not have `num_rows` rows.
@@ -52,15 +52,15 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
 
 
 class MixedColumn(PlainColumn):
-    """A reader of a struct that lies in 2.0 files and later ones.
+    """A reader of a struct with fields in 2.0 files and in later ones.
 
     Args:
         field: The struct.
-        locate: From a field id to its file and physical column.
+        locate: Returns the file and physical column of a field id.
         num_rows: Number of rows of the fragment.
-        arrow_type: Type of the arrays that are returned.
+        arrow_type: Type of the returned arrays.
         older: Reader of the fields in 2.0 files.
-        newer: Reader of the fields in later files, whose nulls count: structs of 2.0 have none.
+        newer: Reader of the fields in later files. Its nulls are used, because 2.0 does not store nulls of structs.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class MixedColumn(PlainColumn):
 
 
 def part_versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
-    """Return the versions of the files that hold parts of a field."""
+    """Return the versions of all files that store a field or its descendants."""
     places = (locate(f.id) for f in field.walk())
     return {place[0].version for place in places if place is not None}
 

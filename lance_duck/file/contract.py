@@ -1,4 +1,4 @@
-"""What all column readers have in common, whichever version their files have."""
+"""The interface of column readers, for every file version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request
 
 Locate = Callable[[int], tuple[LanceFile, int] | None]
-"""Returns the file and the physical column of a field id. Returns None if the fragment has no values for the field."""
+"""Returns the file and the physical column of a field id, or None if the fragment does not have the field."""
 
 
 class ColumnReader(Protocol):
@@ -22,11 +22,11 @@ class ColumnReader(Protocol):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Type of the arrays that `read` gives."""
+        """Type of the arrays that `read` returns."""
 
     @property
     def num_rows(self) -> int:
-        """Rows of the fragment, deleted ones among them."""
+        """Rows of the fragment, including deleted ones."""
 
     def read(self, rows: Rows) -> Request[pa.Array]:
         """Return rows of the column.
@@ -37,13 +37,13 @@ class ColumnReader(Protocol):
         """
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return the same array as `read`, but at once, without a request: for a few rows of mapped files.
+        """Return the same array as `read`, but immediately, without a request: for a few rows of mapped files.
 
         Args:
-            rows: Ascending, at least one.
+            rows: int64, ascending; at least one row.
 
         Returns:
-            The array, or None where nothing is faster than `read`.
+            The array, or None if the column does not have a faster path than `read`.
 
         Raises:
             CorruptError: A file contradicts itself.
@@ -53,30 +53,30 @@ class ColumnReader(Protocol):
         """Return whether every page is dictionary-encoded, so that `dictionary(int32, value)` costs nothing."""
 
     def has_no_nulls(self) -> bool:
-        """Return whether no row is null by the descriptions of the pages; False where only the values tell."""
+        """Return whether the page descriptions rule out null rows. False if only the values can decide."""
 
     def has_no_null_items(self) -> bool:
-        """Return whether each row is null or a fixed-size list without null items, by the descriptions of the pages.
+        """Return whether, by the page descriptions, each row is null or a fixed-size list without null items.
 
-        False where only the values tell.
+        False if only the values can decide.
         """
 
 
 class PlainColumn:
-    """A base for column readers with no other way to read than `read`, and no hints about their values."""
+    """A base for column readers that only implement `read`, without hints about their values."""
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return None: only `read` reads rows."""
+        """Always None: rows can only be read by `read`."""
         return None
 
     def is_dictionary(self) -> bool:
-        """Return False: the values need not be dictionary-encoded."""
+        """Always False: the values may not be dictionary-encoded."""
         return False
 
     def has_no_nulls(self) -> bool:
-        """Return False: descriptions of pages do not rule out nulls."""
+        """Always False: page descriptions do not rule out nulls."""
         return False
 
     def has_no_null_items(self) -> bool:
-        """Return False: descriptions of pages do not rule out null items."""
+        """Always False: page descriptions do not rule out null items."""
         return False

@@ -1,7 +1,7 @@
-"""The thresholds by which files are read and written: each with its unit and its reason.
+"""Thresholds for reading and writing files, each with its unit and reason.
 
-A threshold changes speed, memory and the size of a file, never what is read; `benchmarks/write.py` and
-`benchmarks/scan.py` measure what they give together.
+A threshold affects speed, memory and file size, never the values. `benchmarks/write.py` and `benchmarks/scan.py`
+measure the combined effect.
 """
 
 from __future__ import annotations
@@ -9,28 +9,28 @@ from __future__ import annotations
 from typing import Final
 
 PAGE_BYTES: Final = 8 << 20
-"""Bytes of values after which a page is cut, unless asked otherwise: as pylance writes."""
+"""Default page size, in bytes of values; the same as in pylance."""
 
 MAX_PAGE_BYTES: Final = 32 << 20
-"""Maximum size of a page, unless asked otherwise, in bytes of values: as pylance writes."""
+"""Default maximum page size, in bytes of values; the same as in pylance."""
 
 GROWN_PAGE_BYTES: Final = 64 << 20
-"""Maximum size of a page of texts with a dictionary, in bytes: the longer the page, the more the dictionary pays."""
+"""Maximum size of a page of texts with a dictionary, in bytes. Dictionaries pay off more in larger pages."""
 
 ROUND_BYTES: Final = 4 << 20
-"""Bytes of batches that are encoded together: less does not pay for handing it to threads."""
+"""Minimum size of batches that are encoded together, in bytes: less is not worth a thread switch."""
 
 HELD_BYTES: Final = 32 << 20
-"""Bytes of values that are shredded at once, and of batches that wait to be written: a bound of memory."""
+"""Maximum size of values shredded in one step, and of batches waiting to be written, in bytes; limits memory use."""
 
 READ_AHEAD: Final = 1 << 20
-"""Bytes that a reader of batches or of a blob gets ahead: fewer do not pay for a read."""
+"""Read-ahead of batch and blob readers, in bytes: smaller reads are dominated by latency."""
 
 OPEN_BLOB_FILES: Final = 64
-"""Files with blobs that one read holds open together: the default limit of a process is often 256 or 1,024."""
+"""Maximum number of blob files that one read keeps open. The default limit of a process is often 256 or 1,024."""
 
 KEPT_BLOB_FILES: Final = 4
-"""Files with blobs that a data file keeps open for the next read, of its own and of others each: a bound of handles."""
+"""Maximum number of open blob files per data file, each for sidecars, managed and external files; limits handles."""
 
 BATCH_ROWS: Final = 1024
-"""Rows of a batch of a single file, unless asked otherwise: as pylance reads."""
+"""Default rows per batch of a single file; the same as in pylance."""

@@ -1,4 +1,4 @@
-"""Descriptions of data files: columns, pages, buffers and sizes, by their metadata alone."""
+"""Descriptions of data files: columns, pages, buffers and sizes, from the metadata alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ColumnDescription:
 class FileMetadata:
     """The metadata of a file; sizes are in bytes.
 
-    `major_version` and `minor_version` are those of the footer, where 0 and 3 stand for 2.0.
+    `major_version` and `minor_version` come from the footer; 0 and 3 mean version 2.0.
     """
 
     schema: pa.Schema
@@ -65,7 +65,7 @@ class FileMetadata:
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """The number of pages of a physical column, and of bytes of their buffers."""
+    """Page count of a physical column, and the total size of its buffers."""
 
     num_pages: int
     size_bytes: int
@@ -73,7 +73,7 @@ class ColumnStatistics:
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """The statistics of a file, an entry for each physical column."""
+    """Statistics of a file, with an entry for each physical column."""
 
     columns: list[ColumnStatistics]
 
@@ -130,7 +130,7 @@ def _buffers(extents: Sequence[Extent]) -> list[BufferDescription]:
 
 
 def _text(encoding: EncodingDescription) -> str:
-    """Return an encoding as protobuf text; just its name, if it is unknown."""
+    """Return an encoding as protobuf text, or only its name if it is unknown."""
     if encoding.name not in _MESSAGES:
         return encoding.name
     message = _MESSAGES[encoding.name]()

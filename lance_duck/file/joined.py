@@ -1,7 +1,7 @@
-"""Small files of one shape, read whole and opened as one: its rows are theirs, one file after the other.
+"""Small files of one shape, read whole and opened as one file with their concatenated rows.
 
-`open_file` is the plain reference for each of them. What it would refuse, and what is not alike, is refused here, and
-the caller opens the files by themselves.
+`open_file` is the plain reference for each of them. Files that it would reject, or that differ in shape, are rejected
+here; the caller then opens each file separately.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOOTER: Final = np.dtype(
     }
 )
 _ROWS_OF_PAGES: Final = (2, 1)
-"""Version from which on the pages of every column count rows; those of version 2.0 may count items of lists."""
+"""Minimum version in which the pages of every column count rows; in version 2.0 they may count items of lists."""
 
 Extents = NDArray[np.uint64]
 
@@ -64,9 +64,9 @@ class JoinedFile(LanceFile):
     """Several files as one; see `join_files`.
 
     Attributes:
-        contents: Name and bytes of each file, in the order of their rows; the bytes are views of those of `source`.
+        contents: Name and bytes of each file, in row order; the bytes are views into `source`.
         rows: Number of rows of each file.
-        extents: uint64, a row for each file, in it position and size of the metadata of each column.
+        extents: uint64 (files, columns, 2): position and size of the metadata of each column.
     """
 
     is_in_memory: ClassVar[bool] = True
@@ -80,8 +80,8 @@ class JoinedFile(LanceFile):
         """Return the pages of a physical column of all files.
 
         Raises:
-            CorruptError: The metadata is broken, or there is no such column.
-            UnsupportedError: The column has bytes beside its pages, or is of several encodings.
+            CorruptError: The metadata is broken, or the column does not exist.
+            UnsupportedError: The column has column buffers, or more than one encoding.
         """
         metadata = self._joined.get(index)
         if metadata is None:
@@ -89,7 +89,7 @@ class JoinedFile(LanceFile):
         return metadata
 
     def _join(self, index: int) -> ColumnMetadata:
-        """Parse the metadata of a column: once for all files in which they are the same bytes."""
+        """Parse the metadata of a column. Files with identical metadata bytes are parsed once."""
         if not 0 <= index < self.num_columns:
             raise CorruptError("column index", where=self.source.path, expected=f"< {self.num_columns}", found=index)
         parsed: dict[bytes, tuple[ColumnMetadata, int]] = {}
@@ -116,16 +116,16 @@ class JoinedFile(LanceFile):
 
 
 def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: bool = True) -> JoinedFile:
-    """Open files as one.
+    """Open several files as one.
 
     Args:
-        where: Name of all, for messages.
-        contents: Name and bytes of each, at least one.
-        checksums: Whether all bytes are compared with the checksums of files that have some.
+        where: Name of the joined file, for messages.
+        contents: Name and bytes of each file; at least one file.
+        checksums: Whether files with checksums are verified.
 
     Raises:
-        CorruptError: One of them is not a Lance file, or contradicts itself, or is not what was written.
-        UnsupportedError: They are of several versions, or have different numbers of columns or global buffers.
+        CorruptError: A file is not a Lance file, contradicts itself, or does not match its checksums.
+        UnsupportedError: The files differ in version, or in their number of columns or global buffers.
     """
     files = [data for _, data in contents]
     sizes = np.array([len(file) for file in files], np.uint64)
@@ -163,7 +163,7 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
 
 
 def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> NDArray[np.void]:
-    """Return the footers of files, which are alike; their positions are checked to be in order and inside."""
+    """Return the footers, which must describe the same shape. Checks that positions are ordered and inside."""
     if int(sizes.min()) < FOOTER.size:
         raise CorruptError("a joined file is too short", where=where, expected=f">= {FOOTER.size} bytes")
     footers = np.frombuffer(b"".join([file[-FOOTER.size :] for file in files]), _FOOTER)
@@ -183,21 +183,21 @@ def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> N
 
 
 def _tables(files: Sequence[bytes], positions: NDArray[np.uint64], count: int) -> Extents:
-    """Return a table of each file: position and size of so many extents."""
+    """Return a table for each file: position and size of `count` extents."""
     layout = struct.Struct(f"<{2 * count}Q")
     rows = [layout.unpack_from(file, at) for file, at in zip(files, positions.tolist(), strict=True)]
     return np.array(rows, np.uint64).reshape(len(files), count, 2)
 
 
 def _inside(extents: Extents, sizes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return which extents lie inside their file."""
+    """Return a flag for each extent, set if it lies inside its file."""
     room = sizes[:, None]
     inside: NDArray[np.bool_] = (extents[..., 0] <= room) & (extents[..., 1] <= room - extents[..., 0])
     return inside
 
 
 def _check(path: str, file: bytes, start: int, size: int) -> None:
-    """Compare a file, whose descriptor lies there, with its checksums, if it has some."""
+    """Compare a file with its checksums, if it has some, given the extent of its descriptor."""
     trailer = marked_trailer(path, file[max(0, start - TRAILER.size) : start], file[start : start + size], start, file)
     if trailer is not None:
         check_tail(file[start:], trailer, len(file), path)

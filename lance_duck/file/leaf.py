@@ -64,11 +64,11 @@ class LeafColumn:
     Args:
         file: The file.
         column: Index of the physical column.
-        structure: Layers that the schema gives the column.
+        structure: Layers of the column, according to the schema.
         num_rows: Number of rows that the column must have.
-        arrow_type: Storage type of the arrays that are returned.
+        arrow_type: Storage type of the returned arrays.
         stored: Storage type of the values in the file.
-        is_json: Whether the values are JSONB that is returned as text.
+        is_json: Whether the values are JSONB to return as text.
     """
 
     def __init__(
@@ -111,11 +111,11 @@ class LeafColumn:
         return bool(self._pages) and all(self._reader(i).is_dictionary for i in range(len(self._pages)))
 
     def has_no_nulls(self) -> bool:
-        """Return whether each slot has a value, by the descriptions of the pages alone."""
+        """Return whether the page descriptions rule out null slots."""
         return not any(self._reader(i).has_levels for i in range(len(self._pages)))
 
     def has_no_null_items(self) -> bool:
-        """Return whether the values are fixed-size lists without null items, by the descriptions of the pages alone."""
+        """Return whether the values are fixed-size lists, and the page descriptions rule out null items."""
         return not any(self._reader(i).has_item_validity for i in range(len(self._pages)))
 
     def read(self, rows: Rows) -> Request[LeafValues]:
@@ -140,7 +140,7 @@ class LeafColumn:
         return LeafValues(values, self._entries(leaves))
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return the values of a few rows at once, without a request; None where they must be read by `read`.
+        """Return the values of a few rows immediately, without a request. Returns None if only `read` can read them.
 
         Args:
             rows: Ascending, at least one.
@@ -157,7 +157,10 @@ class LeafColumn:
         return concatenate(arrays)
 
     def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
-        """Return the bytes of a few values, each alone: see `read_points`; None also where they are not stored so."""
+        """Return each of a few values as bytes.
+
+        Returns None if only `read` can read them, or if they are not stored as separate values.
+        """
         if not self._is_plain or self._is_json:
             return None
         values: list[Bytes] = []
@@ -170,7 +173,7 @@ class LeafColumn:
         return values
 
     def read_lists(self, rows: NDArray[np.int64]) -> tuple[Bytes, NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return a few rows of lists of bytes or texts: see `FullZipReader.read_lists`, and `read_points`."""
+        """Return a few rows of binary or string lists: see `FullZipReader.read_lists` and `read_points`."""
         if self.structure.lists != (False, True) or self._source.remote or self._is_json:
             return None
         parts = []
@@ -186,7 +189,7 @@ class LeafColumn:
         return np.concatenate(values), _joined_bounds(bounds), _joined_bounds(lists)
 
     def _read_alike(self) -> Request[list[Leaf] | None]:
-        """Read all pages, joining neighbours with equal encodings. Return None if most have no such neighbour."""
+        """Read all pages, joining neighbours with equal encodings. Returns None if few pages can be joined."""
         layouts = [self._layout(page) for page in self._pages]
         runs = [[*run] for _, run in groupby(range(len(self._pages)), lambda place: decoding_key(layouts[place]))]
         if 2 * len(runs) > len(self._pages):
@@ -206,7 +209,7 @@ class LeafColumn:
         return leaves
 
     def _read_lists(self, parts: list[tuple[int, Rows]]) -> Request[list[Leaf] | None]:
-        """Read rows of list pages, joining pages as `_read_alike` does. Return None if most cannot be joined."""
+        """Read rows of list pages, joining pages like `_read_alike`. Returns None if most cannot be joined."""
         readers = [self._reader(page) for page, _ in parts]
         keys = [reader.lists_key if isinstance(reader, MiniBlockReader) else None for reader in readers]
         runs = [[*run] for _, run in groupby(range(len(parts)), keys.__getitem__)]
@@ -231,7 +234,7 @@ class LeafColumn:
         return layout
 
     def _with_blobs(self, leaf: Leaf) -> Request[Leaf]:
-        """Return a leaf with the bytes of blobs in place of their descriptions."""
+        """Replace the blob descriptions in a leaf by the bytes of the blobs."""
         if not isinstance(leaf.block, PackedStruct):
             return leaf
         if len(leaf.block.fields) == BLOB_V1_SCAN.num_fields:
@@ -253,7 +256,7 @@ class LeafColumn:
         return reader
 
     def _read_page(self, page: int, rows: Rows) -> Request[Leaf]:
-        """Read rows of a page; the whole page if a second round would cost more than the bytes between the rows."""
+        """Read rows of a page. Reads the whole page if a second request would cost more than the bytes in between."""
         reader = self._reader(page)
         request = reader.read(rows)
         if not self._source.remote or reader.is_prepared or not _is_most(self._pages[page], rows):
@@ -271,7 +274,7 @@ class LeafColumn:
         return expand_ranges(rows * self._stride, (rows + 1) * self._stride)
 
     def _split(self, rows: Rows) -> list[tuple[int, Rows]]:
-        """Split rows by page; rows of a page are counted from its start."""
+        """Split rows by page, with offsets relative to the page."""
         if isinstance(rows, slice):
             start, stop = slice_bounds(rows)
             first = int(self._first.searchsorted(start, side="right")) - 1
@@ -305,7 +308,7 @@ class LeafColumn:
             )
 
     def _values(self, leaf: Leaf, rows: Rows, first: int) -> pa.Array:
-        """Return the values of a leaf that begins at slot `first` of the rows read."""
+        """Return the values of a leaf whose first slot is slot `first` of the requested rows."""
         if leaf.block is None:
             return pa.nulls(leaf.num_slots, self._arrow_type)
         self._check_count(leaf.block, leaf)
@@ -317,7 +320,7 @@ class LeafColumn:
         return block_to_arrow(block, self._arrow_type, valid, self._where, self._stored)
 
     def _name_slot(self, rows: Rows, slot: int) -> str:
-        """Name a slot of the rows read by its row, or by its position where rows hold several."""
+        """Name a slot by its row, or by its position if rows hold several slots."""
         if self.structure.max_rep or self._stride != 1:
             return f"value {slot} of the rows read"
         return f"row {_slot_row(rows, slot)}"
@@ -327,7 +330,7 @@ class LeafColumn:
             raise CorruptError("values of a page", where=self._where, expected=leaf.num_slots, found=block.count)
 
     def _valid(self, leaf: Leaf) -> Levels | None:
-        """Return a flag for each slot; None when all are valid."""
+        """Return a flag for each slot. Returns None if all slots are valid."""
         return None if leaf.def_ is None else _slot_flags(leaf.def_, leaf.layers, leaf.num_slots)
 
     def _entries(self, leaves: list[Leaf]) -> LevelEntries:
@@ -346,13 +349,13 @@ def _slot_row(rows: Rows, slot: int) -> int:
 
 
 def _plain_bits(type_: pa.DataType) -> int:
-    """Return the bits of a number that a file stores as Arrow has it; 0 for other types."""
+    """Return the bits of a number type that files store in Arrow's layout; 0 for other types."""
     is_plain = pa.types.is_integer(type_) or pa.types.is_temporal(type_) or type_ in (pa.float32(), pa.float64())
     return int(type_.bit_width) if is_plain and not pa.types.is_interval(type_) else 0
 
 
 def _has_plain(block: Block, bits: int) -> TypeGuard[FixedWidth]:
-    """Return whether the bytes of a block are those of an array of numbers, which `block_to_arrow` would find out."""
+    """Return whether a block can back an array of `bits`-wide numbers; replaces the checks of `block_to_arrow`."""
     return isinstance(block, FixedWidth) and block.bits == bits and 8 * len(block.data) >= block.count * bits
 
 
@@ -363,7 +366,7 @@ def _joined_bounds(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _is_most(page: Page, rows: Rows) -> bool:
-    """Return whether a remote read of rows fetches most bytes of their page anyway, or the page is small."""
+    """Return whether to read a whole page: a remote read would fetch most of it anyway, or the page is small."""
     size = sum(size for _, size in page.buffers)
     if size <= COALESCED_GAP:
         return isinstance(rows, slice) or len(rows) > 0

@@ -28,7 +28,7 @@ class ColumnMetadata:
     Attributes:
         pages: Pages, in the order of their rows.
         buffers: Buffers that belong to the whole column.
-        encoding: Encoding of the whole column; None when the file does not say.
+        encoding: Encoding of the whole column, or None if the file does not declare one.
     """
 
     pages: tuple[Page, ...]

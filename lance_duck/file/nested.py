@@ -1,4 +1,4 @@
-"""Columns of 2.1 and 2.2 files: physical columns for the leaves of a field, assembled to its type."""
+"""Columns of 2.1 and 2.2 files: the physical columns of a field's leaves, assembled to the field's type."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class FieldNode:
     Attributes:
         arrow_type: Type of the field's arrays.
         leaf: Index of its physical column among the leaves, for a leaf that the fragment has.
-        guide: Index and layer of the leaf whose levels give its structure. None if the fragment has no leaf below it.
+        guide: Index and layer of the leaf whose levels give its structure. None if the fragment lacks all its leaves.
         others: Guides in other files, for a struct outside lists, which is valid if it is valid in any file.
         children: Fields below it.
-        is_valid: Whether a struct without a guide is valid: empty structs have no levels and are never null.
+        is_valid: Whether a struct without a guide is valid: empty structs do not store levels and are never null.
     """
 
     arrow_type: pa.DataType
@@ -58,11 +58,11 @@ class NestedColumn:
         return self._root.leaf is not None and self._leaves[self._root.leaf].is_dictionary()
 
     def has_no_nulls(self) -> bool:
-        """Return whether the column is a single leaf whose pages have no nulls."""
+        """Return whether the column is a single leaf whose pages are free of nulls."""
         return self._root.leaf is not None and self._leaves[self._root.leaf].has_no_nulls()
 
     def has_no_null_items(self) -> bool:
-        """Return whether the column is a single leaf of fixed-size lists whose pages have no null items."""
+        """Return whether the column is a single leaf of fixed-size lists whose pages are free of null items."""
         return self._root.leaf is not None and self._leaves[self._root.leaf].has_no_null_items()
 
     def read(self, rows: Rows) -> Request[pa.Array]:
@@ -72,18 +72,18 @@ class NestedColumn:
         return self._assemble(self._root, leaves, count)
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Read a few rows at once: see `ColumnReader.read_points`."""
+        """Read a few rows immediately: see `ColumnReader.read_points`."""
         if self._root.leaf is None:
             return None
         values = self._leaves[self._root.leaf].read_points(rows)
         return None if values is None else with_type(values, self._root.arrow_type)
 
     def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
-        """Return the bytes of a few values of a column of bytes or texts, each alone: see `LeafColumn.read_values`."""
+        """Return a few values of a binary or string column, each as bytes: see `LeafColumn.read_values`."""
         return None if self._root.leaf is None else self._leaves[self._root.leaf].read_values(rows)
 
     def read_lists(self, rows: NDArray[np.int64]) -> tuple[Bytes, NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return a few rows of a column of lists of bytes or texts: see `LeafColumn.read_lists`."""
+        """Return a few rows of a column with binary or string lists: see `LeafColumn.read_lists`."""
         items = self._root.children if pa.types.is_list(storage_type(self._root.arrow_type)) else ()
         leaf = items[0].leaf if items else None
         return None if leaf is None else self._leaves[leaf].read_lists(rows)
@@ -132,7 +132,7 @@ class NestedColumn:
         return pa.py_buffer(offsets.astype(np.int32, copy=False))
 
     def _expect_no_nulls(self, entries: pa.StructArray) -> None:
-        """Refuse null entries and keys of a map, for which Arrow ends the process; nulls are counted for that."""
+        """Reject null entries and keys of a map: Arrow aborts the process on them. Computes the null counts."""
         if entries.null_count or entries.field(0).null_count:
             raise CorruptError("a map with null entries or keys", where=self._where)
 
@@ -145,7 +145,7 @@ class NestedColumn:
 
 @dataclass(frozen=True, slots=True)
 class _NodeBuilder:
-    """A builder of the nodes of a field, which opens its leaves."""
+    """Builds the nodes of a field, and opens its leaves."""
 
     locate: Locate
     num_rows: int
@@ -153,7 +153,7 @@ class _NodeBuilder:
     files: list[LanceFile]
 
     def build(self, field: Field, arrow_type: pa.DataType, around: tuple[tuple[bool, int], ...]) -> FieldNode:
-        """Return the node of a field; `around` has (is a list, dimension) of each layer around it, outermost first."""
+        """Return the node of a field; `around` has (is a list, dimension) of each outer layer, outermost first."""
         place = self.locate(field.id)
         if place is not None and field.logical_type == "struct" and not field.children:
             return FieldNode(arrow_type, None, None, (), is_valid=True)
@@ -175,7 +175,7 @@ class _NodeBuilder:
         return FieldNode(arrow_type, None, guide, children, others=tuple(others))
 
     def _guides(self, first: int, around: int, *, several: bool) -> list[tuple[int, int]]:
-        """Return the first leaf from `first` on, or with `several` the first of each file, with the field's layer."""
+        """Return the leaf `first`, or with `several` the first leaf of each file, with the layer of the field."""
         by_file = {id(self.files[i]): i for i in reversed(range(first, len(self.files)))}
         guides = sorted(by_file.values()) if several else [first]
         return [(i, len(self.leaves[i].structure.lists) - 1 - around) for i in guides]
@@ -215,12 +215,12 @@ def _child_types(storage: pa.DataType, field: Field) -> list[pa.DataType]:
 def check_form(field: Field, stored: pa.DataType, target: pa.DataType) -> None:
     """Check that a leaf can be read as `target`.
 
-    A leaf has these forms besides its own type:
+    A leaf can be read as its own type, or as one of these forms:
 
         stored                                  | forms
         string, large_string, string_view       | each other
         binary, large_binary, binary_view       | each other
-        JSON, as text                           | those of string; binary, large_binary: the stored bytes
+        JSON, as text                           | the forms of string; binary, large_binary: the stored bytes
         blob description of 2.1                 | binary, large_binary: its bytes
         decimal128, decimal256                  | decimals of the same scale (0 if it is negative) and no more bits
         halffloat, fixed_size_binary(2)         | float32
@@ -229,11 +229,11 @@ def check_form(field: Field, stored: pa.DataType, target: pa.DataType) -> None:
 
     Args:
         field: The field of the leaf.
-        stored: Storage type that the file has.
-        target: Storage type that the caller wants.
+        stored: Storage type in the file.
+        target: Requested storage type.
 
     Raises:
-        InvalidInputError: The leaf has no such form.
+        InvalidInputError: The leaf cannot be read as `target`.
     """
     if not (stored == target or _has_form(field, stored, target)):
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Opening of data files of all versions: the version at the end of the footer tells the container.
+"""Opens data files of all versions: the version at the end of the footer determines the container.
 
 offset from the end | size | field (little-endian)
 8                   | 2    | major version
@@ -30,17 +30,17 @@ _END = struct.Struct("<HH4s")
 
 
 def open_data_file(source: ByteSource, named: DataFile | None = None, *, checksums: bool = True) -> Request[LanceFile]:
-    """Open a data file of any version that is read.
+    """Open a data file of any supported version.
 
     Args:
         source: The file.
-        named: The file as its manifest names it, if it is in one.
-        checksums: Whether bytes are compared with the checksums of the file, if it has some.
+        named: The manifest's entry for the file, if any.
+        checksums: Whether bytes are verified if the file has checksums.
 
     Raises:
-        CorruptError: The file is not a Lance file, is cut short, contradicts itself, or is not what was written; or the
-            manifest names columns by numbers that a file of its version does not have.
-        UnsupportedError: The version is not read.
+        CorruptError: The file is not a Lance file, is cut short, contradicts itself, or does not match its checksums;
+            or the manifest assigns columns that a file of its version does not have.
+        UnsupportedError: The version is not supported.
     """
     size = min(source.size, TAIL_BYTES)
     if size < FOOTER.size:
@@ -54,6 +54,6 @@ def open_data_file(source: ByteSource, named: DataFile | None = None, *, checksu
 
 
 def _is_legacy(tail: Bytes, size: int) -> bool:
-    """Return whether a file of `size` bytes is one of 0.1, and not one with checksums whose version is damaged."""
+    """Return whether a file of `size` bytes is a 0.1 file, rather than a checksummed file with a damaged version."""
     major, minor, magic = _END.unpack(tail[-_END.size :].tobytes())
     return magic == MAGIC and (major, minor) in LEGACY_VERSIONS and not has_trailer(tail.tobytes(), size)

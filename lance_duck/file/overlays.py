@@ -1,7 +1,7 @@
-"""A column some of whose cells have newer values in other files.
+"""Columns with overlays: some cells have newer values in other files.
 
-Cells are replaced leaf by leaf: a struct is null where the file of the fragment says so, whatever an overlay holds for
-its fields; a list is replaced as a whole. pylance reads them in the same way.
+Cells are replaced leaf by leaf: a struct is null if the fragment's own file stores it as null, whatever an overlay
+holds for its fields; a list is replaced as a whole. pylance reads overlays in the same way.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class OverlayLayer:
     """Values of one field for some rows.
 
     Attributes:
-        locate: From a field id to its place in the file of the overlay.
+        locate: Returns the overlay file and physical column of a field id.
         offsets: int64, ascending: rows of the fragment that have a value.
-        num_rows: Number of rows of the column in the file; rows beyond the offsets belong to no row of the fragment.
+        num_rows: Row count of the column in the file; rows beyond `offsets` are unused.
     """
 
     locate: Locate
@@ -47,7 +47,7 @@ class Unit:
     """A part of a column that is replaced as a whole.
 
     Attributes:
-        path: Places of the children on the way from the column to the part; () for the column itself.
+        path: Child indices from the column down to the unit; () for the column itself.
         field: Field of the part.
     """
 
@@ -61,11 +61,11 @@ class OverlaidColumn(PlainColumn):
     Args:
         field: The column.
         base: Reader of the fragment's own values.
-        layers: Units that have overlays, each with its layers, of which each wins over those before it.
+        layers: Units that have overlays, each with its layers; a later layer wins over earlier ones.
 
     Raises:
-        UnsupportedError: A blob has new values.
-        CorruptError: A file has no values for a part of a list.
+        UnsupportedError: An overlay contains new blobs.
+        CorruptError: A file lacks the values for a part of a list.
     """
 
     def __init__(self, field: Field, base: ColumnReader, layers: Sequence[tuple[Unit, Sequence[OverlayLayer]]]) -> None:
@@ -89,7 +89,7 @@ class OverlaidColumn(PlainColumn):
 
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
-    """Yield the parts of a column that are each replaced as a whole: those that are not structs outside of lists."""
+    """Yield the units of a column: each field that is not a plain struct, outside lists."""
     if field.logical_type != "struct" or field.is_packed or field.blob_version:
         yield Unit(path, field)
         return
@@ -115,7 +115,7 @@ class _Patch:
         self._owners, self._ranks = owners[first], ranks[first]
 
     def hits(self, rows: Offsets) -> list[tuple[Offsets, _UnitReader, Offsets]]:
-        """Return the places in `rows` that have new values, by the reader that has them, and the values' rows there."""
+        """Return, for each reader with new values, positions in `rows`, the reader, and its rows to read."""
         if not len(self._offsets):
             return []
         at = np.minimum(np.searchsorted(self._offsets, rows), len(self._offsets) - 1)
@@ -130,7 +130,7 @@ class _Patch:
 
 @dataclass(frozen=True)
 class _UnitReader:
-    """A reader of a unit below structs, through a column that has nothing else."""
+    """A reader of a unit below structs, through a column reduced to that unit."""
 
     column: ColumnReader
     depth: int
@@ -160,7 +160,7 @@ def _check_whole(field: Field, locate: Locate) -> None:
 def replace_cells(
     array: pa.Array, path: Sequence[int], places: Sequence[Offsets], values: Sequence[pa.Array]
 ) -> pa.Array:
-    """Return an array in which the unit at a path has new values in some places."""
+    """Return a copy of an array with new values at some positions in the unit at a path."""
     if not path:
         sources = np.arange(len(array))
         sources[np.concatenate(places)] = len(array) + np.arange(sum(map(len, values)))
@@ -173,7 +173,7 @@ def replace_cells(
 
 
 def _picked(array: pa.Array, places: Offsets) -> pa.Array:
-    """Take values by their places, each at most once; pyarrow's own kernel does not take views."""
+    """Take values by position, each at most once; pyarrow's own kernel does not support views."""
     if not is_view(array.type):
         return array.take(pa.array(places))
     flat = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()
@@ -181,5 +181,5 @@ def _picked(array: pa.Array, places: Offsets) -> pa.Array:
 
 
 def _storage_of(array: pa.Array) -> pa.Array:
-    """Return the values that an extension array stores; others as they are."""
+    """Return the storage of an extension array; other arrays are returned unchanged."""
     return array.storage if isinstance(array, pa.ExtensionArray) else array

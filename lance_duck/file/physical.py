@@ -8,10 +8,10 @@ from lance_duck.wire.schema import Field
 
 
 def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[int, int]:
-    """Return the physical column of each field of a file that holds these fields, by field id, depth first.
+    """Return the physical column of each field in a file with these fields, by field id, depth first.
 
     In 0.1 the column of a field is its id. In 2.0 each field has a column, parents included; since 2.1 only fields with
-    values of their own. Fields below a packed struct or a blob have none.
+    values of their own. Fields below a packed struct or a blob share its column.
     """
     if version == (0, 1):
         return {below.id: below.id for field in fields for below in field.walk()}
@@ -28,7 +28,7 @@ def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[
 
 
 def is_whole(field: Field, version: tuple[int, int]) -> bool:
-    """Return whether a field is stored as one column, with all fields below it."""
+    """Return whether a field is stored as one column, including all fields below it."""
     if not field.children or field.is_packed or bool(field.blob_version):
         return True
     return version == (2, 0) and field.logical_type.startswith("fixed_size_list:")

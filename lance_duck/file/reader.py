@@ -66,12 +66,12 @@ class LanceFile:
     Attributes:
         source: Source of the bytes.
         version: (2, 0), (2, 1), (2, 2) or (2, 3); (0, 1) for a `LegacyFile`.
-        num_rows: Number of rows, by the descriptor.
+        num_rows: Number of rows, from the descriptor.
         num_columns: Number of physical columns.
         descriptor: Schema and number of rows.
-        beside: Files of blobs that are not in the data file; None for a file that is opened alone.
-        sidecars: Position and size of the digests of sidecars; None if there are none, or they are not compared.
-        is_in_memory: Whether all bytes of the source are in memory, so that reading them at once costs nothing.
+        beside: Sidecars, managed and external blob files. None if the file was opened alone.
+        sidecars: Position and size of the sidecar digests. None if the file stores none or checksums are off.
+        is_in_memory: Whether the source is in memory, so that reads do not cost a request.
     """
 
     is_in_memory: ClassVar[bool] = False
@@ -89,7 +89,7 @@ class LanceFile:
 
     @property
     def num_global_buffers(self) -> int:
-        """Number of global buffers, the descriptor included."""
+        """Number of global buffers, including the descriptor."""
         return len(self._global_buffers)
 
     @property
@@ -106,7 +106,7 @@ class LanceFile:
         """Return the metadata of a physical column.
 
         Raises:
-            CorruptError: The metadata is broken, or there is no such column.
+            CorruptError: The metadata is broken, or the column does not exist.
         """
         metadata = self._parsed.get(index)
         if metadata is None:
@@ -122,7 +122,7 @@ class LanceFile:
         """Return the bytes of a global buffer.
 
         Raises:
-            InvalidInputError: There is no such buffer.
+            InvalidInputError: The index is out of range.
         """
         if not 0 <= index < len(self._global_buffers):
             raise InvalidInputError(f"no global buffer {index}", where=self.source.path)
@@ -133,7 +133,7 @@ class LanceFile:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The last 40 bytes of a file, positions checked to be in order and inside it."""
+    """The last 40 bytes of a file; positions are checked to be ordered and inside the file."""
 
     columns: int
     column_table: int
@@ -143,10 +143,10 @@ class Footer:
     written_version: tuple[int, int]
 
     def read_version(self, source: ByteSource) -> tuple[int, int]:
-        """Return the version of the file, as `LanceFile.version` has it.
+        """Return the version of the file, in the form of `LanceFile.version`.
 
         Raises:
-            UnsupportedError: The version is not read.
+            UnsupportedError: The version is not supported.
         """
         version = VERSIONS.get(self.written_version)
         if version is None:
@@ -166,12 +166,12 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
 
     Args:
         source: The file.
-        checksums: Whether bytes are compared with the checksums of the file, if it has some.
-        tail: The last bytes of the file, at least the footer, if they have been read.
+        checksums: Whether bytes are verified if the file has checksums.
+        tail: The last bytes of the file, at least the footer, if already read.
 
     Raises:
-        CorruptError: The file is not a Lance file, is cut short, contradicts itself, or is not what was written.
-        UnsupportedError: The version is not read.
+        CorruptError: The file is not a Lance file, is cut short, contradicts itself, or does not match its checksums.
+        UnsupportedError: The version is not supported.
     """
     if source.size < FOOTER.size:
         raise CorruptError(
@@ -217,27 +217,27 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
 def with_blob_files(
     file: LanceFile, store: Store, name: str, is_dataset_root: bool, open_external: External
 ) -> LanceFile:
-    """Return a data file with the files beside it that hold blobs: see `BlobStore`."""
+    """Return a data file with access to blobs in other files: see `BlobStore`."""
     checksums = None if file.sidecars is None else partial(sidecar_checksums, file, file.sidecars)
     return replace(file, beside=BlobStore(store, name, is_dataset_root, open_external, checksums))
 
 
 def sidecar_checksums(file: LanceFile, extent: Extent) -> Mapping[int, Checksums]:
-    """Read the checksums of sidecars, by id.
+    """Read the checksums of sidecars, by blob id.
 
     Args:
-        file: Their data file.
-        extent: Where in it they lie: `file.sidecars`.
+        file: The data file of the sidecars.
+        extent: Position and size of the checksums in the data file: `file.sidecars`.
 
     Raises:
-        CorruptError: They are damaged.
+        CorruptError: The checksums are damaged.
     """
     (data,) = file.source.read([extent])
     return read_sidecar_block(data.tobytes(), file.source.path)
 
 
 def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: int) -> Request[Bytes]:
-    """Return bytes of a file whose end, from `tail_start` on, has been read."""
+    """Return bytes of a file whose end, from `tail_start` on, is already in memory."""
     if start >= tail_start:
         return tail[start - tail_start : stop - tail_start]
     (data,) = yield [ByteRange(source, start, stop - start)]
@@ -247,7 +247,7 @@ def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: i
 def _checked(
     source: ByteSource, before: bytes, descriptor: bytes, first: int, tail: Bytes, tail_start: int
 ) -> Request[ByteSource]:
-    """Compare the end of a file with its checksum, and return a source that checks all other bytes.
+    """Verify the end of a file, and return a source that verifies all other bytes when they are read.
 
     Args:
         source: The file.
@@ -271,18 +271,21 @@ def _checked(
 def marked_trailer(
     where: str, before: bytes, descriptor: bytes, first: int, end: bytes | Bytes, file_size: int | None = None
 ) -> Trailer | None:
-    """Return the trailer of the checksums of a file; None if it has none.
+    """Return the trailer of a file's checksums.
 
     Args:
         where: Name of the file, for messages.
-        before: What lies before global buffer 0.
+        before: The bytes before global buffer 0.
         descriptor: Global buffer 0.
-        first: Where global buffer 0 begins.
-        end: The end of the file, with all that follows it.
-        file_size: Bytes of the file; None: `end` is all of it.
+        first: Position of global buffer 0.
+        end: The end of the file, from any position on.
+        file_size: Size of the file, in bytes. By default `end` is the whole file.
+
+    Returns:
+        The trailer, or None if the file was written without checksums.
 
     Raises:
-        CorruptError: The descriptor tells of checksums that are not there, or the other way round.
+        CorruptError: The descriptor declares checksums that are missing, or the file has undeclared checksums.
     """
     place, trailer = read_mark(descriptor), read_trailer(before)
     if place is None and trailer is None:
@@ -298,8 +301,8 @@ def parse_footer(data: bytes, source: ByteSource) -> Footer:
     """Parse a footer, and check its magic and positions.
 
     Raises:
-        CorruptError: The magic is wrong, or positions do not lie in the file.
-        UnsupportedError: Positions do not lie in the file, which is of a version that is not read.
+        CorruptError: The magic is wrong, or positions are outside the file.
+        UnsupportedError: Positions are outside the file, and its version is not supported.
     """
     columns, column_table, global_table, num_global, num_columns, major, minor, magic = FOOTER.unpack(data)
     if magic != MAGIC:

@@ -31,15 +31,15 @@ class ListResult:
 
 @checked_calls
 class LanceFileSession:
-    """A directory whose files are read and written over one connection. All paths are relative to this root.
+    """Reads and writes data files in one directory over one connection. All paths are relative to this root.
 
     Args:
         base_path: Path or URI of a directory.
         storage_options: Settings of the object store.
 
     Raises:
-        UnsupportedError: The scheme is not known.
-        InvalidInputError: The URI or a setting makes no sense. All methods raise it for a path that leaves the root.
+        UnsupportedError: The URI scheme is unknown.
+        InvalidInputError: The URI or a setting is invalid. All methods raise it for a path that leaves the root.
     """
 
     def __init__(self, base_path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> None:
@@ -75,11 +75,11 @@ class LanceFileSession:
         return self._store.exists(path)
 
     def list(self, path: str | None = None) -> builtins.list[str]:
-        """Return all files below a directory, at any depth, by name; None stands for the root."""
+        """Return all files below a directory, at any depth, sorted by path. By default the whole root is listed."""
         return sorted(entry.path for entry in self._store.walk(path or "") if not is_temporary(entry.path))
 
     def list_with_delimiter(self, path: str | None = None) -> ListResult:
-        """Return the directories and files directly in a directory; None stands for the root."""
+        """Return the directories and files directly in a directory, by default the root."""
         inside = (path or "").strip("/")
         begin = f"{inside}/" if inside else ""
         below = [file.removeprefix(begin) for file in self.list(inside)]
@@ -90,7 +90,7 @@ class LanceFileSession:
         """Return some bytes of a file.
 
         Raises:
-            NotFoundError: There is no such file.
+            NotFoundError: The file does not exist.
             CorruptError: The range reaches beyond the end of the file.
         """
         (content,) = self._store.open(path).read([(offset, length)])
@@ -100,7 +100,7 @@ class LanceFileSession:
         """Delete a file.
 
         Raises:
-            NotFoundError: There is no such file.
+            NotFoundError: The file does not exist.
         """
         if not self._store.exists(path):
             raise NotFoundError("no such file", where=path)
@@ -110,7 +110,7 @@ class LanceFileSession:
         """Copy a file from the local disk to the session.
 
         Raises:
-            NotFoundError: There is no such file.
+            NotFoundError: The local file does not exist.
         """
         with self._store.create(remote_path) as sink:
             copy_bytes(open_source(os.path.abspath(local_path)), sink)
@@ -119,7 +119,7 @@ class LanceFileSession:
         """Copy a file from the session to the local disk.
 
         Raises:
-            NotFoundError: There is no such file.
+            NotFoundError: The file does not exist.
         """
         source = self._store.open(remote_path)
         store, name = file_place(os.path.abspath(local_path), None)

@@ -1,4 +1,4 @@
-"""LanceFileReader: a data file that is read without a table."""
+"""LanceFileReader: reads a data file without a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lance_duck.wire.schema import Schema, schema_from_proto
 
 @dataclass(frozen=True)
 class ReaderResults:
-    """Rows of a file, which can be read once.
+    """Rows of a file; they can be read only once.
 
     Attributes:
         reader: The rows as a stream.
@@ -45,18 +45,19 @@ class ReaderResults:
 
 @checked_calls
 class LanceFileReader:
-    """A reader of one data file, which gives blobs as their bytes. Safe to use from several threads.
+    """A reader of one data file, which returns blobs as bytes. Safe to use from several threads.
 
     Args:
         path: Path or URI of the file.
         storage_options: Settings of the object store.
-        columns: Names of the columns to read ("a.b" for a field of a struct), in the order of the result; None for all.
-        store: Root of relative paths; None if the path needs no root.
+        columns: Names of the columns to read ("a.b" for a field of a struct), in the order of the result. By default
+            all columns are read.
+        store: Store that resolves a relative path. By default `path` is opened on its own.
 
     Raises:
-        NotFoundError: There is no such file.
-        FormatError: The file is not a data file, or one of a version that is not read.
-        InvalidInputError: A column is unknown, or there are no columns.
+        NotFoundError: The file does not exist.
+        FormatError: The file is not a Lance data file, or its version is not supported.
+        InvalidInputError: A column is unknown, or `columns` is empty.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class LanceFileReader:
         """Read all rows.
 
         Args:
-            batch_size: Most rows of a batch.
+            batch_size: Maximum rows per batch.
             batch_readahead: Without effect: rows are read on demand.
         """
         return self.read_range(0, self._file.num_rows, batch_size=batch_size, batch_readahead=batch_readahead)
@@ -95,11 +96,11 @@ class LanceFileReader:
         Args:
             start: First row.
             num_rows: Number of rows.
-            batch_size: Most rows of a batch.
+            batch_size: Maximum rows per batch.
             batch_readahead: Without effect: rows are read on demand.
 
         Raises:
-            InvalidInputError: The file does not have these rows.
+            InvalidInputError: The range reaches beyond the file's rows.
         """
         total = self._file.num_rows
         if not 0 <= start <= start + num_rows <= total:
@@ -112,12 +113,12 @@ class LanceFileReader:
         """Read rows by position.
 
         Args:
-            indices: Positions of rows, which must ascend.
-            batch_size: Most rows of a batch.
+            indices: Row positions, in ascending order.
+            batch_size: Maximum rows per batch.
             batch_readahead: Without effect: rows are read on demand.
 
         Raises:
-            InvalidInputError: Positions do not ascend, or the file does not have one.
+            InvalidInputError: Positions do not ascend, or are beyond the file's rows.
         """
         rows = _positions(indices, self._file.num_rows, self._path)
         step = _batch_rows(batch_size)
@@ -135,7 +136,7 @@ class LanceFileReader:
         """Return the bytes of a global buffer; buffer 0 is the descriptor, with the schema.
 
         Raises:
-            InvalidInputError: There is no such buffer.
+            InvalidInputError: The index is out of range.
         """
         return run(self._file.global_buffer(index)).tobytes()
 
@@ -155,7 +156,7 @@ class LanceFileReader:
         return ReaderResults(pa.RecordBatchReader.from_batches(self._schema, batches))
 
     def _spans(self, start: int, stop: int, step: int) -> Iterator[pa.RecordBatch]:
-        """Yield batches of `step` rows; several are read at once while they are small."""
+        """Yield batches of `step` rows; small batches are read several at a time."""
         span = step
         while start < stop:
             batch = self._batch(slice(start, min(start + span, stop)))

@@ -1,4 +1,4 @@
-"""LanceFileWriter: a data file that is written without a table."""
+"""LanceFileWriter: writes a data file without a table."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ _STABLE = "2.2"
 class LanceFileWriter:
     """A writer of one data file.
 
-    The file appears, whole, when the writer is closed. In a `with` block that fails it does not appear at all.
+    The file appears when the writer is closed, as a whole. If a `with` block fails, it does not appear.
 
     Args:
         path: Path or URI of the file.
-        schema: Columns of the file; None for those of the first batch.
-        data_cache_bytes: Bytes of values that wait for full pages, over all columns; by default 8 MiB for each column.
-        version: "2.0", "2.1", "2.2" or "stable"; None for "2.2".
+        schema: Columns of the file. By default the schema of the first batch.
+        data_cache_bytes: Maximum size of buffered values over all columns, in bytes. By default 8 MiB for each column.
+        version: "2.0", "2.1", "2.2" or "stable". By default "2.2".
         storage_options: Settings of the object store.
-        max_page_bytes: Most bytes of values of a page.
-        store: The store of the path, if it is open already.
+        max_page_bytes: Maximum size of a page's values, in bytes.
+        store: Store of the path, if it is already open.
 
     Attributes:
         closed: Whether `close` was called.
-        size_bytes: Bytes of the file; None until it is closed.
+        size_bytes: Size of the file, in bytes. None until the file is closed.
 
     Raises:
         InvalidInputError: The version is unknown, or the schema has duplicate names.
-        UnsupportedError: Lance, or the version, does not have a type.
-        StoreError: The place cannot be written to.
+        UnsupportedError: Lance, or this version, does not support a type.
+        StoreError: The path cannot be written to.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class LanceFileWriter:
         """Append rows.
 
         Raises:
-            InvalidInputError: The batch has another schema than the file, is broken, or has a null where the schema
-                allows none; it is not written.
-            StoreError: The file cannot be written; nothing of it is left.
+            InvalidInputError: The batch's schema differs from the file's, the batch is broken, or a null is in a
+                non-nullable column. The batch is not written.
+            StoreError: The file cannot be written, and is removed.
         """
         if self.closed:
             raise InvalidInputError("write to a file that is closed", where=self._name)
@@ -85,11 +85,11 @@ class LanceFileWriter:
             self._write(part)
 
     def close(self) -> int | None:
-        """Finish the file, and return its number of rows; None when it was closed before.
+        """Finish the file and return its row count. Returns None if the file was closed before.
 
         Raises:
-            InvalidInputError: There is neither a schema nor a batch.
-            StoreError: The file cannot be written; nothing of it is left.
+            InvalidInputError: Neither a schema nor a batch was given.
+            StoreError: The file cannot be written, and is removed.
         """
         if self.closed:
             return None
@@ -172,7 +172,7 @@ class LanceFileWriter:
 
 
 def stable_version() -> str:
-    """Return the version of data files that is written by default."""
+    """Return the default version of data files."""
     return _STABLE
 
 

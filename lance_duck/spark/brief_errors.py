@@ -1,7 +1,7 @@
-"""Errors of sources, sinks and table functions without the traceback of the process that raised them.
+"""Strips worker tracebacks from errors of sources, sinks and table functions.
 
-Spark copies the text of a worker's exception, with the traceback, into the message of its own. For a misspelled path or
-option that made 30 to 60 lines, which Spark's client then repeats.
+Spark copies the text of a worker's exception, including the traceback, into its own message. For a misspelled path or
+option that is 30 to 60 lines, which Spark's client then repeats.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _C = TypeVar("_C", bound=type)
 
 
 def brief_errors(kind: _C) -> _C:
-    """Let the public methods of a class raise errors of this package without causes and inner frames.
+    """Make the public methods of a class raise errors of this package without causes and inner frames.
 
-    An `InternalError` keeps its traceback, and so does any other exception.
+    `InternalError` and exceptions of other packages keep their tracebacks.
     """
     for name, method in list(vars(kind).items()):
         if name.startswith("_"):

@@ -10,81 +10,81 @@ from typing import Final
 # Jobs
 
 FEWEST_ROWS: Final = 1 << 16
-"""Rows of a task, at least, and rows that an index finds up to which one task reads them: to start one takes longer."""
+"""Minimum rows per task, and maximum rows found by an index that a single task reads; starting a task takes longer."""
 
 MOST_ROWS: Final = 1 << 22
-"""Rows of a task, at most, unless `parallelism` says otherwise: what fails is not much work to do again."""
+"""Maximum rows per task, unless `parallelism` is set; limits the work that a failed task repeats."""
 
 SPLITS: Final = 64
-"""Tasks that a table is cut into between these two."""
+"""Number of tasks for a table, within these two bounds."""
 
 SEGMENT_ROWS: Final = 1 << 17
-"""Rows of an index segment, at least: each segment costs every search a little."""
+"""Minimum rows per index segment: each segment adds a small cost to every search."""
 
 MOST_SEGMENT_ROWS: Final = 1 << 25
-"""Rows of an index segment, at most: one task builds it."""
+"""Maximum rows per index segment, which one task builds."""
 
 COMMITS: Final = 8
-"""Commits of a compaction: what is committed is not lost when the job is stopped."""
+"""Number of commits of a compaction; committed groups survive if the job is stopped."""
 
 COMMITS_WITH_INDEXES: Final = 2
-"""The same where indexes name rows by address: each commit rewrites segments whose rows it moves."""
+"""Number of commits if indexes refer to rows by address: each commit rewrites segments whose rows it moves."""
 
 DELETED_FILES: Final = 2000
-"""Files that one task of a cleanup deletes: a few requests of an object store."""
+"""Number of files that one cleanup task deletes: a few requests to an object store."""
 
 DRIVER_DELETIONS: Final = 64
-"""Fragments whose deletion files the driver writes itself, and those of a task."""
+"""Maximum number of fragments whose deletion files the driver writes itself; also the number of fragments per task."""
 
 # Values shared with all tasks
 
 SHARED_BYTES: Final = 1 << 20
-"""Bytes of a message from which on it is left beside the table, and not sent with each task."""
+"""Maximum size of a message that is sent with each task, in bytes; larger ones are stored in the table's directory."""
 
 CACHED_SHARED: Final = 2
-"""Shared values that a worker keeps: that of the job that runs, and of the one before."""
+"""Number of shared values that a worker caches: one for the current job, one for the previous job."""
 
 SOURCE_KEYS: Final = 20_000
-"""Rows of a source whose keys are looked for while the table is read, so that only its rows with them are joined."""
+"""Maximum rows of a source whose keys are pushed into the table scan, so that only matching rows are joined."""
 
 QUERIES: Final = 1024
-"""Queries that every task may have."""
+"""Maximum number of queries that are sent to every task."""
 
 QUERY_BYTES: Final = 4 << 20
-"""Bytes of these queries, at most."""
+"""Maximum size of these queries, in bytes."""
 
 SEARCHED_BYTES: Final = 512 << 20
-"""Bytes of vectors that a task searches without an index, at least."""
+"""Minimum size of the vectors that a task searches without an index, in bytes."""
 
 JOINED_ROWS: Final = 1 << 14
-"""Rows of a batch of a join with nearest rows."""
+"""Number of rows in a batch of a nearest-neighbour join."""
 
 # Sources
 
 SMALLEST_PARTITION: Final = 8 << 20
 LARGEST_PARTITION: Final = 128 << 20
-"""Bytes of a partition, between which a table is cut into `PARTITIONS`, and of a task of a stream: Spark's own files
-have 128 MiB at most."""
+"""Bounds of the partition size, in bytes. The upper one also limits a streaming task; Spark's own file partitions have
+at most 128 MiB."""
 
 PARTITIONS: Final = 8
-"""Partitions that a table is cut into between these two."""
+"""Number of partitions of a table, within these two bounds."""
 
 MOST_PARTITIONS: Final = 20_000
-"""Partitions at most: what a driver starts in ten minutes, about."""
+"""Maximum number of partitions; a driver needs about ten minutes to start this many."""
 
 OPENING_BYTES: Final = 1 << 18
-"""Bytes that a task could read while it opens a fragment."""
+"""Cost of opening a fragment, expressed as bytes that a task could read meanwhile."""
 
 BATCH_BYTES: Final = 2 << 20
-"""Bytes that a task decodes, and passes to Spark, at a time: all columns of 2 million rows take 1.3 times the processor
-time with 512 KiB (`benchmarks/spark_costs.py`)."""
+"""Size of the batches that a task decodes and passes to Spark, in bytes. With 512 KiB, reading all columns of 2 million
+rows takes 1.3 times the processor time (`benchmarks/spark_costs.py`)."""
 
 LOOKED_INTO: Final = 64
-"""Fragments at most whose files are looked into for null items of vectors before a table is declared to Spark: 10 ms on
-a local disk."""
+"""Maximum number of fragments whose files are checked for null vector items before the schema is declared to Spark:
+10 ms on a local disk."""
 
 CUT_ROWS: Final = 8192
-"""Rows at whose multiples fragments are cut."""
+"""Fragments are cut at multiples of this number of rows."""
 
 STREAM_PARTITION_ROWS: Final = 1 << 20
-"""Rows of new fragments that one task of a stream reads, of `LARGEST_PARTITION` bytes at most."""
+"""Maximum rows of new fragments that one streaming task reads; `LARGEST_PARTITION` limits its bytes."""

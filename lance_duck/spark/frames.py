@@ -32,10 +32,10 @@ _registered: set[str] = set()
 
 @checked_call
 def register(spark: SparkSession) -> None:
-    """Make `format("lance")`, `format("lance_duck")` and the table functions (`spark.sql.udtfs`) known to a session.
+    """Register `format("lance")`, `format("lance_duck")` and the table functions (`spark.sql.udtfs`) with a session.
 
     Calling it again is harmless. If another source is already registered as "lance", it keeps the name. Workers on this
-    machine run the Python of this process from now on, unless PYSPARK_PYTHON or `spark.pyspark.python` says otherwise.
+    machine use the Python of this process from now on, unless PYSPARK_PYTHON or `spark.pyspark.python` is set.
 
     Raises:
         JobError: The Python chosen for workers on this machine lacks this package.
@@ -54,13 +54,13 @@ def register(spark: SparkSession) -> None:
 
 
 def _identity(spark: Any) -> str:
-    """Return what identifies a session, for which Python may have several objects."""
+    """Return a stable identity of a session, which may have several Python objects."""
     java = getattr(spark, "_jsparkSession", None)
     return str(spark.session_id) if java is None else str(java.sessionUUID())
 
 
 def _has_source(spark: SparkSession, name: str) -> bool:
-    """Return whether a classic session has a source of this name, as found by Spark, say; Connect cannot tell."""
+    """Return whether a classic session has a source of this name. Always False for Connect, which cannot list them."""
     java = getattr(spark, "_jsparkSession", None)
     return java is not None and bool(java.sessionState().dataSourceManager().dataSourceExists(name))
 
@@ -86,35 +86,36 @@ def read(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> DataFrame:
-    """Return a table as a frame, fixed to the version that is the newest now.
+    """Return the newest version of a table, or the requested one, as a frame fixed to that version.
 
-    Spark does not tell a source which columns and rows a query needs, so they are arguments here. Indexes help the
-    filter.
+    Spark does not pass the columns and rows that a query needs to Python sources, so they are arguments here. Indexes
+    speed up the filter.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table.
-        columns: Names, or SQL expressions by name; None for all columns.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table.
+        columns: Column names, or a mapping from names to SQL expressions. By default all columns are read.
         filter: SQL, as for `LanceDataset.scanner`; only rows for which it is true are read.
-        version: Number of a version, or name of a tag.
-        tag: Name of a tag.
-        branch: Name of a branch.
+        version: Version number or tag name.
+        tag: Tag name.
+        branch: Branch name.
         timestamp: Read the newest version committed before this time.
         limit: Maximum number of rows.
         row_id: Add `_rowid`.
         row_address: Add `_rowaddr`.
         batch_size: Maximum rows per batch.
         blob_handling: "all_binary" reads the bytes of blobs instead of their descriptions.
-        use_scalar_index: Whether indexes help the filter.
-        contains_null: Whether vectors are declared as arrays that may hold nulls. Spark reads those without faster; a
-            null is an error then. None: False for vectors whose files say that they have none, if these are few.
+        use_scalar_index: Whether the filter may use indexes.
+        contains_null: Whether vectors are declared as arrays that may contain nulls. Spark reads arrays without nulls
+            faster, and a null is then an error. By default vectors are declared without nulls if the files rule them
+            out; tables with many fragments are not checked.
         storage_options: Settings of the object store.
         options: Other options, see `ReadOptions`.
 
     Raises:
-        NotFoundError: There is no table, version, tag or branch.
-        InvalidInputError: Unknown columns or options, or a bad filter.
-        UnsupportedError: Columns of types that Spark does not have.
+        NotFoundError: The table, version, tag or branch does not exist.
+        InvalidInputError: A column or option is unknown, or the filter is invalid.
+        UnsupportedError: A column has a type that Spark does not have.
     """
     known(spark)
     options_by_name: dict[str, Any] = {
@@ -159,31 +160,31 @@ def write(
     """Write a frame as one version of a table; each partition writes its own files.
 
     Columns are matched by name; a column of the table that the frame lacks is filled with nulls. An array becomes a
-    vector where the table has one; for a new table its length must be known. Other threads and programs may write at
+    vector if the table's column is one; a new table needs the vector length. Other threads and programs may write at
     the same time.
 
     Args:
         df: Frame of a classic session or of Connect.
-        uri: The table.
-        mode: "error" refuses an existing table, "ignore" leaves it as it is, "append" adds rows to it, "overwrite"
-            replaces rows and columns by a new version; each of them creates a missing table.
-        vector_columns: For a new table: length of the vectors by column, as in {"v": 128}, or length and item type,
-            as in "float16[128]"; 0 for lists of any length. ["v"] runs the frame once more up to its first vector.
-        blob_columns: For a new table: columns of bytes that are stored as blobs.
-        max_rows_per_file: Maximum rows of a data file, and so of a fragment.
+        uri: Path or URI of the table.
+        mode: "error" raises if the table exists, "ignore" leaves it as it is, "append" adds rows to it, "overwrite"
+            replaces rows and columns by a new version. Each mode creates a missing table.
+        vector_columns: For a new table: vector length by column, as in {"v": 128}, or length and item type, as in
+            "float16[128]"; 0 stores lists of any length. For ["v"], the frame is run once more to find a first vector.
+        blob_columns: For a new table: names of binary columns to store as blobs.
+        max_rows_per_file: Maximum rows of a data file, and therefore of a fragment.
         max_bytes_per_file: Size after which a new file begins.
         data_storage_version: "2.2" (the default), "2.1" or "2.0".
         enable_stable_row_ids: For a new table: rows keep their `_rowid` when they move.
         commit_message: Message for the history of the table.
         storage_options: Settings of the object store.
-        options: Other options, see `WriteOptions`.
+        options: Other options, see `SparkWriteOptions`.
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "error".
-        InvalidInputError: The rows do not fit the table, or options make no sense.
-        UnsupportedError: A column has a type that no table has.
-        CommitConflictError: The table was changed meanwhile, and the rows no longer fit.
-        StoreError: Files cannot be written. After any failure there is no new version and no file is left.
+        InvalidInputError: The rows do not fit the table, or options are invalid.
+        UnsupportedError: A column has a type that Lance tables do not have.
+        CommitConflictError: Another writer changed the table, and the rows no longer fit.
+        StoreError: Files cannot be written. A failed write does not leave a version or files behind.
     """
     mode = {"errorifexists": "error", "create": "error"}.get(mode.lower(), mode.lower())
     if mode not in SAVE_MODES:
@@ -210,7 +211,7 @@ def write(
 
 
 def _vector_texts(df: DataFrame, vector_columns: Mapping[str, int | str] | Iterable[str]) -> dict[str, str]:
-    """Return the form of the vectors by column; a length that is not given is that of the first value."""
+    """Return the vector form of each column; an unspecified length is taken from the column's first value."""
     if isinstance(vector_columns, Mapping):
         return {name: str(form) for name, form in vector_columns.items()}
     texts = {}
@@ -234,9 +235,9 @@ def _vector_texts(df: DataFrame, vector_columns: Mapping[str, int | str] | Itera
 
 
 def known(spark: SparkSession) -> None:
-    """Register the source with a session if necessary, and let a thread of a classic session find it.
+    """Register the source with a session if necessary, and make the session active in this thread.
 
-    Spark looks for a sink in the active session alone, which a thread of Python does not have before it is told.
+    Spark looks for a sink only in the active session; a new Python thread does not have one.
     """
     register(spark)
     java, machine = getattr(spark, "_jsparkSession", None), getattr(spark, "_jvm", None)

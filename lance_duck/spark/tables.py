@@ -1,4 +1,4 @@
-"""Views of tables, and frames with facts about tables."""
+"""Views of tables, row counts, and frames with table metadata."""
 
 from __future__ import annotations
 
@@ -30,18 +30,17 @@ _FIXED: Final = ("version", "tag", "timestamp")
 def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **options: Any) -> None:
     """Create or replace a temporary view of a table.
 
-    The view shows the newest version. After each write by a function of `lance_duck.spark` it is created again; after
-    other writes (INSERT INTO the view, another program) call `refresh_view`. Until then it shows the version of its
-    creation.
+    The view shows the newest version. Writes by functions of `lance_duck.spark` refresh it; after other writes
+    (INSERT INTO the view, another program) call `refresh_view`. Until then it shows an older version.
 
     Args:
-        spark: Classic or Connect.
+        spark: Spark session, classic or Connect.
         name: Name of the view.
-        uri: The table.
+        uri: Path or URI of the table.
         options: Options of `read`; with `version`, `tag` or `timestamp` the view stays on that version.
 
     Raises:
-        NotFoundError: There is no table.
+        NotFoundError: The table does not exist.
         InvalidInputError: As for `read`.
     """
     if not isinstance(name, str) or not name:
@@ -54,13 +53,13 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
 
 @checked_call
 def refresh_view(spark: SparkSession, uri: str | os.PathLike[str]) -> None:
-    """Create the views that `create_view` made of a table again, on its newest version."""
+    """Recreate the views that `create_view` made of a table, on its newest version."""
     refresh_views(spark, TableRef.of(uri))
 
 
 @checked_call
 def drop_view(spark: SparkSession, name: str) -> bool:
-    """Drop a view that `create_view` made; return whether it existed."""
+    """Drop a view that `create_view` made. Returns whether it existed."""
     forget(spark, name)
     return bool(spark.catalog.dropTempView(name))
 
@@ -75,19 +74,19 @@ def count(
     storage_options: Storage = None,
     parallelism: int | None = None,
 ) -> int:
-    """Count the rows of a table; without a filter from its manifest alone, whereas Spark would read all columns.
+    """Count the rows of a table. Without a filter only the manifest is read, whereas Spark would read all columns.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table.
         filter: SQL text, (SQL text, parameters) or a pyarrow expression; counts rows for which it is true.
-        version: A number, the name of a tag, or (branch, number or tag); None: the newest.
-        storage_options: For the store.
-        parallelism: Tasks to aim at; None: as suits the table.
+        version: Version number, tag name, or (branch, number or tag). By default the newest version.
+        storage_options: Settings of the object store.
+        parallelism: Target number of tasks. By default it depends on the table size.
 
     Raises:
-        NotFoundError: There is no such table or version.
-        InvalidInputError: A bad filter.
+        NotFoundError: The table or the version does not exist.
+        InvalidInputError: The filter is invalid.
     """
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)
@@ -112,10 +111,10 @@ def history(
     """Return what each version of a table changed, newest first.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table.
-        limit: Maximum number of versions, each of which is read; None for all.
-        storage_options: For the store.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table.
+        limit: Maximum number of versions, each of which is read. By default all versions.
+        storage_options: Settings of the object store.
 
     Returns:
         version, timestamp, operation, message, read_version, transaction, properties. For a version whose transaction

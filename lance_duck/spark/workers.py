@@ -1,7 +1,7 @@
-"""The Python of Spark's workers: that of this process, if both run on one machine.
+"""Makes Spark's workers use the Python of this process, if both run on one machine.
 
-Spark starts workers with the `python3` on PATH unless told otherwise. Without an activated environment that Python
-lacks this package.
+Spark starts workers with the `python3` on PATH by default. Without an activated environment that Python lacks this
+package.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SETTINGS: Final = ("spark.pyspark.python", "spark.pyspark.driver.python")
 _PACKAGES: Final = ("lance_duck", "pyarrow", "pandas")
 _PROBE: Final = f"import importlib.util as u; print([n for n in {_PACKAGES} if u.find_spec(n) is None])"
 
-# pyspark warns at each of its own uses of pandas; the features used here work with pandas 3, as tests show.
+# pyspark warns whenever it uses pandas; the features used here work with pandas 3, as tests show.
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning, r"pyspark\.")
 _IN_WORKER: Final = any(
     name in ("pyspark.worker", "pyspark.daemon")
@@ -44,10 +44,10 @@ if _IN_WORKER:
 
 
 def load_in_worker(module: str) -> None:
-    """Import a module, where this process is a worker of Spark's, and keep what is imported from the garbage collector.
+    """In a Spark worker, import a module and freeze the imported objects, so that they are never garbage-collected.
 
-    Spark collects garbage after each task and each step of a plan. Visiting the 170,000 objects of imported modules
-    took 85 ms of processor time, and collections during the import a fifth of its time.
+    Spark collects garbage after each task and each plan step. Visiting the 170,000 objects of imported modules took
+    85 ms of processor time, and collections during the import took a fifth of the import time.
     """
     if not _IN_WORKER:
         return
@@ -61,8 +61,9 @@ def load_in_worker(module: str) -> None:
 def prepare_driver() -> None:
     """Prepare this process for sessions that it starts later, unless it is a worker.
 
-    Spark finds the format "lance" by the `python3` on PATH, unless PYSPARK_DRIVER_PYTHON names another. If that
-    `python3` is of another environment, it is set to the Python of this process. Writers learn all save modes.
+    Spark looks for the format "lance" with the `python3` on PATH, unless PYSPARK_DRIVER_PYTHON is set. If that
+    `python3` belongs to another environment, the variable is set to the Python of this process. All save modes are
+    enabled for writers.
     """
     if _IN_WORKER:
         return
@@ -80,16 +81,16 @@ def map_batches(
     """Apply `work` to the batches of each partition, in workers that have this package, and return the frame.
 
     Raises:
-        JobError: As `use_this_python`.
+        JobError: As for `use_this_python`.
     """
     use_this_python(frame.sparkSession)
     return frame.mapInArrow(work, columns)
 
 
 def use_this_python(spark: SparkSession) -> None:
-    """Let workers on this machine run the Python of this process, unless the user chose another.
+    """Make workers on this machine run the Python of this process, unless the user chose another.
 
-    Sessions of Spark Connect and of clusters are left unchanged: their workers run elsewhere.
+    Sessions of Spark Connect and of clusters are left unchanged: their workers run on other machines.
 
     Raises:
         JobError: The Python chosen for workers on this machine lacks this package.
@@ -120,7 +121,7 @@ def without_this_package(text: str) -> JobError:
 
 @cache
 def _missing(python: str) -> str:
-    """Describe what a Python lacks, or why it does not run; empty if it is suitable."""
+    """Describe why a Python is unsuitable: it lacks packages or does not run. Empty if it is suitable."""
     try:
         run = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,6 +1,6 @@
-"""Blocks ↔ Arrow arrays, without a copy where the form allows it; JSONB ↔ text.
+"""Blocks ↔ Arrow arrays, without a copy if the types allow it; JSONB ↔ text.
 
-You hold: a block, with flags of its nulls, and an Arrow type; or dictionaries of several arrays. You get: arrays of
-just that type, dictionaries that go together.
-Never here: buffers of a page and levels; the caller says what a column means, such as JSON.
+You hold: a block with null flags and an Arrow type; or dictionaries of several arrays. You get: arrays of exactly that
+type; joined dictionaries.
+Never here: buffers of a page and levels. Whether a column holds JSON is an argument of the caller.
 """

@@ -1,4 +1,4 @@
-"""Blocks to Arrow arrays of a storage type, without a copy where the form allows it.
+"""Blocks to Arrow arrays of a storage type, without a copy if the types allow it.
 
 Values of fixed width are converted for some types:
 
@@ -34,26 +34,26 @@ _Valid = NDArray[np.bool_] | Bytes | None
 
 
 def validity_buffer(valid: _Valid) -> pa.Buffer | None:
-    """Return the Arrow validity bitmap of flags, one for each slot; None when all slots are valid."""
+    """Return the Arrow validity bitmap for a flag per slot. Returns None if all slots are valid."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def block_to_arrow(
     block: Block, arrow_type: pa.DataType, valid: _Valid, where: str, stored: pa.DataType | None = None
 ) -> pa.Array:
-    """Return the array of a storage type (no extension type) with the values of a block.
+    """Return a block as an array of a storage type (without extension types).
 
     Args:
         block: Values, one for each slot.
-        arrow_type: Type of the array: the one that the file stores, or another form of it (string_view, dictionary, a
-            narrower decimal or one without a negative scale, float32 for half floats).
-        valid: A flag for each slot, or None when all are valid.
+        arrow_type: Type of the array: the stored type, or a compatible one (string_view, dictionary, a narrower
+            decimal or one without a negative scale, float32 for half floats).
+        valid: A flag for each slot, or None if all are valid.
         where: Name of the column, for messages.
-        stored: Type that the file stores; needed to tell bfloat16 from halffloat, and for negative scales.
+        stored: Type in the file; distinguishes bfloat16 from halffloat, and is needed for negative scales.
 
     Raises:
         CorruptError: The block does not hold values of this type.
-        ArrayLimitError: One array cannot hold so many bytes or dictionary entries.
+        ArrayLimitError: The bytes or dictionary entries exceed what one array can hold.
     """
     if valid is not None and len(valid) != block.count:
         raise CorruptError("flags of nulls", where=where, expected=f"{block.count} of them", found=len(valid))
@@ -111,7 +111,7 @@ def _fixed(
 
 
 def _as_list(block: FixedWidth, arrow_type: pa.DataType, where: str) -> FixedSizeList:
-    """Return a block of lists, of whose values the encoding tells only the width."""
+    """Return a block as a block of lists; the encoding only declares the width of the values."""
     size = arrow_type.list_size
     bits = block.bits // size if size else 0
     if not size or bits * size != block.bits or bits % 8:
@@ -133,7 +133,7 @@ def _dictionary(
     indices = _check_indices(block, where).indices
     if len(items) - 1 > np.iinfo(index).max:
         if valid is not None:
-            indices = np.where(valid, indices, indices[valid.argmax()])  # nulls need no entry
+            indices = np.where(valid, indices, indices[valid.argmax()])  # nulls may share any used entry
         entries, indices = np.unique(indices, return_inverse=True)
         if len(entries) - 1 > np.iinfo(index).max:
             raise array_limit(f"{len(entries)} entries of {arrow_type}", where)
@@ -151,7 +151,7 @@ def _check_indices(block: Dictionary, where: str) -> Dictionary:
 
 
 def _narrow_items(items: Block, arrow_type: pa.DataType, where: str, stored: pa.DataType | None) -> Block:
-    """Return the dictionary's items in an Arrow type if all of them fit; values are checked again one by one."""
+    """Return the dictionary's items in an Arrow type if all of them fit; otherwise values are checked one by one."""
     if not isinstance(items, FixedWidth):
         return items
     try:
@@ -189,7 +189,7 @@ def _packed_struct(
 
 
 def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
-    """Return values as a dictionary of the distinct ones, in order of first use; None when there are many of these.
+    """Dictionary-encode values, in order of first use. Returns None if there are too many distinct values.
 
     Raises:
         CorruptError: Offsets do not ascend within the data.
@@ -211,14 +211,14 @@ def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
 def _narrow(
     block: FixedWidth, stored: pa.DataType | None, type_: pa.DataType, where: str, valid: _Valid = None
 ) -> FixedWidth:
-    """Return values in the layout of `type_`; as they are when there is nothing to convert.
+    """Return values in the layout of `type_`, unchanged if they have it already.
 
     Args:
         block: Values.
-        stored: Type of the values in the file, which tells bfloat16 from halffloat; None for what the width says.
+        stored: Type of the values in the file; distinguishes bfloat16 from halffloat. If None, the width decides.
         type_: Type of the result.
         where: Name of the column, for messages.
-        valid: A flag for each value, or None when all are valid; the values of nulls need not fit.
+        valid: A flag for each value, or None if all are valid; the values of nulls need not fit.
 
     Raises:
         CorruptError: A decimal does not fit.
@@ -231,7 +231,7 @@ def _narrow(
 
 
 def _is_rescaled(stored: pa.DataType, type_: pa.DataType) -> bool:
-    """Return whether decimals of a negative scale are returned as decimals of another one: not by their low bytes."""
+    """Return whether decimals of a negative scale are returned with another scale, which needs a real cast."""
     both = pa.types.is_decimal(stored) and pa.types.is_decimal(type_)
     return bool(both and stored.scale < 0 and stored != type_)
 

@@ -1,7 +1,7 @@
-"""Dictionaries of Arrow arrays: cut down to the entries that rows use, and combined.
+"""Dictionaries of Arrow arrays: reduced to the entries in use, and combined.
 
 A page has one dictionary for all of its rows. A batch of a selective scan holds few of these rows: with the whole
-dictionary it would be larger, and slower for every consumer, than with its values written out.
+dictionary it would be larger than the plain values, and slower for every consumer.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from lance_duck.arrow.types import with_type
 
 
 def compact_dictionaries(array: pa.Array) -> pa.Array:
-    """Return an array whose dictionaries, also those in structs and lists, have no more entries than rows.
+    """Cut dictionaries in an array, at any depth, so that none has more entries than rows.
 
-    A dictionary is cut where it has more entries than there are rows: then the cut one is smaller whatever the rows
-    hold, and finding the entries in use takes less than any consumer needs to read all of them once
-    (`benchmarks/selective.py`). Entries keep their order.
+    A dictionary with more entries than rows is always cut: the result is smaller for any rows, and finding the used
+    entries costs less than a consumer's single read of all entries (`benchmarks/selective.py`). Entries keep their
+    order.
     """
     return _compacted(array, always=False)
 
 
 def concatenate(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Return the values of arrays of one type one after the other, with combined dictionaries.
+    """Concatenate arrays of one type, combining their dictionaries.
 
     Raises:
-        ArrayLimitError: There are too many bytes or items, or more dictionary entries in use than the index type can
-            count.
+        ArrayLimitError: There are too many bytes or items, or the index type cannot count all used dictionary entries.
     """
     if len(arrays) == 1:
         return arrays[0]
@@ -45,19 +44,19 @@ def concatenate(arrays: Sequence[pa.Array]) -> pa.Array:
             if isinstance(error, pa.ArrowNotImplementedError):
                 raise
             raise array_limit(error) from error
-    try:  # pyarrow combines no dictionaries with nulls, and entries that no row uses need no room
+    try:  # pyarrow cannot combine dictionaries that contain nulls, and unused entries only take room
         return check_limit(pa.concat_arrays([used_entries(array) for array in arrays]))
     except (*OVERFLOW, pa.ArrowNotImplementedError) as error:
         raise array_limit(f"{arrays[0].type}: {error}") from error
 
 
 def used_entries(array: pa.Array) -> pa.Array:
-    """Return an array whose dictionaries, at any depth, have only entries that rows use, none of them null."""
+    """Return an array whose dictionaries, at any depth, have only used entries, all of them not null."""
     return _compacted(array, always=True)
 
 
 def holds_dictionaries(type_: pa.DataType) -> bool:
-    """Return whether a type is a dictionary, or has one at any depth."""
+    """Return whether a type is a dictionary, or contains one at any depth."""
     if isinstance(type_, pa.BaseExtensionType):
         return holds_dictionaries(type_.storage_type)
     if pa.types.is_dictionary(type_):
@@ -83,12 +82,12 @@ def _compacted(array: pa.Array, *, always: bool) -> pa.Array:
 
 
 def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return an array without the dictionary entries that no row uses, or that are null."""
+    """Return an array without unused and null dictionary entries."""
     if array.dictionary.null_count:
         array = _without_null_entries(array)
     indices = array.indices
     valid = indices.is_valid().to_numpy(zero_copy_only=False) if indices.null_count else None
-    # Indices of nulls may be anything.
+    # Indices of null rows are arbitrary.
     places = (indices if valid is None else indices.fill_null(0)).to_numpy(zero_copy_only=False)
     entry_numbers = _used(places if valid is None else places[valid], len(array.dictionary))
     renumbered = np.zeros(max(1, len(array.dictionary)), places.dtype)
@@ -99,14 +98,14 @@ def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _without_null_entries(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return an array whose rows are null where they refer to a null entry."""
+    """Replace references to null entries by null rows."""
     valid = array.dictionary.is_valid().take(array.indices).fill_null(False)
     indices = pc.if_else(valid, array.indices, pa.scalar(None, array.indices.type))
     return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered, safe=False)
 
 
 def _used(places: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Return the entries in use, of `count` entries, ascending."""
+    """Return the used entries of `count` entries, ascending."""
     flags = np.zeros(count, np.bool_)
     flags[places] = True
     return np.flatnonzero(flags)
@@ -142,5 +141,5 @@ def _with_fixed_items(array: pa.FixedSizeListArray, always: bool) -> pa.FixedSiz
 
 
 def _validity(array: pa.Array) -> pa.Buffer | None:
-    """Return the validity bitmap of an array, from its first value on."""
+    """Return the validity bitmap of an array, starting at its first value."""
     return pc.or_(array.is_valid(), False).buffers()[1] if array.null_count else None

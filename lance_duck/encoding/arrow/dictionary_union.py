@@ -1,7 +1,7 @@
-"""Dictionary entries that rows have together, limited by what their index type can count.
+"""Unions of dictionary entries, limited by what their index type can count.
 
-Readers join the dictionaries of a data file's pages. Arrow refuses dictionaries that together have more entries than
-the largest index, so a file must never hold more.
+Readers join the dictionaries of a data file's pages. Arrow rejects joined dictionaries with more entries than the
+largest index, so a file must never hold more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lance_duck.encoding.arrow.dictionaries import used_entries
 from lance_duck.errors import ArrayLimitError
 
 _WIDE_BITS = 32
-"""Bits of an index that counts more entries than memory holds."""
+"""Index width in bits that can count more entries than memory holds."""
 
 Path = tuple[str, ...]
 _Entries = tuple[pa.DictionaryType, pa.Array]
@@ -34,19 +34,19 @@ def has_narrow_dictionary(type_: pa.DataType) -> bool:
 
 
 class DictionaryUnion:
-    """The distinct entries of each dictionary column of 8-bit or 16-bit indices, of all rows that were added."""
+    """Collects the distinct entries of dictionary columns with 8-bit or 16-bit indices over several batches."""
 
     def __init__(self) -> None:
         self._entries: dict[Path, _Entries] = {}
 
     def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Add the dictionaries of rows; nothing is added if this fails.
+        """Add the dictionaries of a batch. A failed call does not add anything.
 
         Returns:
-            The batch, its dictionaries cut to the entries that rows use if they fit only so.
+            The batch. Its dictionaries are cut to the used entries if only these fit.
 
         Raises:
-            ArrayLimitError: The entries are more than the index type can count.
+            ArrayLimitError: There are more entries than the index type can count.
         """
         try:
             self._unite(_of_batch(batch))
@@ -56,10 +56,10 @@ class DictionaryUnion:
         return batch
 
     def join(self, other: DictionaryUnion) -> None:
-        """Add the entries of another union; nothing is added if this fails.
+        """Add the entries of another union. A failed call does not add anything.
 
         Raises:
-            ArrayLimitError: The entries are more than the index type can count.
+            ArrayLimitError: There are more entries than the index type can count.
         """
         self._unite(other._entries.items())
 
@@ -77,7 +77,7 @@ class DictionaryUnion:
 
 
 def with_used_entries(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows whose dictionaries of 8-bit or 16-bit indices have only entries that rows use."""
+    """Reduce dictionaries of 8-bit or 16-bit indices to the used entries."""
     columns = [used_entries(c) if has_narrow_dictionary(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
@@ -111,7 +111,7 @@ def _distinct(dictionaries: list[pa.Array]) -> pa.Array:
     whole = pa.concat_arrays(dictionaries)
     try:
         return pc.unique(whole).drop_null()
-    except pa.ArrowNotImplementedError:  # entries that cannot be compared count as different
+    except pa.ArrowNotImplementedError:  # entries that cannot be compared count as distinct
         return whole
 
 

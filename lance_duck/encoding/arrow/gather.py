@@ -1,4 +1,4 @@
-"""Rows of tables in another order, or as few batches, also of columns that one array cannot hold."""
+"""Takes and combines rows of tables, including columns that one array cannot hold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = NDArray[np.integer[Any]]
 
 
 def take_rows(table: pa.Table, rows: Rows) -> pa.Table:
-    """Return rows by their positions, in any order, with repetitions; in several chunks if one array cannot hold them.
+    """Return rows by position, in any order and with repetitions; in several chunks if one array cannot hold them.
 
     Raises:
         ArrayLimitError: A single row is too large for an array.
@@ -38,7 +38,7 @@ def as_batches(table: pa.Table) -> list[pa.RecordBatch]:
 
 
 def combined(table: pa.Table) -> pa.Table:
-    """Return a table with one chunk for each column, or as few as can hold it."""
+    """Return a table with one chunk for each column, or as few chunks as can hold it."""
     return pa.Table.from_batches(as_batches(table), table.schema)
 
 
@@ -64,7 +64,7 @@ def _take(table: pa.Table, rows: Rows) -> pa.Table:
 
 
 def _gather(table: pa.Table, rows: Rows) -> pa.RecordBatch:
-    """Return rows as one batch, taken from each chunk by itself."""
+    """Return rows as one batch, taking each chunk separately."""
     return pa.RecordBatch.from_arrays([_of_chunks(column, rows) for column in table.columns], schema=table.schema)
 
 

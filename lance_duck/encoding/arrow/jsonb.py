@@ -24,8 +24,9 @@
     0x30       | the same, and the offset of a time zone: seconds, 4 bytes; of older ones hours, 1 byte
     0x40       | interval: months, 4 bytes; days, 4 bytes; microseconds, 8 bytes
 
-The text has no spaces; floats have the shortest form that reads back the same, with an exponent below 1e-5 and from
-1e16 on. A decimal is written as the float of its value; an extension value as a string, bytes in hexadecimal digits.
+The text does not contain spaces; floats have the shortest form that reads back the same, with an exponent below 1e-5
+and from 1e16 on. A decimal is written as the float of its value; an extension value as a string, bytes in hexadecimal
+digits.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from lance_duck.kernels.memory import Bytes
 _MAX_DEPTH = 512
 _NULL = b"\x20\0\0\0\0\0\0\0"
 _LONGEST = 96
-"""Bytes of the longest text of a typed value, apart from the digits of bytes."""
+"""Maximum text length of a typed value, in bytes, excluding hexadecimal digits of binary values."""
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 _REASONS = {
@@ -74,13 +75,13 @@ _REASONS = {
 def jsonb_to_text(
     block: Block, where: str, name_value: Callable[[int], str] | None = None, valid: Bytes | None = None
 ) -> Block:
-    """Return the text of JSONB values; an empty value gives an empty text.
+    """Return the text of JSONB values; an empty value gives an empty string.
 
     Args:
         block: The values.
         where: Name of the column, for messages.
         name_value: Names a value by its position in the block, for messages; by default "JSON value 5".
-        valid: Not 0 for each value of the block that is not null; None if all are valid.
+        valid: uint8, nonzero for each value that is not null, or None if all are valid.
 
     Raises:
         CorruptError: A value is not JSONB.
@@ -95,12 +96,12 @@ def jsonb_to_text(
 
 
 def check_jsonb(values: pa.Array, where: str) -> VariableWidth:
-    """Return the texts of binary values, if each is JSONB: 512 levels at most, known tags, exact lengths, UTF-8.
+    """Return the texts of binary values, after checking that each is JSONB: nesting, tags, lengths and UTF-8.
 
-    The order of keys is not checked. A null has the text "null".
+    At most 512 levels are allowed. The order of keys is not checked. A null has the text "null".
 
     Raises:
-        InvalidInputError: A value is not JSONB, or is nested deeper; the message names its row.
+        InvalidInputError: A value is not JSONB, or is nested too deeply; the message names its row.
     """
     filled = values.fill_null(_NULL) if values.null_count else values
     _, raw_offsets, raw_data = filled.buffers()
@@ -121,7 +122,7 @@ def check_jsonb(values: pa.Array, where: str) -> VariableWidth:
 
 
 def checked_jsonb(values: pa.Array, where: str) -> pa.Array:
-    """Return binary values as large_binary, if each is JSONB: see `check_jsonb`."""
+    """Return binary values as large_binary, after checking that each is JSONB: see `check_jsonb`."""
     values = values.cast(pa.large_binary())
     if len(values):
         check_jsonb(values, where)
@@ -129,7 +130,7 @@ def checked_jsonb(values: pa.Array, where: str) -> pa.Array:
 
 
 def jsonb_texts(values: pa.Array, where: str) -> pa.Array:
-    """Return binary values as strings of JSON, if each is JSONB: see `check_jsonb`."""
+    """Return binary values as JSON strings, after checking that each is JSONB: see `check_jsonb`."""
     values = values.cast(pa.large_binary())
     if not len(values):
         return pa.array([], pa.string())
@@ -149,7 +150,7 @@ def _refusal(where: str, row: int, found: object) -> InvalidInputError:
 
 
 def _first_bad_text(block: VariableWidth) -> int | None:
-    """Return the position of the first text that is not UTF-8; None if all are."""
+    """Return the position of the first value that is not valid UTF-8, or None if all values are valid."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(block.offsets)), pa.py_buffer(block.data)]
     texts = pa.LargeStringArray.from_buffers(block.count, *buffers[1:])
     try:
@@ -220,7 +221,7 @@ def _to_text(
 
 
 def float_text(value: float) -> str:
-    """Return the shortest JSON text of a float; null for NaN and the infinities, which JSON does not have."""
+    """Return the shortest JSON text of a float. NaN and the infinities become null, since JSON lacks them."""
     text = repr(value)
     if "n" in text:
         return "null"

@@ -1,7 +1,7 @@
 """JSON text to JSONB, whose bytes `encoding.arrow.jsonb` describes.
 
 The members of an object are sorted by the bytes of their keys. A whole number that fits 64 bits takes the fewest bytes,
-unsigned where it is not negative; any other number is a float. An empty text is null.
+unsigned unless it is negative; any other number is a float. An empty text is null.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _REASONS: Final = {
 
 
 def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
-    """Encode an array of JSON texts as JSONB; a null gives no bytes.
+    """Encode an array of JSON texts as JSONB; a null becomes an empty value.
 
-    NaN, Infinity and -Infinity are taken, and half of a surrogate pair stays as it is written.
+    NaN, Infinity and -Infinity are accepted, and unpaired surrogates are kept.
 
     Args:
         texts: Texts, string or large_string.
         where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: A text is not JSON, and the message names its row; or the array is not one of texts.
+        InvalidInputError: A text is not JSON, and the message names its row; or the array does not hold strings.
     """
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         raise InvalidInputError("JSON to encode", where=where, expected="texts", found=texts.type)
@@ -69,12 +69,12 @@ def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
 
 
 def encode_jsonb_reference(text: str) -> bytes:
-    """Encode one JSON text without half surrogate pairs as JSONB, in plain Python."""
+    """Encode one JSON text without unpaired surrogates as JSONB, in plain Python."""
     return _value(json.loads(text) if text else None)
 
 
 class _Encoder:
-    """An encoder whose buffers are used again for each slice of the texts."""
+    """An encoder that reuses its buffers for each slice of the texts."""
 
     def __init__(self, data: Bytes, where: str) -> None:
         self._data, self._where = data, where
@@ -142,7 +142,7 @@ def _text_buffers(texts: pa.Array) -> tuple[Bytes, NDArray[np.int64]]:
 
 
 def _slice_bounds(offsets: NDArray[np.int64]) -> list[int]:
-    """Return the rows at which slices of about `_SLICE` bytes begin, and the number of rows."""
+    """Return the first row of each slice of about `_SLICE` bytes, then the number of rows."""
     rows, total = len(offsets) - 1, int(offsets[-1] - offsets[0])
     cuts = np.searchsorted(offsets, offsets[0] + np.arange(_SLICE, total, _SLICE))
     return [int(cut) for cut in np.unique([0, *cuts, rows])]

@@ -1,4 +1,4 @@
-"""Rows of a block: taken by their places, or as a range without a copy."""
+"""Take rows of a block by position, or slice a range without a copy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lance_duck.kernels.texts.take import gather_fixed, gather_variable, look_up
 
 
 def take(block: Block, indices: NDArray[np.int64]) -> Block:
-    """Return the values at `indices`, in their order; an index may come more than once.
+    """Return the values at `indices`, in their order; indices may repeat.
 
     Args:
         block: Any block.
@@ -28,7 +28,7 @@ def take(block: Block, indices: NDArray[np.int64]) -> Block:
         A block of the same kind with n values, in its own memory except for a dictionary's items.
 
     Raises:
-        CorruptError: An index is outside the block, or the block is smaller than it says.
+        CorruptError: An index is outside the block, or the block is smaller than its count.
     """
     count = block.count
     if len(indices) and not 0 <= indices.min() <= indices.max() < count:
@@ -53,7 +53,7 @@ def look_up(block: Dictionary) -> Block:
 
 
 def slice_block(block: Block, start: int, stop: int) -> Block:
-    """Return the values from `start` to `stop` as views. Raises CorruptError when the block does not have them."""
+    """Return the values from `start` to `stop` as views. Raises CorruptError if the block is shorter."""
     count = block.count
     if not 0 <= start <= stop <= count:
         raise CorruptError("rows outside their page", where="slice", expected=f"0 to {count}", found=(start, stop))

@@ -1,4 +1,4 @@
-"""Texts and bytes of any length as Arrow arrays: with offsets or as views, looked up in dictionaries or not."""
+"""Strings and binary values as Arrow arrays: with offsets or as views, optionally looked up in a dictionary."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from lance_duck.kernels.texts.variable import ascending_within
 
 
 def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
-    """Return the array of values of any length; texts are checked to be UTF-8, since consumers rely on it.
+    """Return variable-length values as an array. Strings are checked to be UTF-8, since consumers rely on it.
 
     Raises:
-        CorruptError: The type has another form, offsets lead out of the data, or a text is not UTF-8.
+        CorruptError: The type is not a string or binary type, offsets leave the data, or a string is not UTF-8.
         ArrayLimitError: There are more bytes than 32-bit offsets can address.
     """
     array = _to_arrow(block, arrow_type, bitmap, where)
@@ -41,7 +41,7 @@ def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buf
 
 
 def check_utf8(array: pa.Array, block: VariableWidth, where: str) -> None:
-    """Check that the valid texts of an array, made of a block, are UTF-8; the check of pure ASCII is nearly free.
+    """Check that the valid strings of an array, made from a block, are UTF-8. Pure ASCII costs almost nothing.
 
     Raises:
         CorruptError: A text is not UTF-8.
@@ -61,7 +61,7 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
     if has_wide_offsets(arrow_type):
         places = pa.py_buffer(offsets.astype(np.int64, copy=False))
         return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
-    if offsets[-1] > limits.MOST_BYTES:  # values may lie behind others that are not asked for
+    if offsets[-1] > limits.MOST_BYTES:  # the requested values may follow others
         first = int(offsets[0])
         limits.check_count(int(offsets[-1]) - first, where)
         block = VariableWidth(offsets - first, block.data[first:])
@@ -80,10 +80,10 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
 def looked_up_texts(
     items: VariableWidth, block: Dictionary, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str
 ) -> pa.Array:
-    """Return the array of the items that a dictionary's indices stand for; views share the bytes of the items.
+    """Expand dictionary indices to an array of the items; string views share the bytes of the items.
 
     Raises:
-        CorruptError: The type has another form, or offsets lead out of the data.
+        CorruptError: The type is not a string or binary type, or offsets leave the data.
         ArrayLimitError: There are more bytes than 32-bit offsets can address.
     """
     indices = readonly(block.indices)

@@ -1,14 +1,14 @@
 """Bit-packed unsigned words of T = 8, 16, 32 or 64 bits, in FastLanes order (`kernels/numbers/bitpacking.py`).
 
-Inline: blocks of 1024 values, each with a width of its own; the last may hold fewer.
+Inline: blocks of 1024 values, each with its own width; the last may hold fewer.
 
     offset  size     field
     0       T / 8    W, bits of a packed value, 0 to T
     T / 8   W * 128  packed values
 
 Out of line: W is in the page's description. Whole blocks of W * 128 bytes, then the last n % 1024 values: as T-bit
-words when the buffer ends exactly after them, otherwise as one more block, padded. With W = 0 there are no bytes and
-all values are 0, as are the levels of a page without nulls whose neighbours have some.
+words when the buffer ends exactly after them, otherwise as one more block, padded. W = 0 stores nothing and all values
+are 0; pages without nulls use it for their levels if neighbouring pages have nulls.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class InlineBitpacking(ChunkCodec):
         return pb.CompressiveEncoding(inline_bitpacking=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return the blocks of 1024 values, or of the rest of a chunk, each as wide as its widest value."""
+        """Pack blocks of 1024 values, each as wide as its widest value; the last block of a chunk may be shorter."""
         words = unsigned_words(block, self.bits, self.name)
         blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
         out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
@@ -134,7 +134,7 @@ class OutOfLineBitpacking(ChunkCodec):
         return pb.CompressiveEncoding(out_of_line_bitpacking=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return the values of at most `width` bits, the tail of each chunk in the shorter of its two forms."""
+        """Pack values of at most `width` bits; the tail of each chunk uses the shorter of its two forms."""
         words = unsigned_words(block, self.bits, self.name)
         ends = np.cumsum(self.sizes(counts))
         out = np.empty(int(ends[-1]), np.uint8)
@@ -142,7 +142,7 @@ class OutOfLineBitpacking(ChunkCodec):
         return ((out, ends),)
 
     def sizes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of bytes of chunks of `counts` values."""
+        """Return the packed size of chunks of `counts` values, in bytes."""
         packed = self.width * ROW_BYTES
         tails: NDArray[np.int64] = np.minimum(counts % BLOCK * (self.bits // 8), packed)
         return counts // BLOCK * packed + tails

@@ -26,7 +26,7 @@ from lance_duck.wire.pb import encodings21_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class ByteStreamSplit(ChunkCodec):
-    """Bytes of values, sorted by their place in the value.
+    """Byte stream split: the first bytes of all values, then the second bytes, and so on.
 
     Attributes:
         bits: Bits of a value, 32 or 64.
@@ -61,7 +61,7 @@ class ByteStreamSplit(ChunkCodec):
         return pb.CompressiveEncoding(byte_stream_split=pb.ByteStreamSplit(values=values))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return the bytes of the values of each chunk, sorted by their place in the value."""
+        """Split the values of each chunk into one stream per byte position."""
         fixed = fixed_values(block, self.bits, self.name)
         width = self.bits // 8
         out = np.empty(fixed.count * width, np.uint8)

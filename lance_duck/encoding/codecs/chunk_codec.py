@@ -1,4 +1,4 @@
-"""The common part of codecs of fixed-width values that know only chunks: a block is one chunk."""
+"""Base class of fixed-width codecs that work on chunks; a block is encoded as one chunk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.kernels.memory import Bytes
 
 
 class ChunkCodec(ABC):
-    """A `Codec` with one buffer to a chunk, which never encodes values one by one.
+    """A `Codec` with one buffer per chunk, which cannot encode single values.
 
     Attributes:
         name: Name of the encoding, for errors.
@@ -44,7 +44,7 @@ class ChunkCodec(ABC):
         return self.decode_chunks(chunks)
 
     def decode_values(self, values: Block) -> Block:
-        """Raise UnsupportedError: values are never encoded one by one."""
+        """Raise UnsupportedError: single values cannot be encoded."""
         raise no_form(self.name, "per-value")
 
     @abstractmethod
@@ -56,5 +56,5 @@ class ChunkCodec(ABC):
         return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
 
     def encode_values(self, block: Block) -> Block:
-        """Raise UnsupportedError: values are never encoded one by one."""
+        """Raise UnsupportedError: single values cannot be encoded."""
         raise no_form(self.name, "per-value")

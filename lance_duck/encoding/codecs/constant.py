@@ -1,6 +1,6 @@
-"""Constant: items that are all null, for which nothing is stored.
+"""Constant: items that are all null; nothing is stored.
 
-The encoding occurs only inside fixed-size lists, which tell how many items there are.
+The encoding occurs only inside fixed-size lists, whose count and dimension give the number of items.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Fixed-size lists, with their items one after the other.
 
-In a miniblock chunk each level of lists that holds nulls has a buffer of validity, outermost first, then come the
-buffers of the items. Validity has a bit for each item of that level, 1 if valid, lowest bit first; the last byte is
-padded.
+A miniblock chunk has a validity buffer for each list level that may hold nulls, outermost first, followed by the item
+buffers. Validity has a bit for each item of that level, 1 if valid, lowest bit first; the last byte is padded.
 
 In full zip a value of d items (d1 * d2 * … for lists of lists) is
 
@@ -43,7 +42,7 @@ else:
     flat_encode = lazy.modules(globals(), "lance_duck.kernels.numbers", "flat_encode")
 
 MAX_ITEMS: Final = 1 << 40
-"""Most items of a chunk, so that sizes cannot overflow; the codec of the items checks how many its bytes can hold."""
+"""Maximum number of items in a chunk, so that sizes cannot overflow. The item codec checks the available bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class FixedSizeListCodec:
     def from_proto(
         cls, message: pb.FixedSizeList, codec: Callable[[pb.CompressiveEncoding], Codec]
     ) -> FixedSizeListCodec:
-        """Raise UnsupportedError for lists without items, or of more than Arrow's lists can hold."""
+        """Raise UnsupportedError for lists without items, or with more items than Arrow's lists can hold."""
         dimension = message.items_per_value
         if not 0 < dimension <= MAX_INT32:
             raise UnsupportedError("list size", where="page encoding", expected="1 to 2**31 - 1", found=dimension)
@@ -72,7 +71,7 @@ class FixedSizeListCodec:
 
     @property
     def num_buffers(self) -> int:
-        """Number of buffers of the items, and one of validity if items may be null."""
+        """Number of item buffers, plus one for validity if items may be null."""
         return self.inner.num_buffers + self.has_validity
 
     def decode_chunks(self, chunks: Chunks) -> FixedSizeList:
@@ -89,7 +88,7 @@ class FixedSizeListCodec:
         return FixedSizeList(self.dimension, self.inner.decode_chunks(rest), validity, count)
 
     def decode_block(self, buffer: Bytes, count: int) -> FixedSizeList:
-        """Decode the lists of one buffer. Raises UnsupportedError if they hold nulls: a block has no validity."""
+        """Decode the lists of one buffer. Raises UnsupportedError for nulls: a block does not store validity."""
         if self.has_validity:
             raise no_form("fixed size list with nulls", "block")
         items = self.inner.decode_block(buffer, count * self.dimension)
@@ -100,7 +99,7 @@ class FixedSizeListCodec:
         raise no_form("fixed size list", "level")
 
     def decode_values(self, values: Block) -> FixedSizeList:
-        """Return the lists that were zipped one by one: FixedWidth of all bits of a list, validity included."""
+        """Decode lists that were zipped one by one: FixedWidth with all bits of a list, including validity."""
         levels, bits = self._levels()
         total = prod(level.dimension for level in levels)
         fixed = fixed_values(values, self._value_bytes(levels, bits) * 8, "fixed size list")
@@ -124,7 +123,7 @@ class FixedSizeListCodec:
 
     @property
     def value_bytes(self) -> int:
-        """Number of bytes of a list that is encoded by itself."""
+        """Number of bytes of a single encoded list."""
         return self._value_bytes(*self._levels())
 
     def to_proto(self) -> pb.CompressiveEncoding:
@@ -153,7 +152,7 @@ class FixedSizeListCodec:
         return self.inner.encode_block(_lists(block, self.dimension).items)
 
     def encode_values(self, block: Block) -> FixedWidth:
-        """Return the bits of each list, validity included; a view if there is none and items are whole bytes."""
+        """Return the bits of each list, including validity; a view if items are whole bytes and never null."""
         levels, bits = self._levels()
         parts, items_in, inner = [], 1, block
         for level in levels:
@@ -178,7 +177,7 @@ class FixedSizeListCodec:
         return size + (items * bits + 7) // 8
 
     def _levels(self) -> tuple[list[FixedSizeListCodec], int]:
-        """Return this codec and those of inner lists, outermost first, and the bits of an item (0 if all are null)."""
+        """Return the codecs of this list and its inner lists, outermost first, and the item bits (0 if all null)."""
         levels = [self]
         while isinstance(inner := levels[-1].inner, FixedSizeListCodec):
             levels.append(inner)
@@ -197,7 +196,7 @@ def _lists(block: Block, dimension: int) -> FixedSizeList:
 
 
 def _validity(lists: FixedSizeList) -> Bytes:
-    """Return the validity of lists' items, a byte for each item."""
+    """Return the item validity of lists, a byte for each item."""
     return np.ones(lists.items.count, np.uint8) if lists.validity is None else lists.validity
 
 
@@ -207,13 +206,13 @@ def _bits(rows: Bytes, count: int) -> Bytes:
 
 
 def _items(rows: Bytes, bits: int, count: int) -> FixedWidth:
-    """Return `count` items from each row; a view when the rows hold nothing else."""
+    """Return `count` items from each row; a view if the rows hold nothing else."""
     data = _bits(rows, count) if bits == 1 else np.ascontiguousarray(rows).reshape(-1)
     return FixedWidth(bits, data, len(rows) * count)
 
 
 def has_item_validity(codec: Codec) -> bool:
-    """Return whether values may have null items: False for fixed-size lists without validity, at no depth."""
+    """Return whether values may have null items; False if fixed-size lists at all depths lack validity."""
     if not isinstance(codec, FixedSizeListCodec):
         return True
     levels = [codec]

@@ -1,4 +1,4 @@
-"""Flat: values as they are, little-endian.
+"""Flat: uncompressed values, little-endian.
 
 A buffer of n values of b bits:
 
@@ -60,7 +60,7 @@ class Flat:
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
-        """Join the values of all chunks; those of a single chunk are a view."""
+        """Join the values of all chunks; the values of a single chunk are a view."""
         starts, counts = chunks.starts[0], chunks.counts
         most = chunks.sizes[0] * 8 if self.bits == 1 else chunks.sizes[0] // (self.bits // 8)
         total = justified(counts, most, "flat")
@@ -111,7 +111,7 @@ class Flat:
         return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
 
     def encode_values(self, block: Block) -> FixedWidth:
-        """Return the values themselves. Raises UnsupportedError for bits, which have no byte of their own."""
+        """Return the values themselves. Raises UnsupportedError for bits, which are smaller than a byte."""
         if self.bits == 1:
             raise no_form("flat bits", "per-value")
         return fixed_values(block, self.bits, "flat")
@@ -119,7 +119,7 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class LowFlat:
-    """Flat integers of 128 or 256 bits, narrowed to 64 where all of a read fit, else as they are.
+    """Flat integers of 128 or 256 bits, narrowed to 64 bits if all values of a read fit.
 
     Attributes:
         whole: The encoding of whole values.

@@ -1,7 +1,7 @@
 """FSST: strings as codes for symbols of up to 8 bytes, with one table for each page.
 
 The values inside are of variable width; each of their bytes is a code. Code c < n is symbol c, 255 is an escape: the
-next byte stands for itself. The symbol table, 2312 bytes in the page's description:
+next byte is a literal. The symbol table, 2312 bytes in the page's description:
 
     offset      size    field
     0           1       n, number of symbols
@@ -52,11 +52,11 @@ class Fsst:
     """Codes for symbols.
 
     Attributes:
-        inner: Codec of the codes; gives VariableWidth.
-        coded: Whether values are codes; else they are plain.
+        inner: Codec of the codes; decodes to VariableWidth.
+        coded: Whether values are codes; otherwise they are plain.
         symbols: uint64 (256,), symbol of each code.
-        lengths: uint8 (256,), bytes of each symbol, 1 to 8; NO_SYMBOL for codes without one.
-        table: Table that finds symbols, in a codec that encodes; else None.
+        lengths: uint8 (256,), bytes of each symbol, 1 to 8; NO_SYMBOL for unused codes.
+        table: Table that finds symbols, or None if the codec only decodes.
     """
 
     inner: Codec
@@ -95,7 +95,7 @@ class Fsst:
 
     @property
     def num_buffers(self) -> int:
-        """The number of buffers of the codes."""
+        """Number of buffers of the inner codec."""
         return self.inner.num_buffers
 
     def decode_chunks(self, chunks: Chunks) -> VariableWidth:
@@ -135,7 +135,7 @@ class Fsst:
         return self.inner.encode_values(self.replace(block))
 
     def replace(self, block: Block) -> VariableWidth:
-        """Return the values as codes. Raises UnsupportedError for a codec that can only read."""
+        """Encode values as codes. Raises UnsupportedError for a codec that only decodes."""
         values = variable_values(block, "fsst")
         if self.table is None:
             raise no_form("fsst without a trained table", "written")

@@ -1,7 +1,7 @@
 """Training of FSST symbol tables on a sample, in rounds.
 
-Each round encodes the sample with the symbols of the last one, counts codes and pairs of neighbouring codes, and takes
-the symbols and pairs that stand for the most bytes.
+Each round encodes the sample with the symbols of the last one, counts codes and pairs of neighbouring codes, and keeps
+the symbols and pairs that replace the most bytes.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from lance_duck.kernels.texts.fsst_encode import KINDS, count_codes
 from lance_duck.kernels.texts.take import gather_variable
 
 SAMPLE: Final = 1 << 15
-"""Bytes of a sample."""
+"""Sample size, in bytes."""
 SMALL: Final = 1 << 20
-"""Bytes of values below which half a sample and fewer rounds suffice, as there is less to gain."""
+"""Size of values, in bytes, below which half a sample and fewer rounds suffice, as there is less to gain."""
 PIECE: Final = 512
-"""Bytes of a sampled piece of a value."""
+"""Length of a sampled piece of a value, in bytes."""
 ROUNDS: Final = 7
 FEWER_ROUNDS: Final = 5
 MAX_SYMBOL: Final = 8
 ALONE: Final = 2
-"""Gain of a symbol of one byte, which saves an escape."""
+"""Gain of a one-byte symbol, which saves an escape."""
 LEAST: Final = 3
-"""Occurrences in the sample that a symbol needs."""
+"""Minimum number of occurrences of a symbol in the sample."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class SymbolTable:
     Attributes:
         symbols: uint64 (n,), little-endian, n <= 255: the symbol of each code.
         lengths: uint8 (n,), number of bytes of each symbol.
-        places: The table by which kernels find symbols: see `kernels/texts/fsst_table.py`.
+        places: Lookup table for kernels: see `kernels/texts/fsst_table.py`.
     """
 
     symbols: NDArray[np.uint64]
@@ -50,14 +50,14 @@ class SymbolTable:
 
 
 def train_on(values: VariableWidth) -> SymbolTable:
-    """Return the symbols for the values, from a sample of them."""
+    """Train a symbol table on a sample of the values."""
     small = int(values.offsets[-1]) - int(values.offsets[0]) < SMALL
     sample = sample_values(values, 0, SAMPLE // 2 if small else SAMPLE)
     return train(sample, FEWER_ROUNDS if small else ROUNDS)
 
 
 def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
-    """Return the symbols for values like those of the sample."""
+    """Train a symbol table on sample values."""
     table = _table(np.empty(0, np.uint64), np.empty(0, np.uint8))
     singles, pairs = np.empty(KINDS, np.int32), np.empty(KINDS * KINDS, np.int32)
     for turn in range(rounds):
@@ -68,7 +68,7 @@ def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
 
 
 def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> VariableWidth:
-    """Return pieces of values from all over the block, about `size` bytes; fewer if the block has not so many."""
+    """Return pieces of values from the whole block, about `size` bytes in total, or less for a small block."""
     starts, lengths = values.offsets[:-1], np.diff(values.offsets)
     mean = max(1, int(np.minimum(lengths[:: max(1, len(lengths) // 1024)], PIECE).mean()))
     count = min(values.count, size // mean + 1)
@@ -85,7 +85,7 @@ def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> Varia
 
 
 def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
-    """Return a table of symbols, in order, as far as it has room for them."""
+    """Build a table from the first symbols that it has room for."""
     slots = kernels.SLOTS
     places = (
         np.empty(slots, np.uint64),
@@ -101,7 +101,7 @@ def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
 def _best(
     table: SymbolTable, singles: NDArray[np.int32], pairs: NDArray[np.int32], grow: bool
 ) -> tuple[NDArray[np.uint64], Bytes]:
-    """Return candidates for symbols, with `grow` also pairs of symbols, those that stand for the most bytes first."""
+    """Return symbol candidates, best first by the bytes they replace; `grow` also adds pairs of symbols."""
     symbols = np.concatenate([np.arange(256, dtype=np.uint64), table.symbols])
     lengths = np.concatenate([np.ones(256, np.int64), table.lengths.astype(np.int64)])
     alone = np.flatnonzero(singles >= LEAST)
@@ -122,7 +122,7 @@ def _best(
 def _merge(
     words: NDArray[np.uint64], sizes: NDArray[np.int64], gains: NDArray[Any]
 ) -> tuple[NDArray[np.uint64], Bytes]:
-    """Return each distinct symbol, those of the highest gain first."""
+    """Return the distinct symbols, highest gain first."""
     order = np.lexsort((words, sizes))
     words, sizes, gains = words[order], sizes[order], gains[order]
     first = np.ones(len(words), bool)

@@ -8,8 +8,8 @@
 
 In a miniblock chunk the first buffer is compressed, the others are not. In full zip each value is compressed.
 
-A raw length is trusted as far as the compressed bytes can justify it. LZ4 gives at most 255 bytes for each of its own.
-ZSTD may give far more, so that only `ZSTD_TRUST` times the compressed bytes are allocated at once; beyond that, and for
+A raw length is trusted as far as the compressed bytes can justify it. LZ4 expands a byte to at most 255 bytes.
+ZSTD may expand far more, so only `ZSTD_TRUST` times the compressed bytes are allocated at once; beyond that, and for
 bare frames, memory grows with the actual output.
 """
 
@@ -46,9 +46,9 @@ ZSTD_TRUST: Final = 256
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_RESERVED_BIT: Final = 0x08
 ZSTD_WINDOW: Final = 8 << 20
-"""Bytes of history that a frame may refer to where a decompressor is kept for later frames, with as much memory."""
+"""Maximum window of a frame for a reused decompressor, in bytes; the decompressor keeps as much memory."""
 STEP: Final = 1 << 20
-"""Bytes that a frame of unknown length is decompressed to in one step."""
+"""Number of bytes that a frame of unknown length is decompressed to in one step."""
 SCHEMES: Final = {pb.COMPRESSION_ALGORITHM_LZ4: "lz4", pb.COMPRESSION_ALGORITHM_ZSTD: "zstd"}
 ZSTD_LEVEL: Final = 3
 Int64s = NDArray[np.int64]
@@ -61,7 +61,7 @@ class General:
     Attributes:
         scheme: "lz4" or "zstd".
         inner: Codec of the decompressed bytes.
-        level: Level of the compression, None for the default; LZ4 has none.
+        level: Compression level, or None for the default. LZ4 ignores it.
     """
 
     scheme: str
@@ -79,7 +79,7 @@ class General:
 
     @property
     def num_buffers(self) -> int:
-        """The number of buffers of the inner encoding."""
+        """Number of buffers of the inner encoding."""
         return self.inner.num_buffers
 
     def decode_chunks(self, chunks: Chunks) -> Block:
@@ -95,7 +95,7 @@ class General:
         return self.inner.decode_blocks(self._decompress_first(chunks))
 
     def decode_values(self, values: Block) -> Block:
-        """Decompress each value; a value without bytes stays so."""
+        """Decompress each value; an empty value stays empty."""
         block = variable_values(values, "general")
         if not ascending_within(readonly(block.offsets), len(block.data)):
             raise CorruptError("offsets are not ascending inside their data", where="general encoding")
@@ -119,24 +119,24 @@ class General:
         return pb.CompressiveEncoding(general=pb.General(compression=compression, values=self.inner.to_proto()))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return the buffers of the inner encoding, the first of each chunk compressed."""
+        """Encode with the inner encoding, and compress the first buffer of each chunk."""
         return self.compress_first(self.inner.encode_chunks(block, counts))
 
     def compress_first(self, buffers: tuple[ChunkBuffer, ...]) -> tuple[ChunkBuffer, ...]:
-        """Return the buffers of chunks that the inner encoding has encoded, the first of each chunk compressed."""
+        """Compress the first buffer of each chunk; the inner encoding has already encoded them."""
         (data, ends), *rest = buffers
         return (self._compress(data, np.concatenate([np.zeros(1, np.int64), ends])), *rest)
 
     def encode_block(self, block: Block) -> Bytes:
-        """Return the buffer of the inner encoding, compressed."""
+        """Encode with the inner encoding, and compress the buffer."""
         return self.compress(self.inner.encode_block(block))
 
     def compress(self, data: Bytes) -> Bytes:
-        """Return a buffer that the inner encoding has encoded, compressed."""
+        """Compress a buffer that the inner encoding has already encoded."""
         return self._compress(data, np.array([0, len(data)], np.int64))[0]
 
     def encode_values(self, block: Block) -> VariableWidth:
-        """Compress each value; with ZSTD a value without bytes stays so."""
+        """Compress each value; with ZSTD an empty value stays empty."""
         values = variable_values(self.inner.encode_values(block), "general")
         data, ends = self._compress(values.data, values.offsets)
         offsets: NDArray[Any] = np.zeros(values.count + 1, np.int32 if len(data) <= MAX_INT32 else np.int64)
@@ -144,7 +144,7 @@ class General:
         return VariableWidth(offsets, data)
 
     def _compress(self, data: Bytes, bounds: NDArray[Any]) -> ChunkBuffer:
-        """Return the compressed parts of `data` between neighbouring bounds, joined, and where each ends."""
+        """Compress the slices of `data` between neighbouring bounds; return the joined results and their ends."""
         starts = bounds[:-1].astype(np.int64)
         sizes = np.diff(bounds).astype(np.int64)
         if self.scheme == "lz4":
@@ -171,22 +171,22 @@ class General:
     def _decompress(
         self, data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]
     ) -> tuple[Bytes, NDArray[np.int64]]:
-        """Return the raw bytes of the buffers, joined, and the number of bytes of each."""
+        """Decompress the buffers; return the joined raw bytes and the size of each."""
         return (_lz4 if self.scheme == "lz4" else _zstd)(data, starts, sizes)
 
 
 def _lz4_blocks(data: Bytes, starts: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s]:
-    """Return LZ4 blocks of the parts, joined, and their sizes."""
+    """Compress slices as LZ4 blocks; return the joined blocks and their sizes."""
     compress, raw = pa.Codec("lz4_raw").compress, np.ascontiguousarray(data).data
     extents = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
     return _joined([compress(raw[start:end], asbytes=True) for start, end in extents])
 
 
 def _zstd_frames(data: Bytes, starts: Int64s, sizes: Int64s, level: int | None) -> tuple[Bytes, Int64s]:
-    """Return ZSTD frames of the parts, joined, and their sizes.
+    """Compress slices as ZSTD frames; return the joined frames and their sizes.
 
     Raises:
-        UnsupportedError: A level that ZSTD does not have.
+        UnsupportedError: ZSTD does not have this compression level.
     """
     zstd_level = level or ZSTD_LEVEL
     if not 1 <= zstd_level <= 22:
@@ -199,12 +199,12 @@ def _zstd_frames(data: Bytes, starts: Int64s, sizes: Int64s, level: int | None) 
 
 
 def _joined(parts: list[Any]) -> tuple[Bytes, Int64s]:
-    """Return buffers end to end, and their sizes."""
+    """Return concatenated buffers, and their sizes."""
     return np.frombuffer(b"".join(parts), np.uint8), np.fromiter(map(len, parts), np.int64, len(parts))
 
 
 def _behind_lengths(data: Bytes, sizes: Int64s, lengths: NDArray[Any]) -> ChunkBuffer:
-    """Return compressed parts, each after its raw length, and where each ends."""
+    """Prefix each compressed slice with its raw length; return the joined slices and their ends."""
     head = lengths.itemsize
     starts = np.stack([np.arange(len(sizes)) * head, len(sizes) * head + np.cumsum(sizes) - sizes], 1)
     source = np.concatenate([lengths.view(np.uint8), data])
@@ -259,7 +259,7 @@ def _zstd_buffer(buffer: Bytes) -> Bytes:
 
 
 class _Decompressors(threading.local):
-    """A decompressor for each thread: making one takes four times as long as decompressing a frame of 3 KB."""
+    """A decompressor for each thread: creating one takes four times as long as decompressing a frame of 3 KB."""
 
     def __init__(self) -> None:
         self.zstd = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW)
@@ -269,7 +269,7 @@ _DECOMPRESSORS: Final = _Decompressors()
 
 
 def _frame_content(frame: Bytes, raw_size: int) -> bytes | None:
-    """Return the content of a buffer that is one sound frame of this length, with a small window; else None."""
+    """Return the content of a buffer. Returns None unless it is one sound frame of this length with a small window."""
     try:
         data: Any = frame
         if zstandard.frame_content_size(data) not in (raw_size, -1):
@@ -281,7 +281,7 @@ def _frame_content(frame: Bytes, raw_size: int) -> bytes | None:
 
 
 def _zstd_stream(frame: Bytes, raw_size: int | None) -> Bytes:
-    """Return the content of a frame; it must have `raw_size` bytes, unless that is None."""
+    """Return the content of a frame, which must have `raw_size` bytes unless that is None."""
     parts, size = [], 0
     try:
         stream = pa.CompressedInputStream(pa.BufferReader(frame), "zstd")

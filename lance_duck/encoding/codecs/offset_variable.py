@@ -1,7 +1,7 @@
-"""Values of any length whose offsets are a sequence of numbers: 2.3 files.
+"""Variable-length values whose offsets are a number sequence: 2.3 files.
 
 chunk buffer | content
-0            | the offsets, n + 1 of them from 0 on, in their encoding; missing where nothing is stored for them
+0            | the offsets, n + 1 of them from 0 on, in their encoding; missing if the encoding stores nothing
 last         | the bytes of the values
 """
 
@@ -28,10 +28,10 @@ _NAME = "variable"
 
 @dataclass(frozen=True, slots=True)
 class OffsetVariable:
-    """Offsets in an encoding of their own, and bytes; the codec only reads.
+    """Separately encoded offsets, and bytes; the codec only decodes.
 
     Attributes:
-        offsets: The sequence of the offsets of each chunk.
+        offsets: Sequence reader for the offsets of each chunk.
         message: The description.
     """
 
@@ -42,7 +42,7 @@ class OffsetVariable:
     def from_proto(
         cls, message: pb.Variable, codec_from_proto: Callable[[pb.CompressiveEncoding], Codec]
     ) -> OffsetVariable:
-        """Raise UnsupportedError for offsets of other than 32 or 64 bits, and for compressed values."""
+        """Raise UnsupportedError for offsets that are not 32 or 64 bits wide, and for compressed values."""
         if message.HasField("values") and message.values.scheme:
             raise no_form(_NAME, "compressed")
         kind = message.offsets.WhichOneof("compression")
@@ -54,7 +54,7 @@ class OffsetVariable:
 
     @property
     def num_buffers(self) -> int:
-        """Number of buffers of the offsets, and one of the bytes."""
+        """Number of offset buffers, plus one for the bytes."""
         return self.offsets.num_buffers + 1
 
     def decode_chunks(self, chunks: Chunks) -> VariableWidth:
@@ -65,7 +65,7 @@ class OffsetVariable:
         ends = np.cumsum(counts)
         firsts, lasts = offsets[ends - counts], offsets[ends - 1]
         lengths = np.delete(np.diff(offsets), ends[:-1] - 1)
-        # If no offset and no difference of offsets is negative, none wraps, and they ascend to the last one.
+        # If all offsets and their differences are non-negative, none wraps, and they ascend to the last one.
         if (offsets < 0).any() or (lengths < 0).any() or (lasts > chunks.sizes[-1]).any():
             raise CorruptError("offsets of a chunk", where="variable encoding", expected="ascending, within its bytes")
         begins = chunks.starts[-1]

@@ -1,7 +1,7 @@
-"""Run lengths whose values or lengths are encoded once more: 2.3 files.
+"""Run-length encoding whose values or lengths are encoded again: 2.3 files.
 
-A miniblock chunk has two buffers, the values of the runs and their lengths, each in an encoding of its own. The number
-of runs follows from the buffer that is plain, compressed as a whole or not.
+A miniblock chunk has two buffers, run values and run lengths, each with its own encoding. The number of runs follows
+from the buffer that is plain, compressed as a whole or not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = "rle with encoded parts"
 
 @dataclass(frozen=True, slots=True)
 class PackedRuns:
-    """Runs of equal values; the codec only reads.
+    """Runs of equal values; the codec only decodes.
 
     Attributes:
         values: Codec of the values, one for each run.
@@ -42,7 +42,7 @@ class PackedRuns:
 
     @classmethod
     def from_proto(cls, message: pb.Rle, codec_from_proto: Callable[[pb.CompressiveEncoding], Codec]) -> PackedRuns:
-        """Raise UnsupportedError where neither part is plain."""
+        """Raise UnsupportedError if neither values nor lengths are plain."""
         parts = codec_from_proto(message.values), codec_from_proto(message.run_lengths)
         if not any(_plain(part) for part in parts):
             raise UnsupportedError("rle encoding whose number of runs is not known", where="page encoding")
@@ -75,7 +75,7 @@ class PackedRuns:
         raise no_form(_NAME, "level")
 
     def decode_values(self, values: Block) -> Block:
-        """Raise UnsupportedError: single values have no runs."""
+        """Raise UnsupportedError: single values cannot be run-length encoded."""
         raise no_form(_NAME, "per-value")
 
     def to_proto(self) -> pb.CompressiveEncoding:

@@ -9,7 +9,7 @@ Variable (full zip only): a row is a value of variable width, with its fields in
     4 or 8          a field of variable width: its length
     length                                     and its bytes
 
-and each field is then compressed by an encoding of its own, value by value. A row without bytes is null: its fields are
+and each field is then compressed by its own encoding, value by value. A row without bytes is null: its fields are
 zeros and empty.
 """
 
@@ -123,7 +123,7 @@ class PackedStructCodec:
 
 
 def _row_dtype(width: int) -> np.dtype[Any]:
-    """Return a dtype of `width` bytes that numpy copies fast."""
+    """Return a dtype of `width` bytes that numpy copies efficiently."""
     return np.dtype(f"u{width}") if width in (1, 2, 4, 8) else np.dtype(f"V{width}")
 
 
@@ -132,8 +132,8 @@ class PackedField:
     """A field of a variable packed struct.
 
     Attributes:
-        fixed: Bytes of a value, or 0 when each value has a length before it.
-        length: Bytes of that length, 4 or 8, or 0.
+        fixed: Bytes of a value, or 0 if each value is preceded by its length.
+        length: Bytes of that length field, 4 or 8, or 0.
         codec: Codec of the values.
     """
 
@@ -167,15 +167,15 @@ class VariablePackedStruct:
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> Block:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "miniblock")
 
     def decode_block(self, buffer: Bytes, count: int) -> Block:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "block")
 
     def decode_blocks(self, chunks: Chunks) -> Block:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "level")
 
     def decode_values(self, values: Block) -> blocks.PackedStruct:
@@ -205,11 +205,11 @@ class VariablePackedStruct:
         return pb.CompressiveEncoding(variable_packed_struct=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "miniblock")
 
     def encode_block(self, block: Block) -> Bytes:
-        """Raise UnsupportedError: there is only the per-value form."""
+        """Raise UnsupportedError: rows can only be encoded one by one."""
         raise no_form("variable packed struct", "block")
 
     def encode_values(self, block: Block) -> VariableWidth:
@@ -255,7 +255,7 @@ def _field(message: pb.VariablePackedStruct.FieldEncoding, codec: Codec) -> Pack
 
 
 def _gather(data: Bytes, field: PackedField, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> Block:
-    """Return the values of one field; `find_fields` has checked their places."""
+    """Return the values of one field, whose offsets `find_fields` has checked."""
     count = len(starts)
     if field.fixed:
         present = starts != NULL_ROW

@@ -1,4 +1,4 @@
-"""The registry of codecs: the description of an encoding → the codec that reads it."""
+"""The registry of codecs: maps the description of an encoding to the codec that reads it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ else:
 
 
 def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
-    """Return the codec for `encoding`, with those of the encodings inside it.
+    """Return the codec for `encoding` and the encodings inside it.
 
     Raises:
         CorruptError: The description is empty or contradicts itself.
-        UnsupportedError: The description names an encoding, or a combination, that no 2.x file has.
+        UnsupportedError: 2.x files do not use this encoding, or this combination.
     """
     kind = encoding.WhichOneof("compression")
     if kind is None:

@@ -54,7 +54,7 @@ class Rle:
 
     Attributes:
         bits: Bits of a value: 8, 16, 32 or 64.
-        length_bits: Bits of a run length: 8, 16 or 32; written ones have 8.
+        length_bits: Bits of a run length: 8, 16 or 32; the writer uses 8.
     """
 
     bits: int
@@ -96,7 +96,7 @@ class Rle:
         return self.decode_blocks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:
-        """Return the values of chunks that hold one buffer in block form each."""
+        """Return the values of chunks with one buffer each, in block form."""
         width = self.bits // 8
         starts, sizes = chunks.starts[0], chunks.sizes[0]
         if (sizes < HEAD).any():
@@ -109,7 +109,7 @@ class Rle:
         return self._expand(chunks.data, starts + HEAD, starts + HEAD + value_bytes, runs, chunks.counts)
 
     def decode_values(self, values: Block) -> Block:
-        """Raise UnsupportedError: single values have no runs."""
+        """Raise UnsupportedError: single values cannot be run-length encoded."""
         raise no_form("rle", "per-value")
 
     def to_proto(self) -> pb.CompressiveEncoding:
@@ -119,12 +119,12 @@ class Rle:
         return pb.CompressiveEncoding(rle=pb.Rle(values=values, run_lengths=lengths))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return the values of the runs, and their lengths; each chunk begins a new run."""
+        """Return run values and run lengths; each chunk starts a new run."""
         values, lengths, ends = self._runs(block, counts)
         return (values.view(np.uint8), ends * values.itemsize), (lengths, ends)
 
     def encode_blocks(self, block: Block, counts: NDArray[np.int64]) -> ChunkBuffer:
-        """Encode each chunk to one buffer in block form: what decode_blocks reads."""
+        """Encode each chunk to one buffer in block form. The inverse of decode_blocks."""
         values, lengths, ends = self._runs(block, counts)
         sizes = np.diff(ends, prepend=0)
         out_ends = np.cumsum(HEAD + sizes * (values.itemsize + 1))
@@ -137,11 +137,11 @@ class Rle:
         return self.encode_blocks(block, np.array([block.count], np.int64))[0]
 
     def encode_values(self, block: Block) -> Block:
-        """Raise UnsupportedError: single values have no runs."""
+        """Raise UnsupportedError: single values cannot be run-length encoded."""
         raise no_form("rle", "per-value")
 
     def _runs(self, block: Block, counts: NDArray[np.int64]) -> tuple[NDArray[Any], Bytes, NDArray[np.int64]]:
-        """Return the values of runs, their lengths, and where the runs of each chunk end."""
+        """Return run values, run lengths, and the end of each chunk's runs."""
         words = unsigned_words(block, self.bits, "rle")
         ends = np.empty(len(counts), np.int64)
         rle_encode.count_runs(words, counts, ends)

@@ -1,11 +1,11 @@
-"""Sequences of numbers in 2.3 files, as offsets of texts and places of nulls and lists, which may be computed.
+"""Number sequences in 2.3 files, either stored or computed: offsets of texts, positions of nulls and lists.
 
     encoding   | stored                                       | values
     range      | nothing                                      | start, start + step, …
-    constant   | nothing                                      | one value; without a value no numbers at all
-    delta      | the deltas, in an encoding of their own      | base, base + the first, …: one more than deltas
+    constant   | nothing                                      | one value; without a value an empty sequence
+    delta      | the deltas, in their own encoding            | base, base + the first, …: one more than deltas
 
-Deltas wrap at the width of the values. Sequences begin anew in each chunk.
+Deltas wrap at the width of the values. Each chunk starts a new sequence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NumberSequence(Protocol):
 
     @property
     def num_buffers(self) -> int:
-        """Number of buffers of a chunk: 1, or 0 where nothing is stored."""
+        """Number of buffers in a chunk: 1, or 0 if nothing is stored."""
 
     @property
     def bits(self) -> int:
@@ -48,7 +48,7 @@ class NumberSequence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RangeNumbers:
-    """Numbers that are not stored: `start`, `start + step`, and so on."""
+    """Computed numbers: `start`, `start + step`, and so on."""
 
     bits: int
     start: int
@@ -72,7 +72,7 @@ class RangeNumbers:
 
 @dataclass(frozen=True, slots=True)
 class DeltaNumbers:
-    """A base number, and its sums with stored differences.
+    """A base number, and its running sums with stored differences.
 
     Attributes:
         bits: Bits of a number.
@@ -110,7 +110,7 @@ class DeltaNumbers:
 
 @dataclass(frozen=True, slots=True)
 class StoredNumbers:
-    """Numbers in an encoding that values may have, too."""
+    """Numbers stored in an encoding that values can also have."""
 
     bits: int
     codec: Codec
@@ -131,8 +131,8 @@ def sequence_from_proto(encoding: pb.CompressiveEncoding, bits: int, codec_from_
 
     Args:
         encoding: Description of the sequence.
-        bits: Bits of a number, where the description does not say.
-        codec_from_proto: Returns the codec of an encoding that values may have, too.
+        bits: Bits of a number, unless the description declares them.
+        codec_from_proto: Returns the codec of a value encoding.
 
     Raises:
         CorruptError: The description contradicts itself.

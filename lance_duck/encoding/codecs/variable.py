@@ -1,4 +1,4 @@
-"""Values of any length, uncompressed.
+"""Variable-length values, uncompressed.
 
 The buffer of a miniblock chunk, with offsets of w = 4 or 8 bytes:
 
@@ -10,12 +10,12 @@ A block, which is a dictionary or the content of a general block:
 
     offset   size             field
     0        w                bits of an offset, 32 or 64
-    w        w                place p of the bytes of the values
+    w        w                offset p of the value bytes
     2 * w    p - 2 * w        n + 1 offsets from p
     p                         bytes of the values
 
-Old writers stored the bits in 1 byte and n after them, so that the offsets begin at 1 + 2 * w and the place w before
-that; a block is of this kind when one of its bytes 1 to 3 is not 0.
+Old writers stored the bits in 1 byte and n after them, so that the offsets begin at 1 + 2 * w and p is stored w bytes
+before that; a block is of this kind when one of its bytes 1 to 3 is not 0.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Variable:
     """Offsets and bytes.
 
     Attributes:
-        offset_bits: Bits of an offset in chunks, 32 or 64; a block names its own.
+        offset_bits: Bits of an offset in chunks, 32 or 64; a block stores its own width.
     """
 
     offset_bits: int

@@ -1,7 +1,7 @@
-"""Decoding of several pages of the same layout as one.
+"""Decodes several pages of the same layout as one.
 
-The chunks of whole small pages become those of one page of all their rows; of pages with lists, all chunks that hold
-some of the rows do.
+The chunks of whole small pages are joined into one large page. Pages with lists join all chunks that hold some of the
+rows.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Int64s = NDArray[np.int64]
 
 
 def decoding_key(layout: MiniBlockLayout | None) -> object | None:
-    """Return a key that is equal for pages that can be decoded together; None for a page that is decoded by itself.
+    """Return a key that is equal for pages that can be decoded together.
 
-    Lists have levels that cross pages, and each page has a dictionary of its own.
+    Returns None if the page must be decoded alone: levels of lists cross pages, and dictionaries belong to one page.
     """
     if layout is None or layout.rep is not None or layout.dictionary is not None or not layout.layers.is_flat:
         return None
@@ -32,14 +32,14 @@ def decoding_key(layout: MiniBlockLayout | None) -> object | None:
 
 
 def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Request[Leaf | None]:
-    """Read all rows of pages of one kind, which lie in one source that is in memory.
+    """Read all rows of pages with the same layout from one source in memory.
 
     Args:
         pages: The pages, at least one.
-        layouts: The layout of each page; all of one kind, see `decoding_key`.
+        layouts: The layout of each page; all have the same `decoding_key`.
 
     Returns:
-        The rows; None if a page contradicts itself: reading that page alone tells what is wrong.
+        The rows, or None if a page contradicts itself. Read the pages one by one to get the error.
 
     Raises:
         CorruptError: Reading one of the pages would raise it.
@@ -62,16 +62,16 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
 
 
 def _chunks(data: Bytes, places: Int64s, rows: Int64s, width: int) -> tuple[Int64s, Int64s, Int64s] | None:
-    """Return where the chunks of pages begin, their bytes and their rows: `parse_chunk_table` of all pages at once.
+    """Return the start, size and row count of each chunk: `parse_chunk_table` of all pages at once.
 
     Args:
         data: Bytes that hold the pages.
-        places: (n, 4), position and size of the chunk table of each page, then those of its chunks.
+        places: (n, 4), for each page position and size of its chunk table, then position and size of its chunks.
         rows: (n,), rows of each page.
         width: Bytes of a word of a chunk table.
 
     Returns:
-        None: a chunk table does not fit its page.
+        int64 (k,) each, or None if a chunk table does not fit its page.
     """
     tables, table_sizes, starts, sizes = places.T
     if np.any(table_sizes % width) or np.any(table_sizes == 0):
@@ -96,12 +96,12 @@ def read_lists(readers: Sequence[MiniBlockReader], rows: Sequence[Rows]) -> Requ
     """Read rows of neighbouring pages with lists.
 
     Args:
-        readers: Readers of pages of one source, all of one `lists_key`.
-        rows: The rows of each page, counted from its start: for all pages ranges, which go up to the end of a page and
-            on from the start of the next, or for all pages offsets.
+        readers: Page readers of one source with the same `lists_key`.
+        rows: The rows of each page, relative to its start. Either all are offsets, or all are ranges that join: each
+            reaches the end of its page, and the next starts with the next page.
 
     Returns:
-        The rows; None if a page contradicts itself. Reading pages alone tells which and how.
+        The rows, or None if a page contradicts itself. Read the pages one by one to get the error.
     """
     before = np.cumsum([0, *(reader.num_rows for reader in readers[:-1])]).tolist()
     selection: Rows

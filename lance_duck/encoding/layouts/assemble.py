@@ -4,14 +4,14 @@ An entry is a pair (rep, def). `rep` is the number of lists, from the innermost,
 innermost list, the number of all lists begins a row. `def` is a full level (see `encoding.layouts.layers`): 0 is a
 valid value, and each layer, innermost first, owns the next level (null) or, as a list, two (null, empty).
 
-For layer i, with `rep_i` the number of lists up to and including it, `base_i` the highest level of the layers inside
-it, and `visible_i` the highest level of it and of the items directly around it, up to the next list:
+For layer i, `rep_i` counts the lists up to and including it, `base_i` is the highest level of the layers inside it, and
+`visible_i` is the highest level of it and of the items directly around it, up to the next list:
 
     an entry begins a slot of layer i    rep >= rep_i and def <= visible_i
     the slot is null                     def > base_i, except for a list's empty level base_i + 2
-    the slots that a list holds          those that layer i - 1 begins from its entry to the next of its own
+    the slots that a list holds          begun by layer i - 1, from the list's entry to the next entry of layer i
 
-A fixed-size list of structs is an item layer whose slots are made of `dimension` slots of the layer inside it.
+A fixed-size list of structs is an item layer in which `dimension` inner slots make up one slot.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ class Structure:
 
     Attributes:
         lists: For each layer, whether it is a list of any size.
-        dimensions: For each layer, the number of slots of the layer inside that make one of its own: 1 except for
-            fixed-size lists.
+        dimensions: For each layer, the number of inner slots per slot: 1 except for fixed-size lists.
     """
 
     lists: tuple[bool, ...]
@@ -66,7 +65,7 @@ class Structure:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """Number of entries that make one slot of each layer (columns without lists)."""
+        """Number of entries per slot of each layer (columns without lists)."""
         return tuple(int(np.prod(self.dimensions[: i + 1], dtype=np.int64)) for i in range(len(self.dimensions)))
 
     @property
@@ -80,8 +79,8 @@ class LevelEntries:
     """Full levels of a column.
 
     Attributes:
-        rep: Repetition levels; None when there are no lists.
-        def_: Definition levels; None when all are 0.
+        rep: Repetition levels, or None if the column has no lists.
+        def_: Definition levels, or None if all are 0.
         count: Number of entries.
     """
 
@@ -91,7 +90,7 @@ class LevelEntries:
 
 
 def item_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple[int, Validity | None]:
-    """Return the number of slots of an item layer, and a flag for each slot whether it is valid (None if all are)."""
+    """Return the slot count of an item layer, and a validity flag for each slot (None if all are valid)."""
     rep, def_ = entries.rep, entries.def_
     if rep is None:
         stride = structure.strides[layer]
@@ -110,7 +109,7 @@ def item_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple
 def list_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple[Offsets, Validity | None]:
     """Return the offsets (slots + 1) of a list layer into its inner layer, and a validity flag for each slot.
 
-    Offsets are int32 unless there are too many entries; flags are None if no slot is null.
+    Offsets are int32 if the entries allow it, otherwise int64. Flags are None if all slots are valid.
     """
     rep, def_ = entries.rep, entries.def_
     assert rep is not None

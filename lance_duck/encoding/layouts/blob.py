@@ -1,11 +1,11 @@
-"""Blob layout (2.1): values lie elsewhere in the file, and the page has a description of each.
+"""Blob layout (2.1): values are elsewhere in the file, and the page stores a description of each.
 
 A description is a packed struct (u64 position, u64 size), the position absolute in the file:
 
     position | size | meaning
     0        | 0    | an empty value
     any      | > 0  | a value
-    > 0      | 0    | no value: position is (def << 16) | rep
+    > 0      | 0    | without a value: position is (def << 16) | rep
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BlobReader:
 
     @property
     def is_dictionary(self) -> bool:
-        """Return False."""
+        """Always False."""
         return False
 
     @property
@@ -52,20 +52,20 @@ class BlobReader:
 
     @property
     def has_levels(self) -> bool:
-        """Return True: the descriptions of blobs tell which are null."""
+        """Always True: descriptions of blobs determine which are null."""
         return True
 
     @property
     def has_item_validity(self) -> bool:
-        """Return True: blobs are not lists."""
+        """Always True: blobs are not lists."""
         return True
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Return None: rows are read by `read` alone."""
+        """Always None: rows can only be read by `read`."""
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read the descriptions of rows; that of a null is (0, 0)."""
+        """Read the descriptions of rows; a null is described as (0, 0)."""
         leaf = yield from self._inner.read(rows)
         block = leaf.block
         if not isinstance(block, PackedStruct) or len(block.fields) != 2:
@@ -88,10 +88,10 @@ class BlobReader:
 
 
 def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[VariableWidth]:
-    """Read the bytes that descriptions (position, size) stand for.
+    """Read the blobs of descriptions (position, size).
 
     Raises:
-        CorruptError: A description leads out of the file, or descriptions overlap.
+        CorruptError: A description points beyond the file, or descriptions overlap.
     """
     position, size = block.fields
     return (yield from read_extents(_numbers(position, where), _numbers(size, where), source, where))
@@ -100,7 +100,7 @@ def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[V
 def read_extents(
     positions: NDArray[np.uint64], sizes: NDArray[np.uint64], source: ByteSource, where: str
 ) -> Request[VariableWidth]:
-    """Read bytes from many places of one file; extents that lie close together are read as one range.
+    """Read extents of one file; neighbouring extents are read as one range.
 
     Args:
         positions: First byte of each extent.
@@ -109,7 +109,7 @@ def read_extents(
         where: Name of the column, for messages.
 
     Raises:
-        CorruptError: An extent leads out of the file, or extents overlap.
+        CorruptError: An extent reaches beyond the file, or extents overlap.
     """
     filled = sizes > 0
     if np.any(sizes > source.size) or np.any(positions[filled] > source.size - sizes[filled]):

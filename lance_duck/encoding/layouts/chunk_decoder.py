@@ -1,4 +1,4 @@
-"""Chunks of a miniblock page, fetched and decoded."""
+"""Fetches and decodes chunks of a miniblock page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MiniBlockLayout:
         dictionary: Codec of the dictionary, or None.
         num_dictionary_items: Number of values in the dictionary.
         num_items: Number of value slots in the page.
-        rep_index_depth: Depth of the repetition index; 0 when there is none.
+        rep_index_depth: Depth of the repetition index, or 0 without one.
     """
 
     layers: Layers
@@ -53,7 +53,7 @@ class MiniBlockLayout:
 
 @dataclass(frozen=True, slots=True)
 class LevelChunks:
-    """Levels of some chunks, one after the other.
+    """Concatenated levels of some chunks.
 
     Attributes:
         counts: int64 (chunks,), number of levels of each chunk.
@@ -64,12 +64,12 @@ class LevelChunks:
     counts: Int64s
 
     def before(self) -> Int64s:
-        """Return the number of levels before each chunk, and of all: int64 (chunks + 1,)."""
+        """Return the number of levels before each chunk, then the total: int64 (chunks + 1,)."""
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.counts)])
 
 
 def fetch_range(page: Page, table: ChunkTable, first: int, last: int, shape: ChunkShape) -> Request[ParsedChunks]:
-    """Fetch the chunks from `first` up to, but not including, `last`, and find their buffers."""
+    """Fetch the chunks from `first` to `last` (exclusive), and find their buffers."""
     begin = int(table.offsets[first])
     data = np.empty(0, dtype=np.uint8)
     if last > first:
@@ -79,7 +79,7 @@ def fetch_range(page: Page, table: ChunkTable, first: int, last: int, shape: Chu
 
 
 def fetch_chunks(page: Page, table: ChunkTable, chunks: Int64s, shape: ChunkShape) -> Request[ParsedChunks]:
-    """Fetch chunks, given in ascending order, adjacent ones as one range, and find their buffers."""
+    """Fetch ascending chunks, adjacent ones as one range, and find their buffers."""
     starts, sizes = table.offsets[chunks], table.sizes[chunks]
     if len(chunks) == 0:
         return parse_chunks(np.empty(0, dtype=np.uint8), starts, sizes, sizes, shape, page.where)
@@ -137,7 +137,7 @@ def decode_values(
 def dictionary_of_indices(
     block: Block, dictionary: Block, layers: Layers, def_: Levels | None, where: str
 ) -> Dictionary:
-    """Return values that are indices as a dictionary block.
+    """Return index values as a dictionary block.
 
     Raises:
         CorruptError: The values are not unsigned integers, or the index of a valid value is too high.
@@ -155,7 +155,7 @@ def dictionary_of_indices(
 
 
 def plain_width(codec: Codec) -> int | None:
-    """Return the number of bytes of a value if chunks hold values uncompressed, one after the other; else None."""
+    """Return the size of a value in bytes if chunks hold plain values, or None otherwise."""
     if isinstance(codec, LowFlat):
         codec = codec.whole
     if isinstance(codec, Flat) and codec.bits % 8 == 0:
@@ -167,14 +167,14 @@ def plain_width(codec: Codec) -> int | None:
 
 
 def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, place: Int64s, where: str) -> Block:
-    """Return the values at places in chunks of plain values, without touching other values.
+    """Return values at positions in chunks of plain values, without reading other values.
 
     Args:
         parsed: The chunks.
         codec: Codec of the values.
         width: `plain_width` of the codec.
         chunk: int64 (n,), number of each value's chunk among those parsed.
-        place: int64 (n,), place of each value in its chunk.
+        place: int64 (n,), position of each value in its chunk.
         where: Name of the page, for messages.
 
     Raises:
@@ -189,9 +189,9 @@ def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, pl
 
 
 def join_ranges(ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
-    """Return the bytes that hold all ranges of one source, and where each begins in them.
+    """Return the bytes that hold all ranges of one source, and the offset of each range in them.
 
-    Views of a mapped file are parts of one array already, which is not copied; other ranges are joined end to end.
+    Views of a mapped file already belong to one array, which is not copied; other ranges are concatenated.
     """
     if len(pieces) == 1:
         return pieces[0], np.zeros(1, dtype=np.int64)

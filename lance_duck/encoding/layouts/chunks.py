@@ -9,10 +9,10 @@ The chunk table (page buffer 0) has a little-endian word for each chunk, u16 in 
 A chunk (in page buffer 1) is its header, then its buffers, the header and each buffer padded to 8 bytes:
 
     size     | field
-    2        | number of levels, 0 when the page has none
-    2        | bytes of the repetition levels, only when the page has them
-    2        | bytes of the definition levels, only when the page has them
-    2 or 4   | bytes of a value buffer, for each (2 in 2.1, 4 in 2.2)
+    2        | number of levels; 0 in a page without levels
+    2        | bytes of the repetition levels; missing in a page without them
+    2        | bytes of the definition levels; missing in a page without them
+    2 or 4   | bytes of a value buffer, repeated for each (2 in 2.1, 4 in 2.2)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ChunkTable:
-    """The places of the chunks of a page.
+    """Offsets, sizes and value counts of a page's chunks.
 
     Attributes:
         offsets: int64 (k + 1,), byte offsets in the chunk buffer.
@@ -55,7 +55,7 @@ class ChunkTable:
 
 @dataclass(frozen=True, slots=True)
 class ChunkShape:
-    """The fields of the header of each chunk of a page."""
+    """The fields that each chunk header of a page has."""
 
     has_rep: bool
     has_def: bool
@@ -115,7 +115,7 @@ def parse_chunks(
 
     Args:
         data: Bytes that hold the chunks.
-        starts: (k,), where each chunk begins; chunks lie within `data`.
+        starts: (k,), offset of each chunk; chunks lie within `data`.
         sizes: (k,), number of bytes of each chunk.
         items: (k,), number of value slots of each chunk.
         shape: Fields of the headers.

@@ -40,10 +40,10 @@ class ConstantLayout:
     Attributes:
         layers: Meaning of the levels.
         inline_value: Little-endian bytes of a value of one width, or None.
-        rep: Codec of the repetition levels, or None when they are raw.
-        def_: Codec of the definition levels, or None when they are raw.
-        num_rep: Number of repetition levels, when they have a codec.
-        num_def: Number of definition levels, when they have a codec.
+        rep: Codec of the repetition levels, or None if they are raw.
+        def_: Codec of the definition levels, or None if they are raw.
+        num_rep: Number of repetition levels, if they have a codec.
+        num_def: Number of definition levels, if they have a codec.
     """
 
     layers: Layers
@@ -59,8 +59,8 @@ class _ConstantState:
     """The parts of a page that are read once: value and levels.
 
     Attributes:
-        value: The value, or None when all values are null.
-        heads: Place of the first entry of each row, and the number of entries; None without lists.
+        value: The value, or None if all values are null.
+        heads: For each row the position of its first entry, then the number of entries. None without lists.
     """
 
     value: Block | None
@@ -86,12 +86,12 @@ class ConstantReader:
 
     @property
     def is_dictionary(self) -> bool:
-        """True: one value for all rows."""
+        """Always True: one value for all rows."""
         return True
 
     @property
     def is_prepared(self) -> bool:
-        """Return True: one round of reads is enough."""
+        """Always True: one round of reads is enough."""
         return True
 
     @property
@@ -101,15 +101,15 @@ class ConstantReader:
 
     @property
     def has_item_validity(self) -> bool:
-        """Whether the page has a value, as its items may be null; without a value, all slots are null."""
+        """Whether the page has a value, whose items may be null. Without a value, all slots are null."""
         return self._layout.inline_value is not None or len(self._page.buffers) % 2 == 1
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Return what `read` gives, which needs no reads after the first."""
+        """Read rows like `read`; after the first call nothing is read from the file."""
         return run(self.read(rows))
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read rows; only the first call reads any bytes."""
+        """Read rows; only the first call reads from the file."""
         count = check_rows(rows, self.num_rows)
         state = self._state
         if state is None:

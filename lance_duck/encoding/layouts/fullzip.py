@@ -1,4 +1,4 @@
-"""Full-zip layout: a page of large values, each stored beside its levels, so that a row is one range of bytes.
+"""Full-zip layout: a page of large values, each stored with its levels, so that a row is one range of bytes.
 
     page buffer | content
     0           | entries, one after the other
@@ -47,9 +47,9 @@ class FullZipLayout:
 
     Attributes:
         layers: Meaning of the levels.
-        bits_rep: Bits of a repetition level, 0 when there are none.
-        bits_def: Bits of a definition level, 0 when there are none.
-        width: Bytes of a value, or of its length when values differ in size.
+        bits_rep: Bits of a repetition level, or 0 without them.
+        bits_def: Bits of a definition level, or 0 without them.
+        width: Bytes of a value, or of its length if values differ in size.
         is_fixed: Whether values have one width.
         values: Codec of the values.
         num_items: Number of entries in the page.
@@ -104,12 +104,12 @@ class FullZipReader:
 
     @property
     def is_dictionary(self) -> bool:
-        """False: large values are not stored in dictionaries."""
+        """Always False: large values are not stored in dictionaries."""
         return False
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the row index was read, where there is one."""
+        """Whether the row index was read. True for pages without a row index."""
         return not self._indexed or self._offsets is not None
 
     @property
@@ -119,7 +119,7 @@ class FullZipReader:
 
     @property
     def has_item_validity(self) -> bool:
-        """Whether the codec of the values stores which items of fixed-size lists are null, or is none of such lists."""
+        """Whether the value codec stores which items of fixed-size lists are null."""
         return has_item_validity(self._layout.values)
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
@@ -140,10 +140,11 @@ class FullZipReader:
         return self._leaf(FixedWidth(layout.width * 8, out, len(rows)), None, None, len(rows), len(rows))
 
     def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
-        """Return the bytes of each of a few rows, without joining them: see `PageReader.read_points`.
+        """Return the bytes of each of a few rows, separately: see `PageReader.read_points`.
 
         Returns:
-            None where there are nulls, lists or values of one width, or a codec that needs values together.
+            uint8 arrays, or None if the page has nulls, lists or values of one width, or if its codec cannot decode
+            single values.
         """
         layout = self._layout
         is_compressed = isinstance(layout.values, General) and isinstance(layout.values.inner, Variable)
@@ -170,9 +171,9 @@ class FullZipReader:
         """Return the lists of values of a few rows: see `PageReader.read_points`.
 
         Returns:
-            The bytes of all values; where each value begins, and where the last one ends; the first value of each row,
-            and one past the last value. None where rows are not lists of values that differ in size, where there may
-            be nulls or empty lists, or a codec that needs values together.
+            The bytes of all values; the start of each value and the end of the last one; the first value of each row,
+            and one past the last value. Returns None unless rows are lists of values that differ in size, without
+            nulls or empty lists, in a codec that can decode single values.
         """
         layout = self._layout
         if layout.is_fixed or layout.layers.max_rep != 1 or layout.layers.max_def or layout.bits_def:
@@ -216,12 +217,12 @@ class FullZipReader:
         return self._split(data, count)
 
     def _read_sized_points(self, rows: NDArray[np.int64], offsets: Int64s) -> Leaf:
-        """Read a few rows of values that differ in size."""
+        """Read a few rows whose values differ in size."""
         check_rows(rows, self.num_rows)
         return self._split(self._joined(rows, offsets), len(rows))
 
     def _joined(self, rows: NDArray[np.int64], offsets: Int64s) -> Bytes:
-        """Return the entries of a few rows, one after the other."""
+        """Return the concatenated entries of a few rows."""
         offset, size = self._page.buffers[0]
         begins, ends = offsets[rows], offsets[rows + 1]
         sizes = ends - begins
@@ -265,7 +266,7 @@ class FullZipReader:
         return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
 
     def _unzip(self, data: Bytes, count: int) -> tuple[Levels, Levels, Int64s, Bytes]:
-        """Return levels, if there are any, offsets, unless values have one width, and bytes of the entries of rows."""
+        """Return levels if any, offsets unless values have one width, and value bytes of the entries of rows."""
         layout, form = self._layout, self._layout.form
         totals = np.zeros(4, dtype=np.int64)
         data = readonly(data)
@@ -286,7 +287,7 @@ class FullZipReader:
         return rep, def_, offsets, values
 
     def _split_fixed(self, data: Bytes, count: int) -> Leaf:
-        """Split entries of one size: there are no lists, so that each has a slot."""
+        """Split entries of one size. Without lists, each entry has a slot."""
         layout = self._layout
         entries = data.reshape(count, layout.control + layout.width)
         words = np.ascontiguousarray(entries[:, : layout.control]).view(f"<u{layout.control}").reshape(count)

@@ -1,6 +1,6 @@
 """The layers of a column, from the values outwards, and the meaning of definition levels.
 
-Layers are listed innermost first. A definition level of 0 is a valid value; the layers take their levels in turn:
+Layers are listed innermost first. A definition level of 0 is a valid value; each layer then takes the next levels:
 
     layer                | levels
     ALL_VALID_ITEM       | none
@@ -56,7 +56,7 @@ class Layers:
 
     @property
     def is_flat(self) -> bool:
-        """Whether there is just one layer, of items."""
+        """Whether the page has a single layer, of items."""
         return len(self.kinds) == 1 and self.max_rep == 0
 
     def shape(self) -> tuple[bool, ...]:
@@ -64,7 +64,7 @@ class Layers:
         return tuple(kind in _LISTS for kind in self.kinds)
 
     def to_full(self) -> NDArray[np.uint8] | None:
-        """Return the full level for each level of this page (uint8, max_def + 1), or None when they are the same."""
+        """Return the full level for each level of this page, uint8 (max_def + 1,), or None if they are the same."""
         table, full = [0], 0
         for kind in self.kinds:
             if kind in _NULLABLE:
@@ -79,7 +79,7 @@ def parse_layers(kinds: Sequence[int], where: str) -> Layers:
     """Check the layers of a page.
 
     Raises:
-        CorruptError: There are no layers, or an unknown one.
+        CorruptError: The list is empty or contains an unknown layer.
         UnsupportedError: There are more definition levels than a byte can hold.
     """
     if not kinds:

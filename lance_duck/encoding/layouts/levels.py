@@ -17,7 +17,7 @@ LEVEL_BITS = 16
 
 
 def decode_level_chunks(codec: Codec, chunks: Chunks, max_level: int, where: str) -> Levels:
-    """Return the levels of chunks, one after the other: counts.sum() of them, each at most `max_level`.
+    """Return the concatenated levels of chunks: counts.sum() levels, each at most `max_level`.
 
     Raises:
         CorruptError: The buffers cannot hold the levels, or a level is too high.
@@ -26,7 +26,7 @@ def decode_level_chunks(codec: Codec, chunks: Chunks, max_level: int, where: str
 
 
 def decode_levels(codec: Codec | None, buffer: Bytes, count: int, max_level: int, where: str) -> Levels:
-    """Return `count` levels from one buffer, raw when there is no codec.
+    """Return `count` levels from one buffer, raw if `codec` is None.
 
     Raises:
         CorruptError: The buffer cannot hold the levels, or a level is too high.

@@ -6,11 +6,11 @@ page buffer | content
 2           | dictionary, when values are indices into one
 last        | repetition index, when there are lists: which rows begin in which chunk
 
-Of the repetition index, each chunk has `depth` + 1 words of 8 bytes, of which the first two are used:
+The repetition index has `depth` + 1 words of 8 bytes for each chunk; only the first two are used:
 
 offset | size | field (little-endian)
 0      | 8    | rows that end in the chunk
-8      | 8    | values at its end that belong to a row which continues in the next chunk; 0 if none does
+8      | 8    | values at the chunk's end that belong to a row which continues in the next chunk, or 0
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MAX_DICTIONARY = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class _MiniBlockState:
-    """The parts of a page that are read once: chunk table, repetition index, dictionary, reader of single values."""
+    """The parts of a page that are read once: chunk table, repetition index, dictionary, point reader."""
 
     table: ChunkTable
     index: RowIndex | None
@@ -87,12 +87,12 @@ class MiniBlockReader:
 
     @property
     def has_item_validity(self) -> bool:
-        """Whether the codec of the values stores which items of fixed-size lists are null, or is none of such lists."""
+        """Whether the value codec stores which items of fixed-size lists are null."""
         return has_item_validity(self._layout.values)
 
     @property
     def lists_key(self) -> object | None:
-        """Key that is equal for pages with lists that `joined_lists` can join; None for a page that it cannot."""
+        """A key that is equal for pages with lists that `joined_lists` can join, or None if it cannot join the page."""
         layout = self._layout
         if layout.rep is None or layout.dictionary is not None:
             return None
@@ -191,7 +191,7 @@ class MiniBlockReader:
         return self._choose(block, levels, starts, stops, count)
 
     def _row_levels(self, rows: Rows, chunks: Int64s, levels: LevelChunks, index: RowIndex) -> tuple[Int64s, Int64s]:
-        """Return the ranges of levels: one for all rows of a slice, else one for each row."""
+        """Return level ranges: one for all rows of a slice, or one for each row."""
         assert levels.rep is not None
         if len(chunks) == 0:
             return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -212,7 +212,7 @@ class MiniBlockReader:
         return np.ascontiguousarray(level_rows[0::2]), np.minimum(level_rows[1::2], levels_before[last + 1])
 
     def _choose(self, block: Block, levels: LevelChunks, starts: Int64s, stops: Int64s, count: int) -> Leaf:
-        """Return the levels in ranges, and the values of the entries that have one."""
+        """Return the levels in ranges, and the values of the entries that have a value."""
         layers = self._layout.layers
         rep, def_ = levels.rep, levels.def_
         assert rep is not None
@@ -234,10 +234,10 @@ class MiniBlockReader:
 
 
 def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]:
-    """Return a reader of the rows of several pages, one after the other, which decodes their chunks together.
+    """Return a reader of the concatenated rows of several pages, which decodes their chunks together.
 
     Args:
-        readers: Readers of pages of one source, all of one `lists_key`.
+        readers: Page readers of one source with the same `lists_key`.
     """
     states = yield from gather([reader._prepared() for reader in readers])
     pages, tables = [reader._page for reader in readers], [state.table for state in states]
@@ -259,7 +259,7 @@ def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]
 
 
 def _end_to_end(parts: Sequence[Int64s], bases: Sequence[int], counts: Int64s) -> Int64s:
-    """Join parts without their last numbers, each part shifted by its base; see `joined_lists`."""
+    """Concatenate arrays without their last numbers, each shifted by its base; see `joined_lists`."""
     return np.concatenate([part[:-1] for part in parts]) + np.repeat(np.array(bases, dtype=np.int64), counts)
 
 
@@ -276,12 +276,12 @@ class RowIndex:
     continues: NDArray[np.bool_]
 
     def chunk_of(self, rows: Int64s) -> Int64s:
-        """Return the chunk in which each row begins."""
+        """Return the chunk in which each row starts."""
         chunk: Int64s = self.first_row.searchsorted(rows, side="right") - 1
         return chunk
 
     def chunk_end(self, rows: Int64s) -> Int64s:
-        """Return, for each row, the first chunk without values of the rows before it."""
+        """Return, for each row, the first chunk that is free of values of earlier rows."""
         chunk = np.minimum(self.first_row.searchsorted(rows, side="right") - 1, len(self.first_row) - 1)
         inside = (self.first_row[chunk] < rows) | self.continues[chunk]
         end: Int64s = np.minimum(chunk + inside, len(self.first_row) - 1)

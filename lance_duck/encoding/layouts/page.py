@@ -1,4 +1,4 @@
-"""Pages: the places of their bytes, and the interface of their readers."""
+"""Pages: the location of their bytes, and the interface of their readers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class EncodingDescription:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The place and the encoding of a page.
+    """Location and encoding of a page.
 
     Attributes:
         source: The file.
         where: Name for messages.
         buffers: (offset, size) of each buffer in the file, checked to lie inside it.
-        num_rows: Number of rows that it claims; of items for fixed-size lists of structs in 2.2.
+        num_rows: Number of claimed rows; for fixed-size lists of structs in 2.2, number of items.
         first_row: First top-level row.
         encoding: Description of the bytes.
     """
@@ -55,14 +55,14 @@ class Page:
         """Return the number of bytes of a buffer.
 
         Raises:
-            CorruptError: The page has no such buffer.
+            CorruptError: The index is beyond the page's last buffer.
         """
         if index >= len(self.buffers):
             raise CorruptError("buffers of the page", where=self.where, expected=f"> {index}", found=len(self.buffers))
         return self.buffers[index][1]
 
     def byte_range(self, index: int, start: int = 0, size: int | None = None) -> ByteRange:
-        """Return the range of a part of a buffer: `size` bytes from `start`, or the rest.
+        """Return the byte range of `size` bytes in a buffer from `start`, by default of the rest.
 
         Raises:
             CorruptError: The buffer is missing or too short.
@@ -78,12 +78,12 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Rows of a page: values of the innermost layer, and the levels that give them structure.
+    """Rows of a page: values of the innermost layer, and the levels of their structure.
 
     Attributes:
-        block: A value for each visible slot, or None when all slots are null.
-        rep: Repetition levels, or None when no layer is a list.
-        def_: Definition levels in the terms of `layers`, each <= layers.max_def, or None when all are 0.
+        block: A value for each visible slot, or None if all slots are null.
+        rep: Repetition levels, or None if the layers do not include lists.
+        def_: Definition levels in the terms of `layers`, each <= layers.max_def, or None if all are 0.
         layers: Meaning of the levels on this page.
         num_slots: Number of visible slots of the innermost layer.
         num_rows: Number of rows.
@@ -106,19 +106,19 @@ class PageReader(Protocol):
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether blocks come as `Dictionary`."""
+        """Whether blocks are returned as `Dictionary`."""
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the page's tables have been read, so that a read can name the bytes of its rows."""
+        """Whether the page's tables have been read, so that a read knows the byte ranges of its rows."""
 
     @property
     def has_levels(self) -> bool:
-        """Whether a slot may be null, or a list null or empty; if not, each slot of the page has a value."""
+        """Whether slots may be null, or lists null or empty; otherwise each slot of the page has a value."""
 
     @property
     def has_item_validity(self) -> bool:
-        """Whether items of a value that is a fixed-size list may be null; False where the description rules it out."""
+        """Whether items of fixed-size lists may be null; False if the description rules it out."""
 
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows, counted from the start of the page.
@@ -128,13 +128,13 @@ class PageReader(Protocol):
         """
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Read a few rows at once, without a request, from a source that is not remote.
+        """Read a few rows immediately, without a request, from a source that is not remote.
 
         Args:
-            rows: Rows counted from the start of the page, ascending, at least one.
+            rows: int64, offsets from the start of the page, ascending; at least one row.
 
         Returns:
-            What `read` gives, or None where nothing is faster than `read`.
+            The same as `read`, or None if the page does not have a faster path.
 
         Raises:
             CorruptError: The page contradicts itself.

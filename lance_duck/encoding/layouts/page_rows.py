@@ -12,7 +12,7 @@ Int64s = NDArray[np.int64]
 
 
 def check_rows(rows: Rows, num_rows: int) -> int:
-    """Count the selected rows, after checking that they lie in the page.
+    """Check that the selected rows lie in the page, and return their number.
 
     Raises:
         InternalError: Rows are not ascending, or lie outside [0, num_rows).
@@ -28,10 +28,10 @@ def check_rows(rows: Rows, num_rows: int) -> int:
 
 
 def slice_bounds(rows: slice) -> tuple[int, int]:
-    """Return the start and stop of a slice, which has both and a step of 1.
+    """Return the start and stop of a slice, which must have both and a step of 1.
 
     Raises:
-        InternalError: A bound is missing, or there is another step.
+        InternalError: A bound is missing, or the step is not 1.
     """
     if rows.start is None or rows.stop is None or rows.step not in (None, 1):
         raise InternalError("row range", expected="start:stop", found=rows)
@@ -51,7 +51,7 @@ def adjacent_runs(ids: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def expand_ranges(starts: Int64s, stops: Int64s) -> Int64s:
-    """Return all numbers of the ranges [starts[i], stops[i]), one range after the other."""
+    """Return all numbers of the ranges [starts[i], stops[i]), concatenated."""
     sizes = stops - starts
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0

@@ -1,4 +1,4 @@
-"""Point reads: single values of a miniblock page, decoded where they lie in mapped memory."""
+"""Point reads: decode single values of a miniblock page directly from mapped memory."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from lance_duck.kernels.texts.take import gather_fixed, gather_variable
 from lance_duck.store.checked import look
 
 _Pick = Callable[[Bytes, Int64s, Int64s, Int64s, Int64s], Block]
-"""From the data, and for each value its place in its chunk, the chunk's number of values, and the start and size of the
-buffer, to the values."""
+"""Reads values. Arguments: the data, then for each value its position in its chunk, the chunk's value count, and start
+and size of the buffer."""
 
 
 class PointReader:
@@ -38,7 +38,7 @@ class PointReader:
 
     Args:
         page: The page, in a source that is not remote.
-        layout: Layout of the page: `PointReader.can_read` is true of it.
+        layout: Layout of the page, for which `PointReader.can_read` is true.
         table: Chunks of the page.
         dictionary: Dictionary of the page, or None.
     """
@@ -64,10 +64,10 @@ class PointReader:
         return _pick_of(layout.values) is not None and (layout.def_ is None or _pick_of(layout.def_) is not None)
 
     def take(self, rows: Int64s) -> Leaf:
-        """Return the values of rows of the page, at least one.
+        """Return the values of rows of the page; at least one row.
 
         Raises:
-            CorruptError: A chunk that holds a row contradicts itself, or the page has no such row.
+            CorruptError: A chunk that holds a row contradicts itself, or a row is outside the page.
         """
         data = look(self._source, *self._extent, len(rows) * self._chunk_bytes, rows, self._chunks_of)
         places = np.empty((6, len(rows)), np.int64)
@@ -87,13 +87,13 @@ class PointReader:
         return Leaf(block, None, def_, self._layout.layers, len(rows), len(rows))
 
     def _chunks_of(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the begin and the end of the chunk of each row."""
+        """Return the start and the end of each row's chunk."""
         chunks = self._items[1:-1].searchsorted(rows, side="right")
         return self._offsets[chunks], self._offsets[chunks + 1]
 
 
 def _pick_of(codec: Codec) -> _Pick | None:
-    """Return the function that reads single values of a codec; None if there is none."""
+    """Return the function that reads single values of a codec, or None if the codec is not supported."""
     width = plain_width(codec)
     if width:
         return _plain(codec, width)

@@ -1,4 +1,4 @@
-"""The registry of page layouts: a `PageLayout` message, or a `PlanarLayout` of 2.3, → the reader of its page."""
+"""The registry of page layouts: maps a `PageLayout`, or a 2.3 `PlanarLayout`, to the page's reader."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PAGE_LAYOUT = "lance.encodings21.PageLayout"
 PLANAR_LAYOUT = "lance.encodings23.PlanarLayout"
 _MAX_CONTROL_BITS = 32
 _REPEATED_BYTES: Final = 256
-"""Most bytes of a description that is cached: those with tables of symbols are longer, and no two are alike."""
+"""Maximum size of a cached page description, in bytes. Descriptions with symbol tables are longer and never repeat."""
 
 _layouts: Final[LruCache[MiniBlockLayout]] = LruCache(256)
-"""Parsed descriptions of miniblock pages, which are the same in all small files of a table."""
+"""Parsed descriptions of miniblock pages, which are equal in all small files of a table."""
 
 
 def known_layout(page: Page, *, narrow: bool = False) -> MiniBlockLayout | None:
-    """Return the parsed description of a page, if it is a miniblock page's that `open_page` has cached; else None."""
+    """Return the parsed description of a page, or None unless it is a miniblock page cached by `open_page`."""
     return _layouts.find((page.encoding, narrow))
 
 
@@ -47,7 +47,7 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
 
     Args:
         page: The page.
-        narrow: Whether integers wider than 64 bits may come with 64, where all of a read fit.
+        narrow: Whether a read may return 64-bit integers for wider ones if all its values fit.
 
     Raises:
         CorruptError: The description is broken.

@@ -1,6 +1,6 @@
-"""The interface of array encodings of 2.0 pages, the values that they give, and arrays with nulls.
+"""The interface of array encodings of 2.0 pages, their decoded values, and arrays with nulls.
 
-An array with some nulls has a validity array (bits, 1 = valid) beside its values; one with only nulls has no bytes.
+An array with some nulls stores a validity array (bits, 1 = valid) next to its values. An all-null array stores nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request, gather
 
 MAX_COUNT = 2**31 - 1
-"""Most values that one read of a page may ask for."""
+"""Maximum number of values in one read of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class PageValues:
     """Values of a page.
 
     Attributes:
-        block: The value slots, or None when all values are null.
-        validity: uint8, a byte (0 or 1) for each value; None when no value is null, or the block is None.
+        block: The value slots, or None if all values are null.
+        validity: uint8, 0 or 1 for each value, or None if all values are valid or the block is None.
         count: Number of values.
     """
 
@@ -36,11 +36,11 @@ class PageValues:
 
 
 class EncodedArray(Protocol):
-    """A node of the tree of encodings of a page; immutable except for caches."""
+    """A node in a page's encoding tree; immutable except for caches."""
 
     @property
     def capacity(self) -> int | None:
-        """Number of values that the bytes can hold; None if only reading tells, or no bytes are needed."""
+        """Number of values that the bytes can hold. None if that is unknown before reading, or no bytes are needed."""
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
         """Read runs of values.
@@ -51,7 +51,7 @@ class EncodedArray(Protocol):
 
 
 def both_valid(one: Bytes | None, other: Bytes | None) -> Bytes | None:
-    """Return the validity of values that are valid where both validities say so."""
+    """Combine two validities: a value is valid if both arrays mark it valid."""
     if one is None or other is None:
         return other if one is None else one
     return np.bitwise_and(one, other)
@@ -66,7 +66,7 @@ class SomeNulls:
 
     @property
     def capacity(self) -> int | None:
-        """Number of values that both parts can hold."""
+        """Number of values that both arrays can hold."""
         capacities = [c for c in (self.validity.capacity, self.values.capacity) if c is not None]
         return min(capacities, default=None)
 
@@ -86,7 +86,7 @@ class AllNulls:
 
     @property
     def capacity(self) -> None:
-        """None: any number of values can be read."""
+        """Always None: any number of values can be read."""
         return None
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

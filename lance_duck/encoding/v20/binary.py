@@ -1,6 +1,6 @@
-"""Byte strings: the end of each, beside the bytes of all.
+"""Byte strings: an array of end offsets, and the joined bytes.
 
-binary               indices: the end of each value in the bytes, null_adjustment added where the value is null
+binary               indices: the end of each value in the bytes, plus null_adjustment if the value is null
 fsst                 the same with compressed bytes, one symbol table for the page
 fixed_size_binary    bytes only: all values are of one length
 

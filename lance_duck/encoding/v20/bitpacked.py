@@ -32,7 +32,7 @@ def bitpacked_from_proto(message: pb.Bitpacked | pb.BitpackedForNonNeg, buffers:
     """Return the reader of a bit-packed array.
 
     Raises:
-        CorruptError: The widths make no sense, or the buffer is missing.
+        CorruptError: The widths are out of range, or the buffer is missing.
     """
     buffer = buffers.find(message.buffer)
     width, bits = message.compressed_bits_per_value, message.uncompressed_bits_per_value
@@ -45,7 +45,7 @@ def bitpacked_from_proto(message: pb.Bitpacked | pb.BitpackedForNonNeg, buffers:
 
 @dataclass(frozen=True, slots=True)
 class Bitpacked:
-    """Values of `width` bits that stand for integers of `bits` bits."""
+    """Integers of `bits` bits, packed to `width` bits each."""
 
     buffer: StoredBuffer
     width: int
@@ -69,7 +69,7 @@ class Bitpacked:
 
 @dataclass(frozen=True, slots=True)
 class BitpackedForNonNeg:
-    """Chunks of values of `width` bits that stand for integers of `bits` bits; whole chunks are read."""
+    """Non-negative integers of `bits` bits, packed to `width` bits in chunks; whole chunks are read."""
 
     buffer: StoredBuffer
     width: int

@@ -1,7 +1,7 @@
-"""The buffers that a 2.0 page points at, of which parts can be read.
+"""The buffers of a 2.0 page, which can be read in part.
 
-`Buffer.buffer_type` tells whether the index counts the buffers of the page or of the column. Buffers start at multiples
-of 64 bytes.
+`Buffer.buffer_type` determines whether the index counts the buffers of the page or of the column. Buffers start at
+multiples of 64 bytes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from lance_duck.wire.pb import encodings20_pb2 as pb
 Ints = NDArray[np.int64]
 
 SMALL_GAP = 4096
-"""Bytes between two extents that are rather read than skipped."""
+"""Maximum gap between two extents that are read together, in bytes."""
 
-_RECENT: Final = 2  # neighbouring pages are read by two threads at most
+_RECENT: Final = 2  # at most two threads read neighbouring pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class StoredBuffer:
     where: str
 
     def too_short(self, needed: int, size: int) -> CorruptError:
-        """Return the error for values that reach to byte `needed` of `size`."""
+        """Return the error for values that need `needed` bytes of a buffer of `size` bytes."""
         return CorruptError("values beyond the end of their buffer", where=self.where, expected=needed, found=size)
 
     def read_all(self) -> Request[Bytes]:
@@ -54,7 +54,7 @@ class StoredBuffer:
         return data
 
     def read(self, starts: Ints, stops: Ints) -> Request[Bytes]:
-        """Read ascending, disjoint extents; return their bytes end to end, a view when nothing lies between them.
+        """Read ascending, disjoint extents. Returns their concatenated bytes, a view if they are contiguous.
 
         Raises:
             CorruptError: An extent reaches beyond the buffer.
@@ -71,7 +71,7 @@ class StoredBuffer:
         return out
 
     def read_around(self, starts: Ints, stops: Ints) -> Request[tuple[Bytes, Ints]]:
-        """Read extents, which ascend and may share bytes; return bytes that hold them, and where each begins in these.
+        """Read ascending extents, which may overlap. Returns bytes that hold them, and each extent's start in these.
 
         Raises:
             CorruptError: An extent reaches beyond the buffer.
@@ -80,7 +80,7 @@ class StoredBuffer:
             return np.empty(0, np.uint8), starts
         if int(starts[0]) < 0 or int(stops[-1]) > self.size:
             raise self.too_short(int(stops[-1]), self.size)
-        if len(starts) == 1:  # a whole page, as a scan reads it; arithmetic on arrays takes longer than the read
+        if len(starts) == 1:  # a whole page, as in a scan; array arithmetic takes longer than the read
             low = int(starts[0])
             (data,) = yield [ByteRange(self.source, self.offset + low, int(stops[0]) - low)]
             return data, np.zeros(1, np.int64)
@@ -101,12 +101,12 @@ class StoredBuffer:
 
 @dataclass(frozen=True, slots=True)
 class PageBuffers:
-    """The buffers that the encoding of a page may point at.
+    """The buffers that the encoding of a page may refer to.
 
     Attributes:
         page: The page, with its own buffers.
         column: (offset, size) of the buffers of the column, inside the file.
-        recent: Buffers that were decompressed last, by offset in the file; shared by the pages of the column.
+        recent: Last decompressed buffers, by offset in the file; shared by the pages of the column.
     """
 
     page: Page
@@ -117,7 +117,7 @@ class PageBuffers:
         """Resolve a buffer.
 
         Raises:
-            CorruptError: There is no such buffer.
+            CorruptError: The index is beyond the last buffer.
             UnsupportedError: The buffer belongs to the whole file.
         """
         if buffer.buffer_type not in (pb.Buffer.page, pb.Buffer.column):
@@ -138,12 +138,12 @@ class PageBuffers:
 
 
 def recent_buffers() -> LruCache[Bytes]:
-    """Return a cache for the buffers of a column that were decompressed last."""
+    """Return a cache for a column's last decompressed buffers."""
     return LruCache(_RECENT)
 
 
 def byte_extents(runs: RowRuns, bits: int) -> tuple[Ints, Ints]:
-    """Return the first byte of each run of values of `bits` bits, and one past its last byte."""
+    """Return the byte extent of each run: first byte, and one past the last byte."""
     if bits % 8 == 0:
         return runs.starts * (bits // 8), runs.stops * (bits // 8)
     return runs.starts * bits // 8, (runs.stops * bits + 7) // 8

@@ -1,4 +1,4 @@
-"""General compression and FSST, as 2.0 pages use them: one buffer, one symbol table for the page."""
+"""General compression and FSST in 2.0 pages: one buffer, and one symbol table for the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def decompress(scheme: str, packed: Bytes) -> Bytes:
         packed: Raw length and compressed bytes (see `encoding.codecs.general`).
 
     Raises:
-        CorruptError: The bytes are not what the scheme says.
+        CorruptError: The bytes do not match the scheme.
     """
     buffer = VariableWidth(np.array([0, len(packed)], np.int64), packed)
     values = General(scheme, Variable(_OFFSET_BITS)).decode_values(buffer)

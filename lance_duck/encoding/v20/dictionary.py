@@ -1,7 +1,7 @@
-"""Distinct values and an index into them for each value.
+"""Dictionary arrays: distinct values, and an index for each value.
 
-Columns of an Arrow dictionary type store its indices, from 0. In other columns index 0 means null and index i the item
-i - 1.
+Columns of an Arrow dictionary type store its indices, from 0. In other columns index 0 is null, and index i refers to
+item i - 1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DictionaryArray:
         return self.indices.capacity
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return the values as a dictionary; null where the index or the item is null."""
+        """Return the values as a dictionary; a value is null if its index or its item is null."""
         if self._items:
             places, items = (yield from self.indices.read(runs)), self._items[0]
         else:

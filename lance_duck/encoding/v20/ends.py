@@ -1,7 +1,7 @@
-"""Ends of variable-length rows: of strings in their bytes, of lists in their items.
+"""End offsets of variable-length rows: of strings in their bytes, of lists in their items.
 
-Row i is the items from the end of row i - 1 (0 before the first row of the page) to its own end. To the end of a null
-row an adjustment is added that is larger than any end.
+Row i holds the items from the end of row i - 1 (0 before the first row of the page) to its own end. The end of a null
+row is stored with an adjustment added, which is larger than any end.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Rows:
     """Rows of variable length.
 
     Attributes:
-        offsets: int64 (rows + 1,), where each row begins among the items of all rows read; from 0, ascending.
-        validity: A byte (0 or 1) for each row, None when no row is null.
+        offsets: int64 (rows + 1,), start of each row among the items of all rows read; from 0, ascending.
+        validity: uint8, 0 or 1 for each row, or None if all rows are valid.
         item_starts: int64 (runs,), first item of each run of rows; runs ascend and are disjoint.
         item_stops: int64 (runs,), one past the last item of each run.
     """
@@ -45,12 +45,12 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Stored ends.
+    """Stored end offsets.
 
     Attributes:
         values: Unsigned integers.
-        adjustment: Number that is added to the end of a null row, at least 1.
-        limit: Largest end allowed, at most `NO_LIMIT`.
+        adjustment: Number added to the end of a null row, at least 1.
+        limit: Maximum end, at most `NO_LIMIT`.
     """
 
     values: EncodedArray

@@ -4,7 +4,7 @@ bits_per_value 1            eight values to a byte, lowest bit first
 bits_per_value 8, 16, …     values, little-endian
 compression "zstd", "lz4"   the whole buffer is compressed
 
-A constant array has no buffer: its value is in the description.
+A constant array does not have a buffer: its value is in the description.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def flat_from_proto(message: pb.Flat, buffers: PageBuffers) -> EncodedArray:
 
     Raises:
         CorruptError: The buffer is missing.
-        UnsupportedError: The width is of several bits and not whole bytes, or the compression is unknown.
+        UnsupportedError: Values have several bits but not whole bytes, or the compression is unknown.
     """
     buffer = buffers.find(message.buffer)
     bits = message.bits_per_value
@@ -57,7 +57,7 @@ def flat_from_proto(message: pb.Flat, buffers: PageBuffers) -> EncodedArray:
 
 @dataclass(frozen=True, slots=True)
 class FlatBytes:
-    """Uncompressed values of `bits` bits, whole bytes; only the runs that are asked for are read."""
+    """Uncompressed values of whole bytes; only the requested runs are read."""
 
     buffer: StoredBuffer
     bits: int
@@ -68,7 +68,7 @@ class FlatBytes:
         return self.buffer.size // (self.bits // 8)
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return FixedWidth values, a view of the file where they are adjacent."""
+        """Return FixedWidth values; adjacent values are a view of the file."""
         starts, stops = byte_extents(runs, self.bits)
         data = yield from self.buffer.read(starts, stops)
         count = runs.count
@@ -87,7 +87,7 @@ class FlatBits:
         return self.buffer.size * 8
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return FixedWidth values of one bit, a byte (0 or 1) each."""
+        """Return FixedWidth values of one bit, as a byte (0 or 1) each."""
         data, places = yield from self.buffer.read_around(*byte_extents(runs, 1))
         count = runs.count
         if len(places) == 1:
@@ -101,7 +101,7 @@ class FlatBits:
 
 @dataclass(frozen=True, slots=True)
 class FlatCompressed:
-    """Values of whole bytes in a buffer that can only be read as a whole."""
+    """Values of whole bytes in a compressed buffer, which is read as a whole."""
 
     buffer: StoredBuffer
     bits: int
@@ -110,7 +110,7 @@ class FlatCompressed:
 
     @property
     def capacity(self) -> None:
-        """Unknown before it is decompressed."""
+        """Always None: the size is unknown before decompression."""
         return None
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
@@ -145,7 +145,7 @@ class ConstantArray:
 
     @property
     def capacity(self) -> None:
-        """None: any number of values can be read."""
+        """Always None: any number of values can be read."""
         return None
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

@@ -1,6 +1,6 @@
-"""Kernels for the runs of a 2.0 page, each beside its plain numpy reference.
+"""Kernels for the runs of a 2.0 page, each with a plain numpy reference.
 
-A run is a stretch of adjacent values; kernels take the first position and the length of each. They check every position
+A run is a range of adjacent values; kernels take the first position and the length of each. They check every position
 against their buffers and return a status instead of raising.
 """
 
@@ -53,7 +53,7 @@ def unpack_runs(src: Bytes, starts: Ints, counts: Ints, width: int, signed: bool
 def unpack_runs_reference(
     src: Bytes, starts: Ints, counts: Ints, width: int, signed: bool, dtype: np.dtype[np.unsignedinteger]
 ) -> Unsigned:
-    """Return what `unpack_runs` writes, for positions inside `src`."""
+    """Return the result of `unpack_runs`, for positions inside `src`."""
     packed = int.from_bytes(src.tobytes(), "little")
     values = []
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
@@ -75,7 +75,7 @@ def unravel_ends(
     item_starts: Ints,
     item_stops: Ints,
 ) -> int:
-    """Turn the stored end offsets of runs of rows into offsets from 0, validity and the extent of each run's items.
+    """Convert stored end offsets to offsets from 0, validity and the item extent of each run.
 
     Args:
         ends: For each run the end of the row before it, unless firsts[i], and then of its counts[i] rows. An end of
@@ -90,7 +90,7 @@ def unravel_ends(
         item_stops: (runs,), written: one past the last item of each run.
 
     Returns:
-        OK, TOO_SHORT (an item lies at or beyond the limit) or BAD_OFFSETS (ends descend).
+        OK, TOO_SHORT (an item is at or beyond the limit) or BAD_OFFSETS (ends descend).
     """
     read, row, total = 0, 0, np.int64(0)
     if len(offsets) < 1 or len(offsets) != len(validity) + 1:
@@ -133,7 +133,7 @@ def unravel_ends(
 def unravel_ends_reference(
     ends: NDArray[np.uint64], firsts: NDArray[np.bool_], counts: Ints, adjustment: int
 ) -> tuple[Ints, Bytes, Ints, Ints]:
-    """Return (offsets, validity, item_starts, item_stops) as `unravel_ends` writes them, for sound input."""
+    """Return (offsets, validity, item_starts, item_stops) like `unravel_ends`, for valid input."""
     valid = ends < np.uint64(adjustment)
     real = np.where(valid, ends, ends - np.uint64(adjustment)).astype(np.int64)
     lengths, validity, starts, stops = [], [], [], []

@@ -1,9 +1,9 @@
-"""Values of several parts in one page.
+"""Fixed-size lists and packed structs in one page.
 
 fixed_size_list    the items of all lists, one after the other
 packed_struct      rows of fields back to back, little-endian, no padding
 
-Neither has validity of its own; the items of a list may be nullable arrays.
+Lists and structs themselves cannot be null; the items of a list may be nullable arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FixedSizeListArray:
     """Lists of `dimension` items each.
 
     Attributes:
-        item_type: Arrow type of the items, for the slots of nulls that have no bytes.
+        item_type: Arrow type of the items, for null slots without stored bytes.
     """
 
     items: EncodedArray
@@ -107,7 +107,7 @@ def zero_block(arrow_type: pa.DataType, count: int) -> Block:
     """Return a block of `count` value slots that are all null.
 
     Raises:
-        UnsupportedError: A fixed-size list cannot have values of this type.
+        UnsupportedError: Fixed-size lists do not support values of this type.
     """
     if isinstance(arrow_type, pa.BaseExtensionType):
         return zero_block(arrow_type.storage_type, count)

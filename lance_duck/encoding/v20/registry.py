@@ -1,4 +1,4 @@
-"""The registry of array encodings: the description of a 2.0 page → the tree that reads it."""
+"""The registry of array encodings: maps the description of a 2.0 page to the tree that reads it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PAGE_MESSAGE = "lance.encodings.ArrayEncoding"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The facts about an array, besides its encoding, that its reader needs.
+    """The facts that a reader needs about an array in addition to its encoding.
 
     Attributes:
         buffers: Buffers of its page.
-        length: Number of values that it must hold; None when unknown before reading.
-        arrow_type: Type of the values; decides the meaning of dictionary indices and of the slots of nulls.
+        length: Number of values that it must hold, or None if unknown before reading.
+        arrow_type: Type of the values; determines how dictionary indices and null slots are read.
     """
 
     buffers: PageBuffers
@@ -49,7 +49,7 @@ def parse_encoding(description: EncodingDescription, buffers: PageBuffers) -> pb
 
     Raises:
         CorruptError: The message is broken.
-        UnsupportedError: The message is of another kind.
+        UnsupportedError: The message has another type.
     """
     if description.name != PAGE_MESSAGE:
         raise buffers.unsupported("page encoding in a 2.0 file", description.name)
@@ -64,7 +64,7 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
 
     Raises:
         CorruptError: The buffers cannot hold the values, or the description contradicts itself.
-        UnsupportedError: The encoding is one that 2.0 files do not have.
+        UnsupportedError: 2.0 files do not use this encoding.
     """
     kind = encoding.WhichOneof("array_encoding")
     if kind is None:
@@ -80,10 +80,10 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
 
 
 def list_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Ends:
-    """Return the reader of the ends of a page of lists; `num_items` of the description limits them.
+    """Return the reader of list end offsets; the description's `num_items` bounds them.
 
     Raises:
-        CorruptError: The encoding is not one of lists, or contradicts itself.
+        CorruptError: The encoding is not a list encoding, or contradicts itself.
     """
     if encoding.WhichOneof("array_encoding") != "list":
         raise context.buffers.corrupt(

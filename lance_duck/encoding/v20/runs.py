@@ -15,7 +15,7 @@ Rows = slice | NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RowRuns:
-    """Runs of values, from starts[i] up to, not including, stops[i]; not empty, ascending, with gaps between them.
+    """Runs of values, from starts[i] to stops[i] (exclusive); not empty, ascending, with gaps between them.
 
     Attributes:
         starts: int64 (n,).
@@ -37,24 +37,24 @@ class RowRuns:
 
     @property
     def stop(self) -> int:
-        """One past the last value, 0 when there is none."""
+        """One past the last value, or 0 if empty."""
         return int(self.stops[-1]) if len(self.stops) else 0
 
     def value_at(self, position: int) -> int:
-        """Return the value at a position among those of all runs."""
+        """Return the value at a position in the concatenated runs."""
         ends = np.cumsum(self.counts)
         run = int(np.searchsorted(ends, position, side="right"))
         return int(self.stops[run] - (ends[run] - position))
 
     def scaled(self, factor: int) -> RowRuns:
-        """Return the runs with each value counted as `factor` parts; the caller has checked for overflow."""
+        """Return the runs with each value counted `factor` times; the caller has checked for overflow."""
         return RowRuns(self.starts * factor, self.stops * factor)
 
     def split(self, bounds: Ints) -> list[tuple[int, RowRuns]]:
-        """Return the number of each page that has runs, and its runs, counted from the start of the page.
+        """Return the number of each page with runs, and its runs, relative to the start of the page.
 
         Args:
-            bounds: int64 (k + 1,), ascending: page i has the values bounds[i] up to bounds[i + 1].
+            bounds: int64 (k + 1,), ascending: page i has the values bounds[i] to bounds[i + 1] (exclusive).
         """
         firsts = np.searchsorted(self.stops, bounds[:-1], side="right")
         lasts = np.searchsorted(self.starts, bounds[1:], side="left")
@@ -92,7 +92,7 @@ def merged_runs(starts: Ints, stops: Ints) -> RowRuns:
 
 
 def runs_of_rows(rows: Rows, num_rows: int) -> RowRuns:
-    """Return the runs of the rows of a column of `num_rows`.
+    """Return the runs of rows in a column of `num_rows` rows.
 
     Raises:
         InvalidInputError: A row is outside the column, the step is not 1, or rows do not ascend.

@@ -1,4 +1,4 @@
-"""Blocks of Arrow arrays: views of the array's buffers wherever the block has the same form."""
+"""Blocks of Arrow arrays: views of the array's buffers if the block has the same form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTHING = np.empty(0, dtype=np.uint8)
 
 
 def valid_flags(array: pa.Array) -> Bytes | None:
-    """Return a flag for each value, 1 if it is not null; None when no value is null.
+    """Return a flag for each value, 1 if it is not null. Returns None if all values are valid.
 
     Only the array's own validity counts: a null in a dictionary is not a null of the array.
     """
@@ -33,16 +33,16 @@ def valid_flags(array: pa.Array) -> Bytes | None:
 
 
 def array_to_block(array: pa.Array, where: str) -> Block:
-    """Return the values of an array of a storage type; nulls have the values that lie below them.
+    """Return the values of an array of a storage type; nulls keep their underlying values.
 
     Args:
-        array: An array of no extension type, no list of any size, no view.
+        array: An array that is not an extension array, not a variable-size list, and not a view.
         where: Name of the column, for messages.
 
     Raises:
-        UnsupportedError: No column has this type.
-        InvalidInputError: A packed struct has nulls, offsets do not ascend within their bytes, or a dictionary does not
-            have an index.
+        UnsupportedError: Columns cannot have this type.
+        InvalidInputError: A packed struct has nulls, offsets do not ascend within their bytes, or an index is outside
+            the dictionary.
     """
     kind = array.type
     if pa.types.is_null(kind) or kind == pa.binary(0):
@@ -92,7 +92,7 @@ def _variable(array: pa.Array, where: str) -> VariableWidth:
 
 
 def _without_hidden(block: VariableWidth, valid: Bytes | None) -> VariableWidth:
-    """Return the values with nulls made empty."""
+    """Return the values with nulls replaced by empty values."""
     if valid is None:
         return block
     sizes = np.diff(block.offsets)
@@ -138,7 +138,7 @@ def _fixed_size_list(array: pa.FixedSizeListArray, where: str) -> FixedSizeList:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Return whether values have one width in memory, fixed-size lists included."""
+    """Return whether values have a fixed width in memory; fixed-size lists count."""
     if pa.types.is_fixed_size_list(kind):
         return True
     if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
@@ -168,7 +168,7 @@ def _packed_struct(array: pa.StructArray, where: str) -> PackedStruct:
 
 
 def _is_full(field: pa.Array, outer: Bytes | None) -> bool:
-    """Return whether a member has a value wherever there is a struct."""
+    """Return whether a member has a value in every struct that is not null."""
     if field.null_count == 0:
         return True
     valid = valid_flags(field)

@@ -1,7 +1,7 @@
-"""The thresholds by which writers choose an encoding: each with its unit and its reason.
+"""Thresholds by which writers choose an encoding, each with its unit and reason.
 
-A threshold changes the size of a file and how fast it is written and read, never what is read. Figures are of
-`benchmarks/encoding_costs.py`, on two cores; `benchmarks/sizes.py` measures what all of them give together.
+A threshold affects file size and the speed of writing and reading, never the values. Figures come from
+`benchmarks/encoding_costs.py`, on two cores; `benchmarks/sizes.py` measures the combined effect.
 """
 
 from __future__ import annotations
@@ -9,72 +9,72 @@ from __future__ import annotations
 from typing import Final
 
 WORTH: Final = 0.95
-"""Part of the plain size that an encoded form may have: with 1, numbers of 62 bits take 0.97 of the bytes and 1.3 of
-the time to write, with 0.8, numbers of 60 bits take 1.06 of the bytes."""
+"""Maximum size of an encoded form, as a share of the plain size. With 1, numbers of 62 bits take 0.97 of the bytes and
+1.3 of the time to write; with 0.8, numbers of 60 bits take 1.06 of the bytes."""
 
 SAMPLE: Final = 4096
-"""Values, or bytes of a value, that a sample has: from a quarter to four times as many, sizes are equal."""
+"""Sample size, in values or in bytes of a value: samples from 1/4 to 4 times this size give equal file sizes."""
 
 SAMPLE_PIECES: Final = 64
-"""Pieces of neighbours, or large values, from all over a page, of which a sample is made: runs and cycles are seen."""
+"""Number of slices in a sample, spread over a page; each holds neighbours, so that runs and cycles are seen."""
 
 # Numbers and general compression
 
 CHUNK_VALUES: Final = 4096
-"""Maximum number of values of a miniblock chunk, as pylance writes."""
+"""Maximum number of values in a miniblock chunk; the same as in pylance."""
 
 COMPRESSED_BYTES: Final = 4096
-"""Bytes of a page from which on general compression is tried, as pylance does: 30 texts take twice the bytes with 8
-KiB."""
+"""Minimum page size for general compression, in bytes; the same as in pylance. With 8 KiB, 30 texts take twice the
+bytes."""
 
 SPLIT_BITS: Final = (32, 64)
-"""Bits of numbers whose bytes may be set apart before general compression: the widths that byte stream split has."""
+"""Widths of numbers, in bits, for which byte stream split may precede general compression."""
 
 SPLIT_PIECES: Final = 3
-"""Samples on which byte stream split is tried: beginning, middle and end."""
+"""Number of samples for which byte stream split is tried: beginning, middle and end."""
 
 # Dictionaries
 
 DICTIONARY_VALUES: Final = 100
-"""Values of a page below which no dictionary is tried, as pylance does: with 200, 150 texts of which 20 are distinct
+"""Minimum page size for a dictionary, in values; the same as in pylance. With 200, 150 texts of which 20 are distinct
 take 7 times the bytes."""
 
 DICTIONARY_ITEMS: Final = 1 << 16
-"""Maximum number of distinct values of a dictionary: with half as many, texts of 40,000 distinct ones take 2.8 times
+"""Maximum number of distinct values in a dictionary. With half of it, a column of 40,000 distinct texts takes 2.8 times
 the bytes."""
 
 DICTIONARY_DIVISOR: Final = 2
-"""Values for each distinct one, at least, where the field does not say, as pylance has: with 1, texts that come one and
-a half times take 1.5 of the time to write and are no smaller."""
+"""Minimum number of values for each distinct one, unless the field sets it; the same as in pylance. With 1, texts that
+occur 1.5 times on average take 1.5 of the time to write and are not smaller."""
 
 DICTIONARY_NEW: Final = 0.97
-"""Part of a sample's values that are distinct from which on a dictionary is not tried: no estimate is possible then."""
+"""Maximum share of distinct values in a sample to try a dictionary; beyond it the estimate is unreliable."""
 
 DICTIONARY_TEXTS: Final = 0.3
-"""Part of the size of texts below which a dictionary is smaller than any symbols make them: FSST rarely saves more."""
+"""Dictionary size, as a share of the text size, below which FSST is not tried: symbols rarely save more."""
 
 # Texts and large values
 
 SYMBOL_BYTES: Final = 32 * 1024
-"""Bytes of texts from which on a symbol table is trained, as pylance does: it takes up to 2,312 bytes itself."""
+"""Minimum size of texts to train a symbol table, in bytes; the same as in pylance. A table takes up to 2,312 bytes."""
 
 SYMBOL_LENGTH: Final = 5
-"""Bytes of the longest text from which on a symbol table is trained, as pylance does: with 9, texts of 8 digits take
-1.5 times the bytes."""
+"""Minimum length of the longest text to train a symbol table, in bytes; the same as in pylance. With 9, texts of 8
+digits take 1.5 times the bytes."""
 
 ALONE_BYTES: Final = 32 * 1024
-"""Bytes of the longest value beyond which each value is compressed by itself, as pylance does."""
+"""Maximum length of the longest value, in bytes, before values are compressed one by one; the same as in pylance."""
 
 # Layouts
 
 ZIPPED_BYTES: Final = 256
-"""Bytes of an average value from which on values are zipped with their levels, as pylance does."""
+"""Minimum average value size for zipping values with their levels, in bytes; the same as in pylance."""
 
 MINIBLOCK_VALUES: Final = 64
-"""Values of a chunk below which a page with that many levels is zipped: with 256, a number in 400 lists takes 1.16 of
-the bytes and 1.3 to 1.6 of the time."""
+"""Minimum number of values in a chunk; pages with so many levels that chunks would hold fewer are zipped. With 256, a
+number in 400 lists takes 1.16 of the bytes and 1.3 to 1.6 of the time."""
 
 FEW_VALUES: Final = 32
 FEW_BYTES: Final = 1024
-"""Entries, and bytes of values, up to which a page is written plain: other forms save less than two gaps between
-buffers, and finding them takes two thirds of the time of encoding (`benchmarks/appends.py`)."""
+"""Maximum size of a page that is written plain, in entries and in bytes. Other forms of small pages save less than two
+gaps between buffers, and finding them takes two thirds of the encoding time (`benchmarks/appends.py`)."""

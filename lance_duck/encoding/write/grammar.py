@@ -1,16 +1,16 @@
-"""The grammar of pages, by the version of their file: the forms that every reader of the version reads.
+"""The grammar of pages for each file version: the forms that every reader of the version supports.
 
-version | oldest reader | beyond the version before
+version | oldest reader | new in this version
 2.0     | pylance 0.30  | arrays of arrays, without levels: `encoding.v20`
 2.1     | pylance 1.0   | layouts and levels; chunks of at most 32 KiB
 2.2     | pylance 4.0   | chunk words of 32 bits, constant pages with a value, compressed dictionaries, runs of levels
 
-pylance 14 reads, and some of it writes, more than stands here:
+pylance 14 reads, and partly writes, forms that are left out here:
 
     runs of levels in 2.1                       pylance 1 and 2 panic
     constant pages of lists of nulls            pylance 1 to 4 lose rows
     null items in lists that are all there, 2.1 pylance 1 and 2 lose rows
-    truth values in full-zip pages              pylance 1 to 4 read others
+    booleans in full-zip pages                  pylance 1 to 4 read wrong values
 
 Encodings have the names of the fields of `CompressiveEncoding` and, for 2.0, of `ArrayEncoding`.
 """
@@ -33,21 +33,22 @@ class Grammar:
     """The forms that a page of a file version may have.
 
     Attributes:
-        chunk_values: Encodings of the values of a miniblock page, those inside others included.
-        single_values: Encodings of values that stand one by one, in full-zip pages.
+        chunk_values: Encodings of the values of a miniblock page, including nested encodings.
+        single_values: Encodings of values in full-zip pages, which are encoded one by one.
         dictionary: Encodings of the items of a dictionary.
         dictionary_bits: Bits of numbers that may have a dictionary.
         levels: Encodings of repetition and definition levels.
-        has_large_chunks: Whether chunk words and sizes of chunk buffers have 32 bits, and not 16.
-        max_chunk_bytes: Bytes of a chunk, headers included.
-        max_value_bytes: Bytes of a text in a chunk.
-        max_runs_bits: Bits of numbers of which 4096 runs fit a chunk; a chunk of wider numbers has 2048 values.
+        has_large_chunks: Whether chunk words and sizes of chunk buffers have 32 bits instead of 16.
+        max_chunk_bytes: Maximum size of a chunk, in bytes, including headers.
+        max_value_bytes: Maximum size of a text in a chunk, in bytes.
+        max_runs_bits: Maximum width of numbers of which 4096 runs fit a chunk, in bits; chunks of wider numbers have
+            2048 values.
         has_constants: Whether a constant page may have a value, and not only nulls.
         has_constant_lists: Whether lists whose items are all null may be a constant page.
         constant_levels: Encodings of the levels of pages that are all null; empty if they are not encoded.
         has_variable_packed_structs: Whether packed structs may have fields of variable width.
-        has_dense_nulls: Whether a page of lists may have null items and no level for lists that are null or empty.
-        has_zipped_bits: Whether truth values may stand in full-zip pages.
+        has_dense_nulls: Whether a page of lists may have null items without a level for null or empty lists.
+        has_zipped_bits: Whether full-zip pages may hold booleans.
     """
 
     chunk_values: frozenset[str]
@@ -108,7 +109,7 @@ GRAMMARS: Final[Mapping[str, Grammar]] = MappingProxyType(
         ),
     }
 )
-"""The grammars of the versions that have page layouts."""
+"""Grammars of the versions with page layouts."""
 
 ARRAYS_20: Final = frozenset(
     {"flat", "nullable", "fixed_size_list", "list", "struct", "binary", "dictionary", "fsst", "packed_struct"}

@@ -3,10 +3,10 @@
 key                                           | value
 lance-encoding:compression                    | none, zstd, lz4, fsst
 lance-encoding:compression-level              | integer
-lance-encoding:rle-threshold                  | runs per value, below which runs are encoded where they are smaller
+lance-encoding:rle-threshold                  | runs per value, below which runs are encoded if they are smaller
 lance-encoding:bss                            | off, on, auto: byte stream split before general compression
-lance-encoding:dict-divisor                   | values that a dictionary needs for each distinct one; 2 by default
-lance-encoding:dict-size-ratio                | largest size of a dictionary as a part of the plain size; 0.8 by default
+lance-encoding:dict-divisor                   | minimum number of values for each distinct one; 2 by default
+lance-encoding:dict-size-ratio                | maximum dictionary size, as a share of the plain size; 0.8 by default
 lance-encoding:dict-values-compression        | none, zstd, lz4: of the dictionary; lz4 by default
 lance-encoding:dict-values-compression-level  | integer
 lance-encoding:structural-encoding            | miniblock, fullzip
@@ -25,7 +25,7 @@ from lance_duck.encoding.write.grammar import GRAMMARS, Grammar
 PREFIX: Final = "lance-encoding:"
 CHUNK_BYTES: Final = 4096
 NO_TEXT: Final = frozenset({"binary", "large_binary", "json"})
-"""Logical types of variable width whose values are no texts."""
+"""Logical types of variable width whose values are not texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,17 @@ class EncodingOptions:
     Attributes:
         version: "2.1" or "2.2".
         compression: "none", "zstd", "lz4" or "fsst"; None leaves the choice to the writer.
-        level: Level of the compression; None for its default.
-        rle_threshold: Number of runs per value, below which runs are encoded; None to encode runs whenever they are
+        level: Compression level, or None for the default.
+        rle_threshold: Maximum number of runs per value for run-length encoding. None uses runs whenever they are
             clearly smaller.
         bss: "off", "on" or "auto".
-        dict_divisor: Number of values that a dictionary needs for each distinct one; None for the default.
-        dict_size_ratio: Largest size of a dictionary, as a part of the plain size.
+        dict_divisor: Minimum number of values for each distinct one, or None for the default.
+        dict_size_ratio: Maximum size of a dictionary, as a share of the plain size.
         dict_compression: "none", "zstd" or "lz4", of the dictionary; None leaves the choice to the writer.
         dict_level: Level of the dictionary's compression.
         structural: "miniblock" or "fullzip"; None leaves the choice to the writer.
         packed: Whether a struct is stored row by row.
-        is_text: Whether values of variable width are texts, which are worth looking for symbols.
+        is_text: Whether variable-width values are texts, for which symbols are tried.
     """
 
     version: str = "2.2"
@@ -65,7 +65,7 @@ class EncodingOptions:
     def from_metadata(
         cls, metadata: Mapping[str, str], version: str = "2.2", logical_type: str | None = None
     ) -> EncodingOptions:
-        """Return the options that a field's metadata and type ask for; invalid keys and numbers are ignored."""
+        """Return the options from a field's metadata and type; invalid keys and numbers are ignored."""
         if not metadata:
             return _unasked(version, logical_type not in NO_TEXT)
 
@@ -95,18 +95,18 @@ class EncodingOptions:
 
     @property
     def grammar(self) -> Grammar:
-        """Grammar of the pages of the file's version."""
+        """Grammar of the file version."""
         return GRAMMARS[self.version]
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes that a chunk should have; more with general compression, which has a cost for each chunk."""
+        """Target size of a chunk, in bytes; larger with general compression, which has a cost per chunk."""
         return 4 * CHUNK_BYTES if self.grammar.has_large_chunks and self.compression in ("zstd", "lz4") else CHUNK_BYTES
 
 
 @cache
 def _unasked(version: str, is_text: bool) -> EncodingOptions:
-    """Return the options of a field without any metadata about encodings."""
+    """Return the options of a field without encoding metadata."""
     return EncodingOptions(version=version, is_text=is_text)
 
 

@@ -1,13 +1,13 @@
-"""Shredding of nested arrays into entries, from the outside in.
+"""Shreds nested arrays into entries, from the outside in.
 
-An entry stands for a slot of the current layer, or for a list or struct around it that has no slot there. During
+An entry is a slot of the current layer, or a list or struct around it without a slot in that layer. During
 shredding, layers are counted from the outermost, so that the leaves of a field share the entries around them:
 
     begins   0: the entry begins a row; d: it continues the d-th list from the outside
-    holes    0: there is a value so far; else a mark, of which each layer takes the next (null), or, as a list, the
+    holes    0: there is a value so far; otherwise a mark: each layer takes the next (null), or, as a list, the
              next two (null, empty)
 
-Marks up to `hidden` are of entries without a slot in the current layer: those of the last list layer and of all layers
+Marks up to `hidden` belong to entries without a slot in the current layer, left by the last list layer and all layers
 around it. `encoding.write.layouts.levels` turns both into levels, which count from the innermost layer.
 """
 
@@ -47,7 +47,7 @@ class Outline:
     Attributes:
         count: Number of entries.
         begins: uint8 (count,), or None without lists: each entry begins a row.
-        holes: uint8 (count,), or None when all are 0.
+        holes: uint8 (count,), or None if all are 0.
         hidden: Highest mark of an entry without a slot.
         marks: Number of marks taken.
         lists: Number of list layers shredded.
@@ -62,7 +62,7 @@ class Outline:
 
 
 def unfold_items(outline: Outline, array: pa.Array) -> Outline:
-    """Return the entries with the nulls of an item layer: a struct, or values."""
+    """Add the nulls of an item layer, a struct or values, to the entries."""
     valid = valid_flags(array)
     mark = outline.marks + 1
     holes = outline.holes
@@ -94,7 +94,7 @@ def unfold_fixed(outline: Outline, array: pa.FixedSizeListArray, where: str) -> 
 
 
 def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline, pa.Array]:
-    """Return the entries of the items of lists, and the items of those that are neither null nor below a null.
+    """Return the entries of list items, and the items of lists that are neither null nor below a null.
 
     Args:
         outline: Entries of the lists.
@@ -128,11 +128,11 @@ def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline,
 
 
 def _chosen(values: pa.Array, offsets: Offsets, places: NDArray[np.int64]) -> pa.Array:
-    """Return the values at places that lie within the offsets."""
+    """Return the values at positions within the offsets."""
     first = int(offsets[0])
     if first < 0 or int(offsets[-1]) > len(values):
         return values.slice(0, 0)
-    # A copy: pyarrow 26 takes the wrong lists from fixed-size lists of fixed-size lists that begin amid their items.
+    # A copy: pyarrow 26 takes wrong lists from nested fixed-size lists that start in the middle of their items.
     joined = pa.concat_arrays([values.slice(first, int(offsets[-1]) - first)])
     return joined.take(pa.array(places - first))
 

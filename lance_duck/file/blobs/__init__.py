@@ -1,6 +1,6 @@
-"""Blobs of a data file: where their bytes lie, from the descriptions of a column, and files that read them.
+"""Blobs of a data file: their locations, from the descriptions of a column, and files that read them.
 
-You hold: descriptions, as a column reader gives them. You get: places (`places`), and binary files that read their
-bytes on demand (`file`).
+You hold: descriptions from a column reader. You get: the location of each blob (`places`), and binary files that read
+on demand (`file`).
 Never here: writing of blobs (`file/write/blobs`), and the choice of rows (`scan/blobs`).
 """

@@ -1,4 +1,4 @@
-"""Blobs as files: `BlobFile` reads only the bytes that are asked for, `BlobColumn` has values in memory."""
+"""Blobs as files: `BlobFile` reads only the requested bytes, `BlobColumn` wraps values in memory."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from lance_duck.store.request import ByteRange
 
 @checked_calls
 class BlobFile(io.BufferedIOBase):
-    """A blob as a binary file, read-only. Nothing is opened or read before the first read.
+    """A blob as a binary file, read-only. The blob's file is opened by the first read.
 
-    A read that continues where the one before ended fetches `buffer_size` bytes at once; others fetch just their bytes.
-    For one thread at a time.
+    A read that continues the previous one fetches at least `buffer_size` bytes; other reads fetch only their bytes. Not
+    safe to share between threads.
 
     Args:
-        place: Where the blob lies.
+        place: Location of the blob.
         buffer_size: Bytes to read ahead; 0 for none.
 
     Raises:
-        CorruptError: Raised by the first read, when the blob reaches beyond the end of its file.
-        NotFoundError: Raised by the first read, when the file of the blob is missing.
+        CorruptError: Raised by the first read if the blob reaches beyond the end of its file.
+        NotFoundError: Raised by the first read if the file of the blob is missing.
     """
 
     def __init__(self, place: BlobPlace, buffer_size: int = READ_AHEAD) -> None:
@@ -42,7 +42,7 @@ class BlobFile(io.BufferedIOBase):
         self._ahead_at = 0
 
     def size(self) -> int:
-        """Return the bytes of the blob."""
+        """Return the size of the blob, in bytes."""
         size = self._place.size
         return self._opened().size if size is None else size
 
@@ -60,7 +60,7 @@ class BlobFile(io.BufferedIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position of the next read, perhaps beyond the end, and return it.
+        """Set the position of the next read, which may be beyond the end, and return it.
 
         Raises:
             ValueError: The position is before the start, `whence` is not 0, 1 or 2, or the file is closed.
@@ -75,7 +75,7 @@ class BlobFile(io.BufferedIOBase):
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read `size` bytes, or fewer at the end; all up to the end when it is negative or None."""
+        """Read up to `size` bytes. Reads to the end if `size` is negative or None."""
         self._check_open()
         remaining = max(0, self._opened().size - self._position)
         data = self._take(remaining if size is None or size < 0 else min(size, remaining))
@@ -84,7 +84,7 @@ class BlobFile(io.BufferedIOBase):
         return data
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes, at most `io.DEFAULT_BUFFER_SIZE` when it is negative."""
+        """Read up to `size` bytes. Reads at most `io.DEFAULT_BUFFER_SIZE` bytes if `size` is negative."""
         return self.read(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
 
     def readall(self) -> bytes:
@@ -92,22 +92,22 @@ class BlobFile(io.BufferedIOBase):
         return self.read()
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill a writable buffer, or less of it at the end; return the number of bytes read."""
+        """Read bytes into a writable buffer, and return their number."""
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data
         return len(data)
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Read bytes from a place of the blob; the position stays.
+        """Read bytes at an offset of the blob, without moving the file position.
 
         Raises:
-            InvalidInputError: Not all of the bytes are inside the blob.
+            InvalidInputError: The range reaches beyond the blob.
         """
         return self.read_ranges([(offset, length)])[0]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Read several ranges (offset, length) at once, each as `read_range` does."""
+        """Read several ranges (offset, length) together; see `read_range`."""
         self._check_open()
         extent = self._opened()
         for offset, length in ranges:
@@ -126,7 +126,7 @@ class BlobFile(io.BufferedIOBase):
         return f"<BlobFile size={'unknown' if size is None else size}>"
 
     def _take(self, size: int) -> bytes:
-        """Return the bytes from the position on, from those that were read ahead if possible."""
+        """Return the bytes at the position, from the read-ahead if possible."""
         within = self._position - self._ahead_at
         buffered = self._ahead[within : within + size] if 0 <= within < len(self._ahead) else b""
         missing = size - len(buffered)
@@ -152,20 +152,20 @@ class BlobFile(io.BufferedIOBase):
 
 
 def check_part(offset: int, length: int, size: int) -> None:
-    """Refuse a range that is not inside a blob of `size` bytes, with InvalidInputError."""
+    """Raise InvalidInputError for a range outside a blob of `size` bytes."""
     if offset < 0 or length < 0 or offset + length > size:
         raise InvalidInputError("range of a blob", expected=f"within {size} bytes", found=f"{length} bytes at {offset}")
 
 
 def check_buffer_size(buffer_size: Any) -> int:
-    """Return a checked buffer size. Raises InvalidInputError if it is not a whole number of at least 0."""
+    """Check a buffer size, and return it. Raises InvalidInputError if it is not an integer of at least 0."""
     if isinstance(buffer_size, bool) or not isinstance(buffer_size, int) or buffer_size < 0:
         raise InvalidInputError("buffer_size", expected="a whole number >= 0", found=repr(buffer_size))
     return buffer_size
 
 
 class BlobColumn:
-    """A column of bytes whose values are iterated as files; None for a null.
+    """Iterates the values of a binary column as files, with None for a null.
 
     Args:
         blob_column: A pyarrow Array or ChunkedArray of binary or large_binary.

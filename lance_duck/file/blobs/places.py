@@ -1,4 +1,4 @@
-"""Places of blobs: where their bytes lie, from the descriptions that a column holds.
+"""Blob locations: the file and byte range of each blob, from the descriptions in its column.
 
 A description of `lance.blob.v2`, a packed struct:
 
@@ -6,11 +6,11 @@ A description of `lance.blob.v2`, a packed struct:
     kind     | u8   | 0: in the data file, 1: packed in a sidecar, 2: a sidecar of its own, 3: an external file,
              |      | 4: a file of the table that any data file may share
     position | u64  | first byte in that file
-    size     | u64  | bytes; 0 with kind 3: all from the position on
-    blob_id  | u32  | kinds 1 and 2: id of the sidecar; kinds 3 and 4: id of a base path, 0 for none
+    size     | u64  | bytes; 0 with kind 3: the file from the position on
+    blob_id  | u32  | kinds 1 and 2: sidecar id; kinds 3 and 4: base path id, 0 for none
     blob_uri | utf8 | kind 3: name below the base path, or URI; kind 4: path below the root of the data file
 
-An older description has position and size alone, and lies in the data file; (p > 0, 0) is a null.
+An older description has only position and size, always in the data file; (p > 0, 0) is a null.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ MANAGED: Final = 4
 
 
 class BlobLocation(Protocol):
-    """The place of some bytes; nothing is opened before `extent` is called."""
+    """A byte range in a file; the file is not opened before `extent` is called."""
 
     def extent(self) -> ByteRange:
         """Open the file, and return the range of the bytes in it.
 
         Raises:
-            NotFoundError: There is no such file.
+            NotFoundError: The file does not exist.
             CorruptError: The bytes are not inside the file.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
-    """The place of one blob; the attributes after `file` are those of its description."""
+    """The location of one blob; the attributes after `file` repeat its description."""
 
     file: LanceFile
     kind: int
@@ -63,7 +63,7 @@ class BlobPlace:
 
     @property
     def size(self) -> int | None:
-        """Bytes of the blob; None for the rest of a file, whose size only the file tells."""
+        """Bytes of the blob. None if the blob is the rest of a file: the size is unknown until that is opened."""
         return None if self.kind == EXTERNAL and not self.stored_size else self.stored_size
 
     def extent(self) -> ByteRange:
@@ -94,14 +94,14 @@ class BlobPlace:
 
 
 def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace | None]:
-    """Return the places of blobs, None for nulls; nothing is opened.
+    """Return the location of each blob, or None for a null. Files are not opened.
 
     Args:
-        descriptions: Descriptions as a scan gives them: (position, size), or with kind, blob_id and blob_uri.
-        file: The data file that they come from.
+        descriptions: Descriptions as a scan returns them: (position, size), or with kind, blob_id and blob_uri.
+        file: The data file that contains the descriptions.
 
     Raises:
-        CorruptError: A description makes no sense.
+        CorruptError: A description is invalid.
     """
     if len(descriptions) == 0:
         return []
@@ -122,7 +122,10 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
 
 
 def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]] | None:
-    """Return the positions and sizes of blobs, uint64 each; None unless all blobs lie in the data file."""
+    """Return the positions and sizes of blobs, uint64 each.
+
+    Returns None if any blob is outside the data file.
+    """
     kinds, positions, sizes = (
         descriptions.field(name).to_numpy(zero_copy_only=False) for name in ("kind", "position", "size")
     )
@@ -133,10 +136,10 @@ def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], ND
 
 
 def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
-    """Read whole blobs; no bytes for None. Few files are open at once, however many files the blobs lie in.
+    """Read whole blobs; None gives empty bytes. The number of open files is bounded.
 
     Raises:
-        NotFoundError: A file that a blob lies in is missing.
+        NotFoundError: A blob's file is missing.
         CorruptError: A blob reaches beyond the end of its file.
     """
     pieces: list[Bytes] = []
@@ -152,13 +155,13 @@ def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
             at += 1
         data = iter((yield [extent for extent in extents if extent is not None and extent.size]))
         parts = [next(data) if extent is not None and extent.size else _NONE for extent in extents]
-        # A view keeps its file open, so all parts but the last ones are copied.
+        # A view keeps its file open, so all blobs except the last group are copied.
         pieces += parts if at == len(places) else [part.copy() for part in parts]
     return pieces
 
 
 def as_values(parts: Sequence[Bytes]) -> VariableWidth:
-    """Return blobs end to end, as the values of a column."""
+    """Return concatenated blobs, as the values of a column."""
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     return VariableWidth(offsets, joined(parts, np.uint8))

@@ -1,7 +1,7 @@
-"""Columns of 0.1 files: the tree of a field, opened.
+"""Columns of 0.1 files: opens the tree of a field.
 
-Each field has its own pages, except for structs, and for items of fixed-size lists, which lie in the pages of the list.
-The fields of a struct may lie in several files; fields below a list lie in the file of the list.
+Each field has its own pages, except for structs, and for items of fixed-size lists, which share the pages of the list.
+The fields of a struct may be in several files; fields below a list are in the file of the list.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ Int64s = NDArray[np.int64]
 
 
 def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> Column20:
-    """Open a field whose parts lie in 0.1 files.
+    """Open a field that is stored in 0.1 files.
 
     Args:
         field: The field.
-        locate: From a field id to its file and the id again; None when the fragment does not have it, and it is null.
+        locate: Returns the file of a field id and the id again. Returns None if the fragment does not have the field;
+            its values are then null.
         num_rows: Number of rows of the fragment.
-        arrow_type: Form of the values; `field.to_arrow(scan=True).type` by default.
+        arrow_type: Type of the returned arrays; `field.to_arrow(scan=True).type` by default.
 
     Raises:
         CorruptError: The files do not have `num_rows` rows, or contradict themselves.
-        UnsupportedError: 0.1 files do not have the type, or a part lies in a file of another version.
+        UnsupportedError: 0.1 files do not have the type, or a field below it is in a file of another version.
     """
     type_ = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
     node = _open(field, locate, type_, None)
@@ -44,7 +45,7 @@ def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
 
 
 def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyFile | None) -> V20Node:
-    """Open a field; `listed` is the file of the list that it is below."""
+    """Open a field; `listed` is the file of the list above it, if any."""
     if field.blob_version:
         raise UnsupportedError("blob in a file of version 0.1", where=f"column {field.name}")
     if field.logical_type == "struct":
@@ -71,10 +72,10 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyF
 
 
 def _batches(file: LegacyFile, field: Field, number: int, where: str) -> Batches:
-    """Return the pages of a field, checked to lie in the file."""
+    """Return the pages of a field, after checking that they are inside the file."""
     positions, lengths = file.page_row(number)
     bits = 8 if field.is_list or is_texts(field) else storage_bits(storage_type(field.to_arrow().type))
-    if bits > 1 and (lengths > file.source.size * 8 // bits).any():  # so that the sizes below are no larger than int64
+    if bits > 1 and (lengths > file.source.size * 8 // bits).any():  # keeps the sizes below within int64
         raise CorruptError("length of a page", where=where, expected=f"within {file.source.size} bytes")
     if (positions + page_sizes(field, lengths) > file.source.size).any():
         raise CorruptError("page reaches beyond the file", where=where, expected=f"within {file.source.size} bytes")
@@ -118,7 +119,7 @@ def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, file: Lega
 
 
 def _all_bounds(field: Field, locate: Locate) -> list[Int64s]:
-    """Return the bounds of the batches of a field, or of each of its members with pages."""
+    """Return the batch bounds of a field; for a struct, of each descendant with pages."""
     if field.logical_type == "struct":
         return [bounds for child in field.children for bounds in _all_bounds(child, locate)]
     place = locate(field.id)

@@ -57,7 +57,7 @@ _M = TypeVar("_M", bound=Message)
 
 @dataclass(frozen=True)
 class LegacyFile(LanceFile):
-    """An open 0.1 file. Its physical columns are numbered by the ids of their fields.
+    """An open 0.1 file. A physical column has the id of its field as number.
 
     Attributes:
         bounds: int64 (num_batches + 1,), first row of each batch, and the number of rows.
@@ -84,7 +84,7 @@ class LegacyFile(LanceFile):
         """Return the position of the values of a dictionary, and their number.
 
         Raises:
-            CorruptError: The field has no dictionary, or the position lies outside the file.
+            CorruptError: The field lacks a dictionary, or the position lies outside the file.
         """
         proto = next((f for f in self.descriptor.schema.fields if f.id == field_id), None)
         where = f"{self.source.path}: dictionary of field {field_id}"
@@ -101,7 +101,7 @@ class LegacyFile(LanceFile):
         """Return the positions and lengths of the pages of a field, a page for each batch.
 
         Raises:
-            CorruptError: The page table has no such field.
+            CorruptError: The field is not in the page table.
         """
         row = field_id - self.first_field
         if not 0 <= row < len(self.pages):
@@ -114,10 +114,10 @@ class LegacyFile(LanceFile):
         return self.pages[row, :, 0], self.pages[row, :, 1]
 
     def column(self, index: int) -> ColumnMetadata:
-        """Describe the places of a field's pages, as far as the page table tells without reading them.
+        """Return the extents of a field's pages, as far as the page table determines them.
 
         Raises:
-            CorruptError: There is no such field.
+            CorruptError: The field is not in the page table.
         """
         column = self._parsed.get(index)
         if column is None:
@@ -131,7 +131,7 @@ class LegacyFile(LanceFile):
             return ()
         sizes = np.clip(page_sizes(kind, lengths), 0, self.source.size - positions)
         starts = positions
-        if is_texts(kind):  # the bytes lie between the page before and the offsets
+        if is_texts(kind):  # the bytes are between the previous page and the offsets
             before = self._ends[np.searchsorted(self._ends, positions, side="right") - 1]
             starts = np.where(lengths > 0, before, positions)
         description = EncodingDescription(f"/{kind.logical_type}", b"")
@@ -149,19 +149,19 @@ class LegacyFile(LanceFile):
         ends = [np.zeros(1, np.int64)]
         for number, kind in self.fields.items():
             positions, lengths = self.page_row(number)
-            with suppress(UnsupportedError):  # a column that is not read does not prevent reading others
+            with suppress(UnsupportedError):  # an unsupported column does not prevent reading others
                 sizes = np.zeros_like(lengths) if kind.logical_type == "struct" else page_sizes(kind, lengths)
                 ends.append(positions + np.clip(sizes, 0, self.source.size - positions))
         return np.sort(np.concatenate(ends))
 
 
 def is_texts(kind: Field) -> bool:
-    """Return whether the pages of a field hold values of any length."""
+    """Return whether the pages of a field hold variable-length values."""
     return not kind.children and (kind.is_json or is_text(_stored(kind)) or is_bytes(_stored(kind)))
 
 
 def page_sizes(kind: Field, lengths: Int64s) -> Int64s:
-    """Return the sizes of pages of a field at their positions, from their lengths; in bytes, at least 0.
+    """Return the sizes of a field's pages from their lengths; in bytes, at least 0.
 
     Raises:
         UnsupportedError: The type is unknown.
@@ -175,10 +175,10 @@ def page_sizes(kind: Field, lengths: Int64s) -> Int64s:
 
 
 def storage_bits(type_: pa.DataType) -> int:
-    """Return the bits of a value of a fixed-width storage type; for a dictionary, of an index.
+    """Return the bits per value of a fixed-width storage type; for a dictionary, the bits of an index.
 
     Raises:
-        UnsupportedError: The type has no fixed width, or a huge one.
+        UnsupportedError: The type is not of fixed width, or is too wide.
     """
     if pa.types.is_null(type_):
         return 0
@@ -234,13 +234,13 @@ def open_legacy(source: ByteSource, tail: Bytes) -> Request[LegacyFile]:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of a file, of which the last bytes have been read."""
+    """The end of a file, whose last bytes are in memory."""
 
     source: ByteSource
     tail: Bytes
 
     def read(self, position: int, size: int, what: str) -> Request[Bytes]:
-        """Return bytes before the footer. Raises CorruptError where the range reaches into it."""
+        """Return bytes before the footer. Raises CorruptError if the range overlaps the footer."""
         limit = self.source.size - FOOTER.size
         if position + size > limit:
             raise CorruptError(
@@ -256,7 +256,7 @@ class _End:
         return data
 
     def message(self, position: int, parse: Callable[[bytes], _M], what: str) -> Request[_M]:
-        """Return the message after its length."""
+        """Return a length-prefixed message."""
         (size,) = _LENGTH.unpack((yield from self.read(position, _LENGTH.size, what)).tobytes())
         data = yield from self.read(position + _LENGTH.size, size, what)
         try:

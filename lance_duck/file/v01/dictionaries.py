@@ -1,6 +1,6 @@
 """The dictionaries of a table of version 0.1: each data file has its own copy, and all copies of a field are equal.
 
-Imported by the first commit to such a table.
+The module is imported by the first commit to a 0.1 table.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def shared_dictionaries(
     known: Set[str],
     open_file: Callable[[DataFile], LanceFile],
 ) -> Mapping[int, pa.Array]:
-    """Return the values of the dictionary of each field, by field id; dictionaries of unknown files are compared.
+    """Return the dictionary values of each field, by field id, after comparing the dictionaries of unknown files.
 
     Args:
         fields: All fields of the table.
         files: Data files of the table.
         known: Paths of files whose dictionaries are known to be equal.
-        open_file: Function that opens a data file.
+        open_file: Opens a data file.
 
     Raises:
         IncompatibleError: Two files have different dictionaries of a field.
@@ -65,10 +65,10 @@ def shared_dictionaries(
 
 
 def read_dictionary(file: LegacyFile, f: Field) -> Request[pa.Array]:
-    """Return the values of the dictionary that a file has for a field.
+    """Return the dictionary values that a file stores for a field.
 
     Raises:
-        CorruptError: The file has no dictionary, or it lies outside the file.
+        CorruptError: The field lacks a dictionary, or the dictionary is outside the file.
     """
     position, length = file.dictionary_extent(f.id)
     where = f"{file.source.path}: dictionary of field {f.id}"

@@ -1,7 +1,7 @@
-"""Fields of 0.1 files as trees: nodes of values, dictionaries and lists; `file/v20` has those of structs.
+"""Fields of 0.1 files as trees: nodes of values, dictionaries and lists; struct nodes are in `file/v20`.
 
-There is no validity: a null was written as whatever value lay below it. Only in nullable fields with values of any
-length is a value without bytes null, as every reader of the format has it.
+Validity is not stored: a null was written as whatever value its slot held. In nullable fields with values of any
+length, an empty value is null, as for every reader of the format.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request
 
 ReadBlock = Callable[[Batches, RowRuns], Request[Block]]
-"""Reads runs of values of a field."""
+"""Reads runs of a field's values."""
 
 
 def block_reader(stored: pa.DataType) -> ReadBlock:
-    """Return the reader of values of a storage type, which is no dictionary, and not null."""
+    """Return the reader for values of a storage type other than dictionary and null."""
     if pa.types.is_fixed_size_list(stored):
         return _list_reader(int(stored.list_size), block_reader(storage_type(stored.value_type)))
     if pa.types.is_boolean(stored):
@@ -60,10 +60,10 @@ def _read_bits(pages: Batches, runs: RowRuns) -> Request[Block]:
 
 @dataclass(frozen=True, slots=True)
 class BatchedNode(PlainNode):
-    """A field with pages of its own.
+    """A field with its own pages.
 
     Attributes:
-        arrow_type: Type of the arrays that are returned.
+        arrow_type: Type of the returned arrays.
         pages: The pages.
     """
 
@@ -78,7 +78,7 @@ class BatchedNode(PlainNode):
 
 @dataclass(frozen=True, slots=True)
 class NullNode(BatchedNode):
-    """A field of nulls, which take no bytes."""
+    """A field of nulls, which are not stored."""
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Return a null for each row."""
@@ -88,7 +88,7 @@ class NullNode(BatchedNode):
 
 @dataclass(frozen=True, slots=True)
 class ValueNode(BatchedNode):
-    """Values of one width, fixed-size lists included, without nulls.
+    """Fixed-width values, including fixed-size lists, without nulls.
 
     Attributes:
         stored: Storage type of the values in the file.
@@ -105,11 +105,11 @@ class ValueNode(BatchedNode):
 
 @dataclass(frozen=True, slots=True)
 class LengthyNode(BatchedNode):
-    """Values of any length.
+    """Variable-length values.
 
     Attributes:
-        nullable: Whether a value without bytes is null.
-        is_json: Whether values are JSONB that is returned as text.
+        nullable: Whether an empty value is null.
+        is_json: Whether values are JSONB to return as text.
     """
 
     nullable: bool
@@ -133,8 +133,8 @@ class DictionaryNode(BatchedNode):
     Attributes:
         values: Values of the dictionary, as one batch.
         stored: Storage type of the field, a dictionary.
-        is_text: Whether the values are of any length.
-        nullable: Whether a value of any length without bytes is null.
+        is_text: Whether the values are of variable length.
+        nullable: Whether an empty value of variable length is null.
     """
 
     values: Batches
@@ -145,11 +145,11 @@ class DictionaryNode(BatchedNode):
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices: yes."""
+        """Always True: all pages hold indices into one dictionary."""
         return True
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return the values of the rows, in the form that is asked for."""
+        """Return the values of the rows, in the requested type."""
         width = self.stored.index_type.bit_width // 8
         data = yield from read_values(self.pages, runs, width)
         items = self._read[0] if self._read else (yield from self._items())
@@ -182,8 +182,8 @@ class BatchedLists(BatchedNode):
 
     Attributes:
         offset: Dtype of the offsets.
-        items: Node of the items; its number of rows is None where no file has them.
-        item_bounds: int64 (num_batches + 1,), number of items before each batch, and of all.
+        items: Node of the items; its `num_rows` is None if all files lack them.
+        item_bounds: int64 (num_batches + 1,), number of items before each batch, then the total.
     """
 
     offset: np.dtype[Any]
@@ -206,7 +206,7 @@ class BatchedLists(BatchedNode):
 
 
 def _filled(block: Block) -> Bytes | None:
-    """Return a flag for each value, whether it has bytes; None when all values have some, or are of one width."""
+    """Return a flag for each value, 1 unless it is empty. Returns None if all are filled or have a fixed width."""
     if not isinstance(block, VariableWidth):
         return None
     filled = np.not_equal(block.offsets[1:], block.offsets[:-1])

@@ -3,11 +3,11 @@
     page              | bytes
     one width         | values at its position, little-endian; of fixed-size lists the items, one after the other
     bool              | bits, the lowest of each byte first
-    any length        | the values, then int64 (n + 1): where each begins and ends in the file; the position is of these
-    list, large_list  | int32 or int64 (n + 1): where each begins and ends among the items of the batch
+    any length        | the values, then int64 (n + 1): offsets of the values in the file; the position points at these
+    list, large_list  | int32 or int64 (n + 1): offsets of the lists among the items of the batch
     null, struct      | nothing
 
-No byte belongs to two pages, so that no read brings more bytes than the file has.
+Pages do not share bytes, so a read never returns more bytes than the file has.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Batches:
 
     Attributes:
         source: The file.
-        bounds: int64 (num_batches + 1,), ascending: number of the field's values before each batch, and of all.
+        bounds: int64 (num_batches + 1,), ascending: number of the field's values before each batch, then the total.
         positions: int64 (num_batches,), position of each page in the file.
         where: Name of the field, for messages.
     """
@@ -53,11 +53,11 @@ class Batches:
         return int(self.bounds[-1])
 
     def scaled(self, factor: int) -> Batches:
-        """Return the pages with each value counted as `factor` parts; the caller has checked for overflow."""
+        """Return the pages with each value counted `factor` times; the caller has checked for overflow."""
         return Batches(self.source, self.bounds * factor, self.positions, self.where)
 
     def cut(self, runs: RowRuns) -> Pieces:
-        """Cut runs where batches end."""
+        """Cut runs at batch boundaries."""
         inner = self.bounds[1:-1]
         if len(runs.starts) == 0 or len(inner) == 0:
             batches = np.zeros(len(runs.starts), np.int64)
@@ -70,10 +70,10 @@ class Batches:
         return Pieces(batches, starts - self.bounds[batches], stops - self.bounds[batches])
 
     def ranges(self, starts: Int64s, sizes: Int64s) -> list[ByteRange]:
-        """Return ranges of bytes, by where each begins in the file.
+        """Return byte ranges from their starts in the file and their sizes.
 
         Raises:
-            CorruptError: A range lies outside the file, or together they are longer than the file.
+            CorruptError: A range lies outside the file, or the ranges are longer in total than the file.
         """
         whole = self.source.size
         if len(starts) and (starts.min() < 0 or sizes.min() < 0 or (starts > whole - sizes).any()):
@@ -86,10 +86,10 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Runs of values, each in one batch; no run is empty.
+    """Non-empty runs of values, each within one batch.
 
     Attributes:
-        batches: int64 (n,), number of the batch.
+        batches: int64 (n,), batch number.
         starts: int64 (n,), first value, counted from the start of the batch.
         stops: int64 (n,), one past the last value.
     """
@@ -112,7 +112,7 @@ def read_values(pages: Batches, runs: RowRuns, width: int) -> Request[Bytes]:
 
 
 def read_flags(pages: Batches, runs: RowRuns) -> Request[Bytes]:
-    """Read a byte (0 or 1) for each value of pages of bits."""
+    """Read boolean pages as a byte (0 or 1) for each value."""
     pieces = pages.cut(runs)
     first, last = pieces.starts // 8, (pieces.stops + 7) // 8
     data = yield pages.ranges(pages.positions[pieces.batches] + first, last - first)
@@ -122,7 +122,7 @@ def read_flags(pages: Batches, runs: RowRuns) -> Request[Bytes]:
 
 
 def read_offsets(pages: Batches, pieces: Pieces, dtype: np.dtype[Any]) -> Request[tuple[Int64s, Int64s, Int64s]]:
-    """Read the offsets of values of any length, or of lists.
+    """Read offsets, either of variable-length values or of lists.
 
     Returns:
         Begin and end of each piece, and the length of each value, all int64.
@@ -142,7 +142,7 @@ def read_offsets(pages: Batches, pieces: Pieces, dtype: np.dtype[Any]) -> Reques
 
 
 def read_texts(pages: Batches, runs: RowRuns) -> Request[VariableWidth]:
-    """Read values of any length: first their offsets, then their bytes."""
+    """Read variable-length values: first their offsets, then their bytes."""
     firsts, lasts, lengths = yield from read_offsets(pages, pages.cut(runs), OFFSET)
     data = yield pages.ranges(firsts, lasts - firsts)
     offsets = np.zeros(len(lengths) + 1, np.int64)

@@ -1,7 +1,7 @@
-"""Conversion of arrays to pages of 0.1 files, whose layout `file.v01.pages` has.
+"""Converts arrays to pages of 0.1 files; `file.v01.pages` describes the layout.
 
-Pages have no validity: values that a reader would see as other values are refused. Nulls can be written only where a
-value without bytes is read as null, for texts and bytes in a nullable field; there an empty value is refused.
+Pages do not store validity: values that would read back as others are rejected. Nulls can be written only for strings
+and binary values in a nullable field, which read an empty value as null; an empty value is rejected there.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Pages:
     """The pages of batches, as bytes to append to a file.
 
     Args:
-        position: Position in the file of the bytes.
-        dictionaries: Values of the dictionary of each field, by field id; missing dictionaries are added.
+        position: Position of the bytes in the file.
+        dictionaries: Dictionary values of each field, by field id; missing dictionaries are added.
     """
 
     def __init__(self, position: int, dictionaries: MutableMapping[int, pa.Array]) -> None:
@@ -43,15 +43,15 @@ class Pages:
         self._dictionaries = dictionaries
 
     def add(self, f: Field, arrays: Sequence[pa.Array], path: str) -> None:
-        """Add the pages of a field and of all fields below it, for the rows of one batch.
+        """Add the pages of a field and all fields below it, for one batch.
 
         Args:
             f: Field of the schema.
-            arrays: Values of the rows, in one or more pieces.
+            arrays: Values of the rows, in one or more arrays.
             path: Name of the field, for error messages.
 
         Raises:
-            UnsupportedError: A null, or an empty value, that would be read as another one.
+            UnsupportedError: A null or an empty value would be read back as another value.
         """
         if f.logical_type == "struct":
             _refuse_nulls(arrays, path)
@@ -108,7 +108,7 @@ class Pages:
         self._put(f.id, len(ends) - 1, ends.astype(_OFFSET))
 
     def _places(self, f: Field, array: pa.DictionaryArray, path: str) -> Buffer:
-        """Return the indices of values in the dictionary of the field; the first values of a field define it."""
+        """Return the dictionary indices of values; the first values of a field define its dictionary."""
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         values = self._dictionaries.get(f.id)
@@ -147,9 +147,9 @@ class Pages:
 
 
 def first_dictionary(array: pa.DictionaryArray, *, nullable: bool) -> pa.Array:
-    """Return the values of the dictionary that the first rows of a column define: distinct, none null.
+    """Return the dictionary values that the first rows of a column define: distinct and not null.
 
-    If rows are null and values have variable length, the empty value is among them, which is read as null.
+    If some rows are null and values are of variable length, the empty value is included; it is read as null.
     """
     values = pc.unique(array.dictionary).drop_null()
     empty = _empty(values.type) if nullable and (array.null_count or array.dictionary.null_count) else None
@@ -159,14 +159,14 @@ def first_dictionary(array: pa.DictionaryArray, *, nullable: bool) -> pa.Array:
 
 
 def _empty(type_: pa.DataType) -> pa.Scalar | None:
-    """Return the empty value, which is read as null in a nullable field; None for a type of fixed width."""
+    """Return the empty value, which a nullable field reads as null. Returns None for a fixed-width type."""
     if is_text(type_):
         return pa.scalar("", type_)
     return pa.scalar(b"", type_) if is_bytes(type_) else None
 
 
 def _fixed(arrays: Sequence[pa.Array], path: str) -> Iterator[Buffer]:
-    """Yield the bytes of values of fixed width."""
+    """Yield the bytes of fixed-width values."""
     _refuse_nulls(arrays, path)
     while pa.types.is_fixed_size_list(arrays[0].type):
         arrays = [stored_items(array) for array in arrays]
@@ -190,7 +190,7 @@ def stored_items(array: pa.Array) -> pa.Array:
 
 
 def _texts(array: pa.Array, path: str, *, nullable: bool) -> tuple[np.ndarray, Buffer]:
-    """Return the offsets and bytes of values of variable length; nulls have no bytes."""
+    """Return the offsets and bytes of variable-length values; a null becomes an empty value."""
     if nullable:
         _refuse_empty(array, path)
     else:

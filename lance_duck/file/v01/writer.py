@@ -1,6 +1,6 @@
-"""Writing data files of version 0.1; `file.v01.container` has the layout.
+"""Writes data files of version 0.1; `file.v01.container` describes the layout.
 
-Statistics of batches, by which readers may skip batches, are not written.
+Batch statistics, which would let readers skip batches, are not written.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import metadata_to_proto, schema_to_proto
 
 ROWS_PER_GROUP: Final = 1024
-"""Default rows of a batch. As pylance writes."""
+"""Default rows per batch; the same as in pylance."""
 
 FILE_VERSION: Final = (0, 2)
 """Version in manifests and footers."""
 
 MOST_SPARE_IDS: Final = 4096
-"""Field ids between the lowest and the highest of a file that it does not hold: a limit against schemas made to fill
-disks, as each takes 16 bytes of the page table for each batch."""
+"""Maximum number of unused field ids between the lowest and the highest id of a file. Limits schemas made to fill
+disks: each id takes 16 bytes of the page table for each batch."""
 
 _MAGIC: Final = b"LANC"
 _LENGTH: Final = struct.Struct("<I")
 
 
 class LegacyFileWriter:
-    """A writer of one data file of version 0.1, batch by batch; used as a `FileWriter` is.
+    """A writer of one data file of version 0.1, batch by batch, with the interface of `FileWriter`.
 
     Args:
         sink: Sink of the bytes; closed by `finish`, aborted by `abort`.
         schema: Schema of the columns; `schema_from_arrow` has checked their types.
-        rows_per_group: Rows of a batch, after those of `batch_rows`.
-        batch_rows: Rows of each of the first batches.
-        dictionaries: Values of the dictionaries of the table by field id, which its files share; missing ones are made
-            of the first rows, and added.
+        rows_per_group: Rows of each batch after the first ones in `batch_rows`.
+        batch_rows: Row counts of the first batches.
+        dictionaries: Dictionary values by field id, which all files of the table share. Missing dictionaries are built
+            from the first rows, and added.
 
     Raises:
-        UnsupportedError: The ids of the fields lie too far apart.
+        UnsupportedError: The field ids are too far apart.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class LegacyFileWriter:
         return self._bounds[-1] + self._pending_rows
 
     def tell(self) -> int:
-        """Return the number of bytes of the file so far, values that wait for a full batch included."""
+        """Return the current size of the file, in bytes, including values that wait for a full batch."""
         return self._sink.position + self._pending_bytes
 
     def reaches(self, size: int) -> bool:
@@ -104,7 +104,7 @@ class LegacyFileWriter:
         return self.tell() >= size
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows: one array of the storage type of each column of the schema, in their order.
+        """Append rows, as one array per column in schema order, in the column's storage type.
 
         Raises:
             UnsupportedError: A value cannot be stored in this version.
@@ -141,7 +141,7 @@ class LegacyFileWriter:
         except BaseException:
             self.abort()
             raise
-        # Older readers take the first of these ids to be the lowest, where the page table begins.
+        # Older readers expect the page table to begin with the first of these ids, as the lowest.
         return WrittenFile(self.num_rows, self._sink.position, FILE_VERSION, tuple(sorted(self._pages)), ())
 
     def abort(self) -> None:

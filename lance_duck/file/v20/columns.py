@@ -1,10 +1,10 @@
 """Columns of 2.0 files.
 
-Each field is a physical column of its own, parents included:
+Each field is a physical column, including parents:
 
     struct              a page without bytes; no validity: a struct is never null
-    list, large_list    pages with the end of each list among the items; the item is the next field. A page of ends goes
-                        with the next `num_items` rows of the item's column
+    list, large_list    pages with the end of each list among the items; the item is the next field. A page of ends
+                        belongs to the next `num_items` rows of the item's column
     packed struct       one column for all its fields
     blob                one column of (position, size) pairs that point into the file; (1, 0) is null
     anything else       pages with the values; strings of early files may be lists of bytes, in two columns
@@ -39,7 +39,7 @@ class Column20(PlainColumn):
     """A column of a 2.0 file; implements `ColumnReader`.
 
     Attributes:
-        arrow_type: Type of the arrays that `read` gives.
+        arrow_type: Type of the arrays that `read` returns.
         num_rows: Number of rows of the column.
     """
 
@@ -66,14 +66,15 @@ def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
 
     Args:
         field: The field.
-        locate: From a field id to its file and physical column; None when the file does not have it, and it is null.
+        locate: Returns the file and physical column of a field id. Returns None if the file does not have the field;
+            its values are then null.
         num_rows: Number of rows of the file.
-        arrow_type: Form of the values, for example `string_view`; a blob column gives its bytes as `large_binary`.
+        arrow_type: Type of the returned arrays, for example `string_view`; a blob column is returned as `large_binary`.
             `field.to_arrow(scan=True).type` by default.
 
     Raises:
         CorruptError: The columns do not have `num_rows` rows, or contradict themselves.
-        UnsupportedError: An encoding is not supported, or a child lies in a file of another version.
+        UnsupportedError: An encoding is not supported, or a child is in a file of another version.
     """
     type_ = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
     node = _open(field, locate, type_)

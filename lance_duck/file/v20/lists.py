@@ -1,4 +1,4 @@
-"""Lists of 2.0 files: their ends are read first, then the rows of their items."""
+"""Lists of 2.0 files: end offsets are read first, then the rows of the items."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from lance_duck.store.request import Request, gather
 
 @dataclass(frozen=True, slots=True)
 class ListPages:
-    """Pages of the ends of lists.
+    """Pages of list end offsets.
 
     Attributes:
         bounds: int64 (pages + 1,), first list of each page, and one past the last list.
         items: int64 (pages + 1,), first row of the item's column for each page, and one past the last row.
-        ends: Ends of each page.
+        ends: End offsets of each page.
         where: Name of each page, for messages.
     """
 
@@ -52,7 +52,7 @@ class ListPages:
         return int(self.items[-1])
 
     def read(self, runs: RowRuns) -> Request[EndRows]:
-        """Read runs of lists; their items are counted over all pages."""
+        """Read runs of lists; item positions count over all pages."""
         parts = runs.split(self.bounds)
         ends = yield from gather([located(self.ends[page].read(part), self.where[page]) for page, part in parts])
         if not ends:
@@ -75,7 +75,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
     """Open the pages of a list column.
 
     Raises:
-        CorruptError: A page is not one of lists, or pages claim more rows than a file can have.
+        CorruptError: A page does not hold lists, or pages claim more rows than a file can have.
     """
     recent = recent_buffers()
     bounds = page_bounds(column, where)
@@ -92,7 +92,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
 
 @dataclass(frozen=True, slots=True)
 class _ListedNode(PlainNode):
-    """Rows that each end at an item, beside the node of all items."""
+    """Rows of variable length: pages of end offsets, and the node of all items."""
 
     arrow_type: pa.DataType
     pages: ListPages
@@ -105,13 +105,13 @@ class _ListedNode(PlainNode):
 
 @dataclass(frozen=True, slots=True)
 class ListNode(_ListedNode):
-    """Lists: their ends, in pages, and the node of their items."""
+    """Lists: pages of end offsets, and the node of their items."""
 
     items: V20Node
     where: str
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return the lists of the rows: first their ends, then the rows of the items between."""
+        """Return the lists of the rows: reads their ends first, then the items in between."""
         rows = yield from self.pages.read(runs)
         items = yield from self.items.read(merged_runs(rows.item_starts, rows.item_stops))
         storage = storage_type(self.arrow_type)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 MAX_ROWS = 2**62
 DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-"""Type of descriptors: where the bytes of a blob lie in the file."""
+"""Type of descriptors: the extent of a blob in the file."""
 
 
 def _name_value(runs: RowRuns, first: int, position: int) -> str:
@@ -40,7 +40,7 @@ class V20Node(Protocol):
 
     @property
     def num_rows(self) -> int | None:
-        """Number of rows; None when any row can be read, as a null."""
+        """Number of rows. None if the node reads any row as null."""
 
     @property
     def is_dictionary(self) -> bool:
@@ -57,19 +57,19 @@ class PlainNode:
 
     @property
     def is_dictionary(self) -> bool:
-        """False: no page is dictionary-encoded."""
+        """Always False: pages are not dictionary-encoded."""
         return False
 
 
 class LeafNode:
-    """Values, in pages that are opened when they are needed.
+    """A field with stored values; its pages are opened on demand.
 
     Args:
         column: The physical column.
         stored_type: Arrow type that the values have in the file.
-        arrow_type: Type of the arrays that are returned.
+        arrow_type: Type of the returned arrays.
         where: Name of the column, for messages.
-        is_json: Whether the values are JSONB that is returned as text.
+        is_json: Whether the values are JSONB to return as text.
 
     Raises:
         CorruptError: The pages claim more rows than a file can have.
@@ -137,7 +137,7 @@ def page_bounds(column: ColumnMetadata, where: str) -> Ints:
     """Return the first row of each page, and one past the last row; int64 (pages + 1,).
 
     Raises:
-        CorruptError: There are more rows than a file can have.
+        CorruptError: The pages claim more rows than a file can have.
     """
     if column.num_rows > MAX_ROWS:
         raise CorruptError("rows of a column", where=where, expected=f"at most {MAX_ROWS}", found=column.num_rows)
@@ -146,13 +146,13 @@ def page_bounds(column: ColumnMetadata, where: str) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class MissingNode(PlainNode):
-    """A field that the file does not have: nulls."""
+    """A field that the file lacks; its values are null."""
 
     arrow_type: pa.DataType
 
     @property
     def num_rows(self) -> None:
-        """None: any row can be read."""
+        """Always None: any row can be read."""
         return None
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
@@ -163,7 +163,7 @@ class MissingNode(PlainNode):
 
 @dataclass(frozen=True, slots=True)
 class StructNode(PlainNode):
-    """Structs, none of them null."""
+    """Structs without nulls."""
 
     arrow_type: pa.DataType
     children: tuple[V20Node, ...]
@@ -178,10 +178,10 @@ class StructNode(PlainNode):
 
 @dataclass(frozen=True, slots=True)
 class BlobNode(PlainNode):
-    """A field of blobs, whose bytes lie outside the pages, found by descriptors.
+    """A field of blobs, whose bytes are outside the pages and located by descriptors.
 
-    A descriptor is a row of a packed struct: its position in the file, and its size, 8 bytes each. (1, 0) is a null,
-    (0, 0) an empty value.
+    A descriptor is a row of a packed struct: position in the file, and size, 8 bytes each. (1, 0) is a null, (0, 0) an
+    empty value.
     """
 
     arrow_type: pa.DataType
@@ -191,7 +191,7 @@ class BlobNode(PlainNode):
 
     @property
     def num_rows(self) -> int:
-        """Rows of the descriptors."""
+        """Number of descriptors."""
         return self.descriptors.num_rows
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
@@ -209,7 +209,7 @@ class BlobNode(PlainNode):
 
 
 def located(request: Request[T], where: str) -> Request[T]:
-    """Drive a request, and add `where` to errors about bytes that do not name the page."""
+    """Run a request, and add `where` to errors that do not name the page."""
     try:
         return (yield from request)
     except FormatError as error:

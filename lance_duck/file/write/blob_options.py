@@ -1,4 +1,4 @@
-"""Options of blobs that are written: where they lie, and what becomes of external files."""
+"""Options for writing blobs: where to store them, and how to treat external files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _URI: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://?.")
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The sizes by which the place of a `lance.blob.v2` is chosen.
+    """Size limits that choose where a `lance.blob.v2` is stored.
 
     Attributes:
-        inline: Bytes up to which a blob lies in the data file.
-        packed: Bytes up to which a blob lies with others in a file beside it; a larger one has a file of its own.
-        pack_file: Bytes of a file with several blobs; a blob that would make it larger begins a new file.
+        inline: Maximum size of a blob in the data file, in bytes.
+        packed: Maximum size of a blob that shares a sidecar, in bytes; a larger blob gets its own sidecar.
+        pack_file: Maximum size of a shared sidecar, in bytes; a blob that would exceed it begins a new one.
     """
 
     inline: int = INLINE_BYTES
@@ -39,11 +39,11 @@ class Thresholds:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str], pack_file: int | None = None) -> Thresholds:
-        """Return the thresholds that the metadata of a field set.
+        """Return the thresholds from a field's metadata.
 
         Args:
             metadata: Metadata of the field.
-            pack_file: Bytes of a pack file, where the metadata does not say.
+            pack_file: Maximum size of a shared sidecar, in bytes, unless the metadata sets it.
 
         Raises:
             InvalidInputError: A threshold is not a number, or too small.
@@ -58,13 +58,13 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class BlobOptions:
-    """Options of a write for blobs.
+    """Blob options of a write.
 
     Attributes:
         external_mode: "reference" keeps the URI of an external file, "ingest" copies its bytes.
-        allow_outside_bases: Whether references may lead anywhere; otherwise only below one of the bases.
+        allow_outside_bases: Whether references may point anywhere; otherwise only below one of the bases.
         bases: Base paths of the table that are not roots of tables, by id.
-        pack_file_bytes: Bytes of a file with several blobs; None for the default.
+        pack_file_bytes: Maximum size of a shared sidecar, in bytes, or None for the default.
         open: Opens an external file.
     """
 
@@ -87,14 +87,14 @@ class BlobOptions:
             raise InvalidInputError("blob_pack_file_size_threshold", expected="a whole number >= 1", found=repr(size))
 
     def with_references(self) -> BlobOptions:
-        """Return the options for references that a table already has, which are kept wherever they lead."""
+        """Return options that keep the table's existing references, wherever they point."""
         return replace(self, external_mode="reference", allow_outside_bases=True)
 
     def place(self, uri: str, where: str) -> tuple[int, str]:
-        """Return the id of the base path that a file lies below, and its name there; (0, its URI) if there is none.
+        """Return the id of the base path that contains a file, and the name below it; (0, its URI) without one.
 
         Raises:
-            InvalidInputError: The file lies outside all base paths and may not, or its name is not an absolute URI.
+            InvalidInputError: The file is outside all base paths, which is not allowed, or is not an absolute URI.
         """
         below = [(base_id, name) for base_id, base in self.bases.items() if (name := _below(uri, base)) is not None]
         if below:
@@ -113,7 +113,7 @@ class BlobOptions:
 
 
 def _below(uri: str, base: str) -> str | None:
-    """Return the name of a file below a base path; None when it lies elsewhere."""
+    """Return the name of a file below a base path, or None if it is not below it."""
     file_path, base_path = local_path(uri), local_path(base)
     if (file_path is None) != (base_path is None):
         return None

@@ -1,7 +1,7 @@
-"""Writing of blobs: their bytes, and the descriptions that a column holds of them; see `file.blobs.places`.
+"""Writes blobs: their bytes, and their descriptions for a column; see `file.blobs.places`.
 
 {data file}                 bytes of small blobs, before the page that describes them
-{data file's stem}/…blob    one large blob, or many of middle size end to end
+{data file's stem}/…blob    one large blob, or many medium ones end to end
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def append_values(array: pa.Array, space: Space) -> tuple[UInt64s, UInt64s]:
     """Write the values of a large binary array into the data file, end to end.
 
     Returns:
-        Position and size of each value, uint64; (0, 0) for a null and for a value without bytes.
+        Position and size of each value, uint64; (0, 0) for a null or empty value.
     """
     offsets, data = _large_binary(array)
     sizes = np.diff(offsets)
@@ -50,13 +50,13 @@ def append_values(array: pa.Array, space: Space) -> tuple[UInt64s, UInt64s]:
 
 
 class Blobs(Protocol):
-    """A writer of the blobs of one column, which describes where they are."""
+    """A writer of one column's blobs, which returns their descriptions."""
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Write blobs, in the storage type of their column; return their descriptions, null where a blob is null."""
+        """Write blobs in their column's storage type. Returns their descriptions, with null for a null blob."""
 
     def close(self) -> None:
-        """Finish the file that is open beside the data file, if any."""
+        """Finish the open sidecar, if any."""
 
 
 def open_blobs(field: Field, space: Space, where: str) -> Blobs:
@@ -64,44 +64,44 @@ def open_blobs(field: Field, space: Space, where: str) -> Blobs:
 
     Args:
         field: The column, a blob.
-        space: Space that bytes are written to.
+        space: Space for the bytes.
         where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: The metadata of the field makes no sense.
+        InvalidInputError: The metadata of the field is invalid.
     """
     return BlobWriter(field, space, where) if field.blob_version == 2 else PlainBlobWriter(space)
 
 
 class PlainBlobWriter:
-    """A writer of the blobs of one column of bytes, all of which go into the data file.
+    """A writer of one binary column, which stores all blobs in the data file.
 
     Args:
-        space: Space that bytes are written to.
+        space: Space for the bytes.
     """
 
     def __init__(self, space: Space) -> None:
         self._space = space
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Write blobs; return the position and size of each, (0, 0) for one without bytes."""
+        """Write blobs. Returns the position and size of each, (0, 0) for an empty one."""
         positions, sizes = append_values(_binary(array), self._space)
         return _struct(BLOB_V1_SCAN, [pa.array(positions), pa.array(sizes)], array)
 
     def close(self) -> None:
-        """Do nothing: no file is open beside the data file."""
+        """Do nothing: plain blobs do not use sidecars."""
 
 
 class BlobWriter:
-    """A writer of the blobs of one column of `lance.blob.v2`.
+    """A writer of one `lance.blob.v2` column.
 
     Args:
         field: The column.
-        space: Space that bytes are written to.
+        space: Space for the bytes.
         where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: The metadata of the field makes no sense.
+        InvalidInputError: The metadata of the field is invalid.
     """
 
     def __init__(self, field: Field, space: Space, where: str) -> None:
@@ -114,15 +114,15 @@ class BlobWriter:
         self._rows = 0
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Write blobs; return their descriptions, null where a blob is null.
+        """Write blobs; return their descriptions, with null for a null blob.
 
         Args:
-            array: Structs of data (large_binary) and uri (string), exactly one of them not null, and for parts of
-                external files position and size.
+            array: Structs with data (large_binary) or uri (string), exactly one of them not null. Ranges of external
+                files also have position and size.
 
         Raises:
-            InvalidInputError: A blob has both or neither of data and uri, or a URI that may not be referred to.
-            UnsupportedError: A blob must lie beside the data file, where no file can.
+            InvalidInputError: A blob has both or neither of data and uri, or its URI is not allowed.
+            UnsupportedError: A blob needs a sidecar, which this file cannot have.
             StoreError: The disk or the service failed.
             NotFoundError: An external file to be copied is missing.
         """
@@ -139,7 +139,7 @@ class BlobWriter:
         return _struct(BLOB_V2_SCAN, columns.arrays(), array)
 
     def close(self) -> None:
-        """Finish the file that is open beside the data file."""
+        """Finish the open shared sidecar, if any."""
         if self._pack is not None:
             self._pack.close()
             self._pack = None
@@ -166,13 +166,13 @@ class BlobWriter:
         columns.positions[small], columns.sizes[small] = append_values(inline, self._space)
 
     def _put(self, data: Bytes, row: int, columns: _Columns) -> None:
-        """Write one blob beside the data file."""
+        """Write one blob to a sidecar."""
         sink = self._begin(len(data), row, columns)
         sink.write(data)
         self._end(sink)
 
     def _begin(self, size: int, row: int, columns: _Columns) -> Sink:
-        """Describe a blob of this size beside the data file, and return the sink for its bytes."""
+        """Describe a blob of this size in a sidecar, and return the sink for its bytes."""
         if size > self._thresholds.packed:
             columns.ids[row], sink = self._space.sidecar()
             columns.kinds[row], columns.sizes[row] = DEDICATED, size
@@ -204,7 +204,7 @@ class BlobWriter:
         columns.uris = dict(zip(rows.tolist(), (name for _, name in places), strict=True))
 
     def _parts(self, array: pa.StructArray, rows: NDArray[np.int64]) -> tuple[UInt64s, UInt64s]:
-        """Return the position and size of the parts of external files; (0, 0) for a whole file."""
+        """Return position and size of the ranges in external files; (0, 0) for a whole file."""
         if array.type.num_fields < _NUM_MEMBERS:
             return np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)
         position, size = (array.field(name).take(pa.array(rows)) for name in ("position", "size"))
@@ -218,7 +218,7 @@ class BlobWriter:
         return position.fill_null(0).to_numpy(), size.fill_null(0).to_numpy()
 
     def _ingest(self, uri: str, position: int, size: int, row: int, columns: _Columns) -> None:
-        """Copy a part of an external file; all bytes from `position` on when `size` is 0."""
+        """Copy a range of an external file. If `size` is 0, all bytes from `position` on are copied."""
         source = self._options.open(uri)
         size = size or max(0, source.size - position)
         if position + size > source.size:
@@ -239,7 +239,7 @@ class BlobWriter:
 
 
 class _Columns:
-    """Descriptions under construction, at first of empty blobs in the data file."""
+    """Descriptions under construction; each starts as an empty blob in the data file."""
 
     def __init__(self, count: int) -> None:
         self.kinds = np.full(count, INLINE, np.uint8)
@@ -273,5 +273,5 @@ def _large_binary(array: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], Bytes]
 
 
 def _struct(kind: pa.StructType, members: list[pa.Array], nulls: pa.Array) -> pa.StructArray:
-    """Return structs of some members, null where `nulls` is."""
+    """Return structs with these members; a struct is null if `nulls` is null there."""
     return pa.StructArray.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=members)

@@ -1,4 +1,4 @@
-"""Writing of columns of 2.1 and 2.2 files: a field's arrays become the pages of its physical columns."""
+"""Writes columns of 2.1 and 2.2 files: a field's arrays become the pages of its physical columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _FieldWriter:
 
     Attributes:
         field: The field.
-        leaf: Number of its physical column; None for a field that has none.
+        leaf: Number of its physical column, or None if the field does not have a column.
         children: Fields below it.
     """
 
@@ -37,11 +37,11 @@ class NestedColumnWriter:
     Args:
         field: The field.
         version: "2.1" or "2.2".
-        space: Space that bytes other than pages are written to.
-        page_bytes: Bytes of values and levels, before compression, that make a page.
+        space: Space for bytes outside pages.
+        page_bytes: Page size before compression, in bytes of values and levels.
 
     Raises:
-        UnsupportedError: The version cannot hold the type.
+        UnsupportedError: The version does not support the type.
     """
 
     def __init__(self, field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> None:
@@ -60,7 +60,7 @@ class NestedColumnWriter:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of values and levels that wait for their pages to be full."""
+        """Bytes of values and levels that wait for full pages."""
         return sum(leaf.waiting_bytes for leaf in self._leaves)
 
     def write(self, array: pa.Array) -> Pages:
@@ -68,7 +68,7 @@ class NestedColumnWriter:
 
         Raises:
             InvalidInputError: The array does not fit the field.
-            UnsupportedError: The version cannot hold the values.
+            UnsupportedError: The version does not support the values.
         """
         pages: Pages = []
         size = num_bytes(array)
@@ -143,6 +143,6 @@ def open_v21_column(field: Field, version: str, space: Space, page_bytes: int = 
     """Return a writer of a top-level field for a 2.1 or 2.2 file.
 
     Raises:
-        UnsupportedError: The version cannot hold the type.
+        UnsupportedError: The version does not support the type.
     """
     return NestedColumnWriter(field, version, space, page_bytes)

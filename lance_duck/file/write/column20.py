@@ -1,4 +1,4 @@
-"""Writing of columns of 2.0 files, which `file.v20.columns` reads: a physical column for each field, parents first."""
+"""Writes columns of 2.0 files, which `file.v20.columns` reads: a physical column for each field, parents first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def open_v20_column(field: Field, version: str, space: Space, page_bytes: int = 
     """Begin a top-level field of a 2.0 file.
 
     Raises:
-        UnsupportedError: The type is one that 2.0 files do not have.
+        UnsupportedError: 2.0 files do not support the type.
     """
     return _Column20(field, space, page_bytes)
 
@@ -89,11 +89,11 @@ class _Column20:
 
 
 class _V20FieldWriter(Protocol):
-    """A writer of a field with all fields below it, which adds full pages to a list."""
+    """A writer of a field and all fields below it, which adds full pages to a list."""
 
     @property
     def waiting_bytes(self) -> int:
-        """Number of bytes of values that are in no page yet."""
+        """Number of bytes of values that wait for a full page."""
 
     def write(self, array: pa.Array, first_row: int) -> None:
         """Add the values of top-level rows from `first_row` on."""
@@ -132,7 +132,7 @@ class _Values:
 
 
 class _Blobs:
-    """A column of blobs, as places in the file; the place of a null is (1, 0)."""
+    """A column of blobs, as (position, size) in the file; a null is (1, 0)."""
 
     def __init__(self, places: _Values, space: Space) -> None:
         self._places, self._space = places, space
@@ -185,7 +185,7 @@ class _Structs:
 
 
 class _Lists:
-    """A column of the ends of lists, and the columns of their items."""
+    """A column of list end offsets, and the columns of the items."""
 
     def __init__(self, column: int, pages: Pages, items: _V20FieldWriter, page_bytes: int) -> None:
         self._column, self._pages, self._items = column, pages, items

@@ -21,19 +21,19 @@ Pages = list[tuple[int, EncodedPage | Deferred]]
 
 
 class Space(Protocol):
-    """The space for bytes of a column that are not pages, those of blobs. Safe to use from several threads."""
+    """The space for column bytes outside pages, used for blobs. Safe to use from several threads."""
 
     @property
     def blobs(self) -> BlobOptions:
         """Options for blobs."""
 
     def append(self, data: Buffer) -> int:
-        """Write a buffer into the data file at once, at a multiple of 64, and return its position in the file."""
+        """Write a buffer into the data file immediately, at a multiple of 64. Returns its position in the file."""
 
     def sidecar(self) -> tuple[int, Sink]:
-        """Begin a new file beside the data file, and return its blob id, from 1 upwards, and its sink.
+        """Create a sidecar, and return its blob id, from 1 upwards, and its sink.
 
-        The new file appears with the data file, or not at all; the caller closes it.
+        The sidecar is discarded if the data file is not finished; the caller closes it.
         """
 
 
@@ -59,12 +59,12 @@ class ColumnWriter(Protocol):
 
 
 def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_bytes: int | None = None) -> int:
-    """Return the bytes of values after which a page of a column is cut.
+    """Return the page size of each column, in bytes of values.
 
     Args:
         num_columns: Number of top-level columns of the file.
-        data_cache_bytes: Bytes that all columns together may keep; None for 8 MiB for each.
-        max_page_bytes: Most bytes of a page; None for 32 MiB.
+        data_cache_bytes: Maximum size of buffered values over all columns, in bytes. By default 8 MiB for each column.
+        max_page_bytes: Maximum size of a page's values, in bytes. By default 32 MiB.
 
     Raises:
         InvalidInputError: A limit is below 1.
@@ -77,7 +77,7 @@ def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_b
 
 
 def num_bytes(data: pa.Array | pa.RecordBatch) -> int:
-    """Return the bytes of the values of an array or a batch; an estimate where views of texts cannot be measured."""
+    """Return the size of the values of an array or a batch, in bytes; an estimate if string views are unmeasurable."""
     try:
         return int(data.nbytes)
     except pa.ArrowTypeError:  # views, before pyarrow 23

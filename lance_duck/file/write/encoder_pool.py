@@ -1,4 +1,4 @@
-"""A pool of encoder threads: the work of one column is done in order, that of several columns in parallel."""
+"""A pool of encoder threads: work on one column runs in order, different columns run in parallel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Encoded = list[tuple[int, "Future[Sequence[EncodedPage]]"]]
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """A queue of work that is done in order, one at a time."""
+    """A queue of work items that run in order, one at a time."""
 
     waiting: deque[tuple[Work, Future[Encoded]]] = field(default_factory=deque)
     is_running: bool = False
@@ -26,7 +26,7 @@ class Lane:
 
 
 class Lanes:
-    """A few threads; each takes the next work of a lane without a thread, or encodes a deferred page.
+    """A thread pool; each thread takes the next work of an idle lane, or encodes a deferred page.
 
     Args:
         threads: Number of threads.
@@ -41,10 +41,10 @@ class Lanes:
     def submit(self, lane: Lane, work: Work) -> Future[Encoded]:
         """Append work to a lane; return a future of its pages, each of which is a future itself.
 
-        After work of a lane has failed, all later work of the lane fails with the same error.
+        If work of a lane fails, all later work of the lane fails with the same error.
 
         Raises:
-            ForkedError: The threads are those of a process that this one was forked from.
+            ForkedError: The pool was created before this process was forked.
         """
         forks.check_not_forked(
             self._born, "a write that the parent process began cannot go on in a forked child", remedy="rewrite"
@@ -58,7 +58,7 @@ class Lanes:
         return future
 
     def close(self) -> None:
-        """Drop all work that has not begun, and wait for the rest."""
+        """Drop all queued work, and wait for the running work."""
         self._is_closed = True
         if forks.count() == self._born:
             self._pool.shutdown(wait=True, cancel_futures=True)

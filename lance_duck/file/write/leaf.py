@@ -1,4 +1,4 @@
-"""Writing of one physical column: rows gather until they make a page."""
+"""Writes one physical column: collects rows until they fill a page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Layer:
     Attributes:
         is_list: Whether it is a list of any size.
         nullable: Whether the schema lets it be null.
-        dimension: Number of slots of the layer inside that make one of this layer: 1 except for fixed-size lists.
+        dimension: Number of inner slots per slot of this layer: 1 except for fixed-size lists.
     """
 
     is_list: bool
@@ -47,14 +47,14 @@ class Layer:
 
 
 class LeafWriter:
-    """A writer of a physical column, which gathers rows to pages.
+    """A writer of a physical column, which collects rows into pages.
 
     Args:
         field: Field of the column.
         layers: Layers of the values and around them, innermost first.
         choice: Encoding options of the field.
-        space: Space that the bytes of blobs are written to.
-        page_bytes: Bytes that make a page.
+        space: Space for the bytes of blobs.
+        page_bytes: Page size, in bytes.
         where: Name of the column, for messages.
     """
 
@@ -97,14 +97,14 @@ class LeafWriter:
         if self._is_empty and (inside.holes is not None or inside.begins is not None):
             raise UnsupportedError("structs without fields that are null or in lists", where=self._where)
         if self._is_empty:
-            inside = unfold_items(Outline(len(values)), pa.nulls(len(values)))  # pages of them are all null
+            inside = unfold_items(Outline(len(values)), pa.nulls(len(values)))  # their pages are all null
         part = PendingRows(values, inside, num_rows, self._stride)
         self._parts.append(part)
         self._size += part.num_bytes
 
     @property
     def waiting_bytes(self) -> int:
-        """Number of bytes of the rows that are in no page yet."""
+        """Number of bytes of the rows that wait for a full page."""
         return self._size
 
     def full(self) -> Iterator[Deferred]:
@@ -133,7 +133,7 @@ class LeafWriter:
             self._blobs.close()
 
     def own(self) -> None:
-        """Copy the rows added last, so that the arrays that they came in can be released."""
+        """Copy the rows added last, so that their source arrays can be released."""
         if self._parts:
             self._parts[-1] = self._parts[-1].owned()
 
@@ -178,11 +178,11 @@ class LeafWriter:
 
 
 def come_again(arrays: list[pa.Array], worth: int) -> bool:
-    """Return whether texts repeat, by a sample, and the distinct ones take at least about `worth` bytes.
+    """Return whether, in a sample, texts repeat and the distinct ones take at least about `worth` bytes.
 
     Args:
         arrays: Arrays of one type, one after the other.
-        worth: Bytes of distinct texts from which on storing them once pays.
+        worth: Minimum size of distinct texts that makes storing them once pay off, in bytes.
     """
     if not arrays or not has_offsets(arrays[0].type):
         return False

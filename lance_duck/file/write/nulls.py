@@ -1,4 +1,4 @@
-"""The check for nulls where a schema allows none."""
+"""Checks arrays for nulls in non-nullable fields."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lance_duck.wire.schema import Field
 
 
 def check_nulls(array: pa.Array, field: Field) -> None:
-    """Refuse an array of a field's storage type with a null, at any depth, where the field allows none.
+    """Check that an array of a field's storage type does not have nulls, at any depth, that the field forbids.
 
-    Values below a null count as absent, not as null.
+    Values below a null are absent and do not count as null.
 
     Raises:
-        DataMismatchError: There is such a null; the message has the column and the first such row.
+        DataMismatchError: A forbidden null was found; the message names the column and the row.
     """
     problem = _find(array, field, f"column {field.name!r}")
     if problem is not None:
@@ -53,7 +53,7 @@ def _in_struct(array: pa.Array, field: Field, where: str) -> tuple[str, int] | N
 
 
 def _as_lists(array: pa.MapArray) -> pa.ListArray:
-    """Return a map as lists of entries; Arrow's cast refuses structs with a null above a field that allows none."""
+    """Return a map as lists of entries; Arrow's cast rejects null structs above a non-nullable field."""
     entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
     mask = array.is_null() if array.null_count else None
     return pa.ListArray.from_arrays(pa.array(offsets_of(array), pa.int32()), entries, mask=mask)

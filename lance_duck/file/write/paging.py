@@ -1,4 +1,4 @@
-"""Paging: arrays gather until they fill a page."""
+"""Paging: collects arrays until they fill a page."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Part = tuple[pa.Array, int]
 
 
 class Paging:
-    """A buffer that joins arrays to pages of about `page_bytes`, and cuts those that are larger.
+    """A buffer that joins arrays to pages of about `page_bytes`, and cuts larger ones.
 
     Args:
         page_bytes: Bytes of values in a page.
-        rows_are_top: Whether each value is a top-level row; if not, the values of an array count as of its first row.
+        rows_are_top: Whether each value is a top-level row. Otherwise all values of an array belong to its first row.
     """
 
     def __init__(self, page_bytes: int, *, rows_are_top: bool) -> None:
@@ -36,16 +36,16 @@ class Paging:
         if self._num_bytes >= self._page_bytes:
             yield from self.rest()
         else:
-            # A waiting array must not keep alive the larger buffers that it is a part of.
+            # A waiting slice must not keep the larger buffers of its array alive.
             self._waiting[-1] = (pa.concat_arrays([array]), first_row)
 
     @property
     def waiting_bytes(self) -> int:
-        """Number of bytes of the values that are in no page yet."""
+        """Number of bytes of the values that wait for a full page."""
         return self._num_bytes
 
     def rest(self) -> Iterator[Part]:
-        """Yield the waiting values as pages; none wait afterwards."""
+        """Yield all waiting values as pages."""
         waiting, size = self._waiting, self._num_bytes
         self._waiting, self._num_bytes = [], 0
         if not waiting:
@@ -68,12 +68,12 @@ class Paging:
 
 
 def num_bytes(array: pa.Array) -> int:
-    """Return the number of bytes of the values of an array; for a dictionary, of the indices alone."""
+    """Return the size of an array's values, in bytes; a dictionary counts only its indices."""
     return int(array.indices.nbytes if pa.types.is_dictionary(array.type) else array.nbytes)
 
 
 def _joined(arrays: list[pa.Array]) -> pa.Array | None:
-    """Return the arrays end to end; None for dictionaries that together have too many items for their indices."""
+    """Concatenate arrays. Returns None if joined dictionaries have too many items for their index type."""
     if len(arrays) == 1:
         return arrays[0]
     if not pa.types.is_dictionary(arrays[0].type):

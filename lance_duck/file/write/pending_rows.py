@@ -35,16 +35,16 @@ class PendingRows:
 
     @property
     def num_bytes(self) -> int:
-        """Number of bytes of values and levels; rows without either count as a bit."""
+        """Number of bytes of values and levels; a row without either counts as one bit."""
         return values_bytes(self.values) + self.outline.count * self._marks + self.num_rows // 8 + 1
 
     @property
     def _marks(self) -> int:
-        """Number of bytes of an entry's marks."""
+        """Number of bytes of marks per entry."""
         return (self.outline.begins is not None) + (self.outline.holes is not None)
 
     def cut(self, room: int, at_least: int) -> tuple[PendingRows | None, PendingRows | None]:
-        """Return the rows that take at most `room` bytes, but at least `at_least` rows, and the remaining ones."""
+        """Split off the rows that fit `room` bytes, but at least `at_least` rows. Returns both parts."""
         rows, entry, slot = self._fitting(room, at_least)
         if rows <= 0:
             return None, self
@@ -55,7 +55,7 @@ class PendingRows:
         )
 
     def _fitting(self, room: int, at_least: int) -> tuple[int, int, int]:
-        """Return the number of rows that fit into `room` bytes, at least `at_least`, and of their entries and slots."""
+        """Return how many rows, at least `at_least`, fit `room` bytes, and their numbers of entries and slots."""
         if self.outline.begins is None and not has_offsets(self.values.type):
             each = self.stride * (values_bytes(self.values) / max(1, len(self.values)) + self._marks) + 1 / 8
             rows = min(max(int(room / each), at_least), self.num_rows)
@@ -66,7 +66,7 @@ class PendingRows:
         return rows, int(entries[rows]), int(slots[rows])
 
     def owned(self) -> PendingRows:
-        """Return the rows in buffers of which they use most, copied if necessary."""
+        """Return the rows in buffers that hold little else, copied if necessary."""
         outline = self.outline
         own_outline = Outline(
             outline.count, _own(outline.begins), _own(outline.holes), outline.hidden, outline.marks, outline.lists
@@ -75,7 +75,7 @@ class PendingRows:
         return PendingRows(values, own_outline, self.num_rows, self.stride)
 
     def _bounds(self) -> tuple[Int64s, Int64s]:
-        """Return the number of entries and of slots before each row, and of all; int64 (rows + 1,)."""
+        """Return the number of entries, and of slots, before each row, then the totals; int64 (rows + 1,)."""
         begins, holes = self.outline.begins, self.outline.holes
         if begins is None:
             entries = np.arange(self.num_rows + 1, dtype=np.int64) * self.stride
@@ -100,12 +100,12 @@ class PendingRows:
 
 
 def values_bytes(values: pa.Array) -> int:
-    """Return the number of bytes of an array, without its dictionary."""
+    """Return the size of an array without its dictionary, in bytes."""
     return int(values.indices.nbytes if pa.types.is_dictionary(values.type) else values.nbytes)
 
 
 def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
-    """Return the number of bytes of the values before each of some slots."""
+    """Return the total size of the values before each given slot, in bytes."""
     if has_offsets(values.type) and len(values):
         word = 8 if values.type in (pa.large_string(), pa.large_binary()) else 4
         offsets = np.frombuffer(values.buffers()[1], dtype=f"<i{word}")[values.offset :]
@@ -114,7 +114,7 @@ def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
 
 
 def join_pending_rows(parts: list[PendingRows]) -> list[PendingRows]:
-    """Join parts to one, or to a few where their dictionaries together are too large for the indices."""
+    """Join rows into one part, or into a few if their joined dictionaries would overflow the index type."""
     if len(parts) < 2:
         return parts
     try:
@@ -150,7 +150,7 @@ def _join(marks: list[Bytes | None], parts: list[PendingRows]) -> Bytes | None:
 
 
 def _is_own(values: pa.Array) -> bool:
-    """Return whether the buffers of an array hold little but its values."""
+    """Return whether an array uses most of its buffers."""
     buffers = [buffer for buffer in values.buffers() if buffer is not None]
     return all(buffer.parent is None for buffer in buffers) and sum(b.size for b in buffers) <= 2 * values.nbytes + 1024
 

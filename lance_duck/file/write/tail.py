@@ -39,7 +39,7 @@ class ColumnTail:
     message: file2_pb2.ColumnMetadata = field(default_factory=file2_pb2.ColumnMetadata)
 
     def add(self, page: EncodedPage, extents: Iterable[Extent]) -> None:
-        """Add a page whose buffers lie at these places."""
+        """Add a page whose buffers have these extents."""
         places = list(extents)
         self.message.pages.add(
             buffer_offsets=[offset for offset, _ in places],
@@ -56,11 +56,11 @@ class Contents:
 
     Attributes:
         schema: Columns of the file.
-        version: (major, minor), as manifests have it.
+        version: (major, minor), as in manifests.
         columns: Physical columns of the file.
         global_buffers: Global buffers after the descriptor.
         num_rows: Number of rows.
-        sidecars: Position and size of the digests of sidecars; None if there are none.
+        sidecars: Position and size of the sidecar digests, or None without sidecars.
     """
 
     schema: Schema
@@ -73,11 +73,11 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class WrittenBuffers:
-    """The buffers written so far, for their checksums.
+    """Extents and digests of the buffers written so far.
 
     Attributes:
         extents: Position and size of each buffer.
-        digests: Digests of the blocks of each buffer.
+        digests: Block digests of each buffer.
     """
 
     extents: list[Extent] = field(default_factory=list)
@@ -92,13 +92,13 @@ class WrittenBuffers:
 def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, written: WrittenBuffers | None) -> None:
     """Write all bytes that follow the pages.
 
-    Global buffer 0 comes last of the global buffers, so that opening the file need not read the others with it.
+    Global buffer 0 is the last of the global buffers, so that a reader can open the file without reading the others.
 
     Args:
         sink: The file.
         append: Writes a buffer to the file at a multiple of 64, and returns its position.
         contents: Contents of the file.
-        written: Buffers that `append` wrote; None if the file has no checksums.
+        written: Buffers that `append` wrote, or None to omit checksums.
     """
     places = [(append(buffer), memoryview(buffer).nbytes) for buffer in contents.global_buffers]
     start = append(b"")
@@ -162,7 +162,7 @@ def _packed(url: str, message: Message) -> file2_pb2.Encoding:
 
 
 def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
-    """Return the columns of a 2.0 file whose pages hold descriptors of blobs."""
+    """Return the columns of a 2.0 file whose pages hold blob descriptors."""
     if version != (2, 0):
         return set()
     places = physical_columns(schema.fields, version)

@@ -1,7 +1,7 @@
-"""New data files; `file.reader` has the layout of the container.
+"""Writes data files; `file.reader` describes the layout of the container.
 
-pages, bytes of blobs       as they come, each buffer at a multiple of 64
-global buffers              those that were added, from 1 upwards
+pages, blob bytes           in writing order, each buffer at a multiple of 64
+global buffers              added buffers, from 1 upwards
 checksums                   see `checksums.container`
 global buffer 0             FileDescriptor
 column metadata, its table, table of global buffers, footer
@@ -47,12 +47,12 @@ _PROCESSORS: Final = cpu_count() or 1
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """The facts about a finished file that its manifest needs.
+    """The facts about a finished file that its manifest stores.
 
     Attributes:
         num_rows: Number of rows.
         size: Number of bytes.
-        version: (major, minor), as manifests have it.
+        version: (major, minor), as in manifests.
         fields: Ids of the fields that have a column, depth first.
         column_indices: Column of each of these fields.
     """
@@ -65,10 +65,10 @@ class WrittenFile:
 
 
 class FileWriter:
-    """A writer of one data file, page by page: its memory does not grow with the file.
+    """A writer of one data file, page by page; memory use does not grow with the file.
 
-    Used by one thread at a time; columns are encoded by several. As a context manager it gives up the file when the
-    block fails; the caller calls `finish`.
+    Used by one thread at a time; columns are encoded by several threads. As a context manager it discards the file if
+    the block fails; the caller calls `finish`.
 
     Args:
         sink: Sink of the file; closed by `finish`, aborted by `abort`.
@@ -77,12 +77,12 @@ class FileWriter:
         page_bytes: Approximate number of bytes of values in a page.
         open_sidecar: Creates a sidecar file for a blob id. None if the file cannot have sidecars.
         blobs: Options for blobs.
-        threads: Number of threads that encode; None for as many as processors.
-        checksums: Whether the file has checksums.
+        threads: Number of encoder threads. By default one per processor.
+        checksums: Whether to write checksums.
 
     Raises:
-        InvalidInputError: The version is another one.
-        UnsupportedError: The version cannot hold a column.
+        InvalidInputError: The version is unknown.
+        UnsupportedError: The version does not support a column.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class FileWriter:
         self._lanes: Lanes | None = None
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
-        self._known_bytes = self._new_bytes = 0  # of the file when last measured, and of rows added since then
+        self._known_bytes = self._new_bytes = 0  # file size when last measured, and bytes of rows added since then
         self._rounds: deque[_Round] = deque()
         is_narrow = any(has_narrow_dictionary(f.storage_type) for f in schema.fields)
         self._dictionaries = DictionaryUnion() if is_narrow else None
@@ -124,16 +124,16 @@ class FileWriter:
         return self._num_rows
 
     def tell(self) -> int:
-        """Return the number of bytes of the file so far, plus those of values that wait for full pages, unencoded.
+        """Return the current size of the file, in bytes, including unencoded values that wait for full pages.
 
         The file will be about this large, or smaller.
         """
         return self._sink.position + self._pending_bytes + sum(later.size for later in self._rounds)
 
     def reaches(self, size: int) -> bool:
-        """Return whether the file has this many bytes, counting those written and those that wait for full pages.
+        """Return whether the file has this many bytes, including values that wait for full pages.
 
-        The answer depends on the rows alone, not on the progress of the threads, which are waited for if necessary.
+        The result depends only on the rows: pending encoder threads are waited for if necessary.
         """
         if self._known_bytes + self._new_bytes < size:
             return False
@@ -147,12 +147,12 @@ class FileWriter:
         """Append rows.
 
         Args:
-            batch: One array of the storage type of each column of the schema, in their order.
+            batch: One array per column in schema order, in the column's storage type.
 
         Raises:
-            ArrayLimitError: The file would have more dictionary entries than the indices of a column can count;
-                nothing was written.
-            StoreError: The disk or the service failed. The writer can only be aborted then.
+            ArrayLimitError: The file would have more dictionary entries than a column's indices can count; the batch
+                is not written.
+            StoreError: The disk or the service failed. After this the writer can only be aborted.
         """
         if batch.num_columns != len(self._columns):
             raise InternalError("batch with other columns", expected=len(self._columns), found=batch.num_columns)
@@ -183,7 +183,7 @@ class FileWriter:
         """Write all remaining rows and the tail, and make the file appear.
 
         Raises:
-            StoreError: The disk or the service failed; nothing of the file is left.
+            StoreError: The disk or the service failed; the file is removed.
         """
         try:
             self._encode(last=True)
@@ -206,7 +206,7 @@ class FileWriter:
         return WrittenFile(self._num_rows, self._sink.position, self._version, tuple(places), tuple(places.values()))
 
     def abort(self) -> None:
-        """Give up the file, and leave nothing of it. Never raises."""
+        """Discard the file. Never raises."""
         self._close_lanes()
         self._rounds.clear()
         self._space.abort()
@@ -220,7 +220,7 @@ class FileWriter:
         self.abort()
 
     def _encode(self, *, last: bool = False) -> None:
-        """Hand the waiting batches to the columns, and write the pages that are ready."""
+        """Pass the waiting batches to the columns, and write the pages that are ready."""
         batches, size = self._pending, self._pending_bytes
         self._pending, self._pending_bytes = [], 0
         works = [partial(_feed, c.writer, [b.column(i) for b in batches], last) for i, c in enumerate(self._columns)]
@@ -254,7 +254,7 @@ class FileWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Batches that are being encoded together: their number of bytes, and the pages of each column."""
+    """A group of batches that are encoded together: their size in bytes, and the pages of each column."""
 
     size: int
     encoded: list[Future[Encoded]]
@@ -308,7 +308,7 @@ class _Space:
             return blob_id, sink
 
     def append_sidecars(self) -> Extent | None:
-        """Write the digests of the sidecars, which are complete; None if there are none."""
+        """Write the digests of the complete sidecars. Returns None without sidecars."""
         sidecars = [
             (blob_id, sink.position, sink.digests.digests())
             for blob_id, sink in enumerate(self._sidecars, 1)
@@ -320,7 +320,7 @@ class _Space:
         return self.append(block), len(block)
 
     def abort(self) -> None:
-        """Give up the file and those beside it that are not closed."""
+        """Discard the file and all sidecars that are not closed."""
         for sink in (self._sink, *self._sidecars):
             sink.abort()
 
@@ -331,10 +331,10 @@ def _feed(writer: ColumnWriter, arrays: list[pa.Array], last: bool) -> Pages:
 
 
 class _DigestedSink(Sink):
-    """A wrapper of a sink that digests the bytes that go through it.
+    """Wraps a sink, and digests the bytes written to it.
 
     Args:
-        sink: Sink of the file.
+        sink: The wrapped sink.
 
     Attributes:
         digests: Digests of the bytes so far.

@@ -23,7 +23,7 @@ _MICRO: Final = "us"
 
 
 def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
-    """Return the function that converts arrays of a field to a type; None if no conversion is needed.
+    """Return the function that converts arrays of a field to a type, or None if conversion is not needed.
 
     Args:
         field: Field of the scan; its metadata distinguish bfloat16 from bytes.
@@ -31,7 +31,7 @@ def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
         where: Column, for messages.
 
     Raises:
-        WrongTypeError: The types cannot be converted. The cast itself raises ArrowException for values that cannot.
+        WrongTypeError: The types cannot be converted. The returned function raises ArrowException for bad values.
     """
     kind = field.type
     if is_bfloat16(field):
@@ -54,7 +54,7 @@ def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
 
 
 def is_bfloat16(field: pa.Field) -> bool:
-    """Return whether the values of a field are the upper halves of 32-bit floats."""
+    """Return whether a field holds bfloat16 values, which are the upper halves of 32-bit floats."""
     kind = field.type
     name = (field.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode()
     if isinstance(kind, pa.BaseExtensionType):
@@ -68,7 +68,7 @@ def _after(first: Cast, source: pa.DataType, target: pa.DataType, where: str) ->
 
 
 def _from_bfloat16(array: pa.Array) -> pa.Array:
-    """Return the floats whose upper halves are given."""
+    """Return float32 values from their upper halves."""
     halves = (
         np.frombuffer(array.buffers()[1], "<u2", len(array), 2 * array.offset) if len(array) else np.empty(0, "<u2")
     )
@@ -155,7 +155,7 @@ def _plain_cast(kind: pa.DataType, target: pa.DataType, where: str) -> Cast:
 
 
 def _without_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return timestamps or durations rounded down to microseconds, negative ones too."""
+    """Return timestamps or durations rounded down to microseconds, including negative ones."""
     whole = array.cast(pa.int64())
     rest = pc.subtract(whole, pc.multiply(pc.divide(whole, 1000), 1000))
     below = pc.if_else(pc.less(rest, 0), -1, 0).cast(pa.int64())

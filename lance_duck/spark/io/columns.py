@@ -31,12 +31,12 @@ def table_schema(
     Args:
         schema: Schema of the frame.
         vectors: Vectors by column: "128", "float16[128]", or "0" for lists of any length.
-        blobs: Columns of bytes that are stored as blobs.
+        blobs: Names of binary columns to store as blobs.
         like: Schema of the replaced table: a column of the same name that looks the same to Spark keeps its type.
 
     Raises:
-        InvalidInputError: A named column does not exist, or the length of an array of floats is not known.
-        UnsupportedError: A column has a type that no table has.
+        InvalidInputError: A named column does not exist, or the length of an array of floats is unknown.
+        UnsupportedError: A column has a type that Lance tables do not have.
     """
     vectors = dict(vectors or {})
     for name in (*vectors, *blobs):

@@ -1,8 +1,8 @@
 """Options of the source and the sink, parsed and checked, as given in `.option(name, value)` and in SQL.
 
-Spark passes options as text, with names in lower case. A name is recognised with and without underscores, hyphens and
-capitals: max_rows_per_file, maxRowsPerFile. Unknown options are refused, so that nobody reads another version than they
-asked for; options that only tune the speed of other readers of Lance tables have no effect.
+Spark passes options as strings, with lower-case names. Underscores, hyphens and capitals in a name are ignored:
+max_rows_per_file, maxRowsPerFile. Unknown options are rejected, so that a misspelled option cannot select another
+version; options that only tune the speed of other readers of Lance tables are accepted and ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAVE_MODES: Final = ("error", "ignore", "append", "overwrite")
 SPARKS_OWN: Final = frozenset(
     {"path", "paths", "provider", "location", "owner", "serializationformat", "checkpointlocation", "queryname"}
 )
-"""What Spark itself may hand over."""
+"""Options that Spark itself may add."""
 WITHOUT_EFFECT: Final = frozenset(
     {
         *("blocksize", "indexcachesize", "metadatacachesize", "pushdownfilters", "topnpushdown"),
@@ -62,7 +62,7 @@ _WRITE: Final = {
     "blobcolumns": "blob_columns",
     **dict.fromkeys(("commitmessage", "usermetadata"), "commit_message"),
     "overwriteschema": "overwrite_schema",
-    "containsnull": "contains_null",  # of a view that was read with it: INSERT INTO passes what the view was made with
+    "containsnull": "contains_null",  # INSERT INTO a view passes the options that the view was created with
     "storageoptions": "storage_options",
 }
 _REFUSED: Final = {
@@ -81,21 +81,21 @@ class ReadOptions:
 
     Attributes:
         place: Reference to the table.
-        version: Number of the version, or name of a tag; None for the newest.
-        branch: Branch of the table; None for the main branch.
+        version: Version number or tag name. None reads the newest version.
+        branch: Branch of the table. None reads the main branch.
         timestamp: Read the newest version committed before this time.
-        columns: Names, or SQL by name; None for all columns.
+        columns: Column names, or a mapping from names to SQL expressions. None reads all columns.
         filter: SQL; only rows for which it is true are read.
         limit: Maximum number of rows.
         row_id: Add `_rowid`.
         row_address: Add `_rowaddr`.
         batch_size: Maximum rows per batch.
         blob_handling: As for `LanceDataset.scanner`.
-        use_scalar_index: Whether indexes help the filter.
-        max_partition_bytes: Approximate bytes of files that one task reads; None: chosen for the table.
+        use_scalar_index: Whether the filter may use indexes.
+        max_partition_bytes: Approximate bytes of files that one task reads. By default it depends on the table.
         min_partitions: Minimum number of tasks, if there are enough rows.
-        contains_null: Whether vectors are declared as arrays that may hold nulls; without nulls, Spark reads them
-            faster, and one that is met is an error. None, written "auto": unless the files say that there are none.
+        contains_null: Whether vectors are declared as arrays that may contain nulls. Spark reads arrays without nulls
+            faster, and a null is then an error. None, written "auto", checks the files.
     """
 
     place: TableRef
@@ -123,7 +123,7 @@ class ReadOptions:
             also: Names of further valid options, in lower case, without underscores.
 
         Raises:
-            InvalidInputError: An option is unknown, or a value makes no sense.
+            InvalidInputError: An option is unknown, or a value is invalid.
             UnsupportedError: The option belongs to other formats and is not supported.
         """
         values = _OptionValues(options, _READ, also)
@@ -159,9 +159,9 @@ class SparkWriteOptions:
 
     Attributes:
         place: Reference to the table.
-        save_mode: One of `SAVE_MODES`; None: append or overwrite, as Spark says.
+        save_mode: One of `SAVE_MODES`. None follows Spark's own mode, append or overwrite.
         vectors: Vectors by column, see `columns.table_schema`; names may be in lower case.
-        blobs: Columns of bytes that are stored as blobs; names may be in lower case.
+        blobs: Names of binary columns to store as blobs; may be in lower case.
         settings: As for `write_dataset`.
     """
 
@@ -207,10 +207,10 @@ def storage_text(storage_options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
-    """Return the value of the option `columns`.
+    """Return columns in the form of the `columns` option.
 
     Raises:
-        WrongTypeError: The columns are one text.
+        WrongTypeError: The columns are a single string.
     """
     if isinstance(columns, str):
         raise WrongTypeError("columns", expected="a list of names", found=repr(columns))
@@ -218,7 +218,7 @@ def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
 
 
 class _OptionValues:
-    """Options by the names used here."""
+    """Parsed access to options, by their names in this package."""
 
     def __init__(self, options: Mapping[str, str], names: Mapping[str, str], also: Iterable[str]) -> None:
         self._options = options

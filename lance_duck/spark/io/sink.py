@@ -1,4 +1,4 @@
-"""Writes a frame to a table: each task writes its own files, and the driver commits them once; see `landing`."""
+"""Writes a frame to a table: each task writes its own files, and the driver commits once; see `staged_commit`."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class LanceWriter(DataSourceArrowWriter):
     Args:
         options: The table, and settings of the write.
         schema: Schema of the frame.
-        overwrite: Whether the mode of Spark is overwrite.
+        overwrite: Whether Spark's save mode is overwrite.
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "error".
-        InvalidInputError: The frame does not fit the table; the length of vectors is not known.
-        UnsupportedError: A type, a version or a table that cannot be written.
+        InvalidInputError: The frame does not fit the table, or the length of vectors is unknown.
+        UnsupportedError: A type, a version or the table cannot be written.
     """
 
     def __init__(self, options: SparkWriteOptions, schema: StructType, overwrite: bool) -> None:

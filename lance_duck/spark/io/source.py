@@ -1,4 +1,4 @@
-"""Reads a version of a table in Spark: plans what each task reads, and reads it.
+"""Reads a version of a table in Spark: plans the partitions, and reads them in tasks.
 
 The driver pins the version. Small fragments are read together by one task, a large one by several, each reading a range
 of addresses. Filters of queries are not pushed down, since Spark would reuse the filtered rows for other queries over
@@ -50,7 +50,7 @@ class ReadPartition:
 
 @dataclass(frozen=True)
 class LancePartition(InputPartition):
-    """Work of one task: whole fragments, or a range of one by address, or at most `limit` rows after `offset` rows."""
+    """Input of one task: whole fragments, an address range in one fragment, or `limit` rows after `offset` rows."""
 
     pieces: tuple[ReadPartition, ...]
     limit: int | None = None
@@ -64,11 +64,11 @@ class LanceReader(DataSourceReader):
     Args:
         options: The table, and its columns and rows to read.
         schema: The columns, as declared to Spark.
-        version: See `Place.pinned`; None: the version in the options.
+        version: See `TableRef.pinned`. None reads the version in the options.
 
     Raises:
         NotFoundError: The table or the version does not exist.
-        InvalidInputError: Unknown columns, or a bad filter.
+        InvalidInputError: A column is unknown, or the filter is invalid.
         WrongTypeError: A column cannot be converted to the requested type.
     """
 
@@ -80,16 +80,16 @@ class LanceReader(DataSourceReader):
         Declaration(schema, self._scanner(table, None).projected_schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the work of the tasks, in the order of the table; a table without rows needs none."""
+        """Return the partitions to read, in table order; empty if the table is empty."""
         return partitions(opened_version(self._options, self._version), self._options, self._schema.names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a partition, in the schema declared to Spark.
 
         Raises:
-            InvalidInputError: A value that Spark cannot hold.
+            InvalidInputError: Spark cannot hold a value.
         """
-        if not isinstance(partition, LancePartition):  # Spark passes this when there are no partitions
+        if not isinstance(partition, LancePartition):  # Spark passes this if the list of partitions is empty
             return
         scanner = self._scanner(self._options.place.pinned(self._version), partition)
         reader = scanner.to_reader()
@@ -117,7 +117,7 @@ class LanceReader(DataSourceReader):
 
 
 def opened_version(options: ReadOptions, version: int | tuple[str, int] | None = None) -> LanceDataset:
-    """Return the version that the options name, or a version pinned before.
+    """Open the version that the options select, or a pinned version.
 
     Raises:
         NotFoundError: The table, version, tag or branch does not exist.
@@ -133,8 +133,8 @@ def declared(options: ReadOptions, table: LanceDataset) -> StructType:
     """Return the declaration of a version to Spark.
 
     Raises:
-        InvalidInputError: Unknown columns, or a bad filter.
-        UnsupportedError: Columns of types that Spark does not have.
+        InvalidInputError: A column is unknown, or the filter is invalid.
+        UnsupportedError: A column has a type that Spark does not have.
     """
     scanner = table.scanner(
         chosen(options, None),
@@ -147,7 +147,7 @@ def declared(options: ReadOptions, table: LanceDataset) -> StructType:
 
 
 def _without_null_items(options: ReadOptions, table: LanceDataset, schema: pa.Schema) -> Container[str]:
-    """Return the columns of vectors that may be declared without null items, because the option or the files say so."""
+    """Return the vector columns without null items, according to the option or the files."""
     if options.contains_null or (options.contains_null is None and len(table.handle.snapshot.fragments) > LOOKED_INTO):
         return ()
     vectors = [field.name for field in schema if pa.types.is_fixed_size_list(storage_type(field.type))]
@@ -163,7 +163,7 @@ def _without_null_items(options: ReadOptions, table: LanceDataset, schema: pa.Sc
 
 
 def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dict[str, str] | None:
-    """Return the columns of a scan: those of the options, restricted to the names if these are given."""
+    """Return the columns of a scan: the columns in the options, restricted to `names` if given."""
     columns = options.columns
     if isinstance(columns, Mapping):
         return {name: columns.get(name, name) for name in (columns if names is None else names)}
@@ -173,7 +173,7 @@ def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dic
 
 
 def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[InputPartition]:
-    """Divide a version into the work of single tasks; `names` are the columns to read."""
+    """Divide a version into partitions; `names` are the columns to read."""
     with uncollected():
         return _limited(table, options) if options.limit is not None else _packed(table, options, names)
 
@@ -212,7 +212,7 @@ def _whole(pack: list[ReadPartition]) -> list[LancePartition]:
 
 
 def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[tuple[Fragment, int, int]]:
-    """Return the fragments with their rows and the approximate bytes to read."""
+    """Return the fragments with their row counts and the approximate bytes to read."""
     plain = [name for name in names if name in table.schema.names] if not isinstance(options.columns, dict) else None
     width = table.handle.table.plan(ScanOptions(columns=plain, blob_handling=options.blob_handling)).width
     whole = table.handle.table.plan(ScanOptions(blob_handling=options.blob_handling)).width
@@ -228,7 +228,7 @@ def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) ->
 def _cut(
     table: LanceDataset, options: ReadOptions, fragment: Fragment, rows: int, parts: int
 ) -> Iterator[LancePartition]:
-    """Cut a fragment into ranges of its rows: with a filter by address, which indexes answer, else as they are read."""
+    """Cut a fragment into row ranges. With a filter they are address ranges, which indexes can restrict."""
     step = max(CUT_ROWS, -(-rows // parts // CUT_ROWS) * CUT_ROWS)
     if options.filter is None:
         whole, live = (ReadPartition(fragment.id),), table.handle.snapshot.num_rows(fragment)
@@ -240,7 +240,7 @@ def _cut(
 
 
 def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
-    """Plan a limited read: one task with a filter, else exactly the fragments that hold the rows."""
+    """Plan a limited read: one task if there is a filter, otherwise exactly the fragments that hold the rows."""
     assert options.limit is not None
     fragments = list(table.handle.snapshot.fragments)
     if options.filter is not None:
@@ -258,7 +258,7 @@ def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
 
 
 def _within(piece: ReadPartition, filter: str | None) -> str:  # noqa: A002 - the name of the option
-    """Return a filter for a range of rows, which indexes answer by address without reading other rows."""
+    """Return a filter for an address range, which indexes evaluate without reading other rows."""
     first = piece.fragment << 32
     assert piece.start is not None
     assert piece.stop is not None

@@ -1,11 +1,11 @@
-"""Staged commits: rows of many tasks become one version, once, without leftovers.
+"""Staged commits: rows written by many tasks become one version, exactly once, without leftover files.
 
-data/{what the name of the transaction gives}-{uuid}.lance    what each attempt of a task wrote, and blobs beside it
-_transactions/{version}-{uuid}.txn                            that a commit was begun
+data/{prefix from the transaction's name}-{uuid}.lance    file written by one attempt of a task, with its blob sidecars
+_transactions/{version}-{uuid}.txn                        records that a commit was begun
 
-The driver names the transaction before the first task. The names of files show which transaction they belong to, so
-files of attempts that failed, were overtaken or were killed can be found and deleted. A version names its transaction,
-so a commit whose answer was lost is neither repeated nor mistaken for a failed one.
+The driver names the transaction before the first task. File names contain the transaction, so files of failed,
+superseded or killed attempts can be found and deleted. A version records its transaction, so a commit whose response
+was lost is neither repeated nor mistaken for a failed one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Landing:
     Attributes:
         place: The table.
         staging: Settings for writing rows.
-        base: Version that the change began from; 0 if there was no table.
+        base: Version that the change started from; 0 for a new table.
         mode: "create", "append" or "overwrite", as for `write_dataset`.
         uuid: Name of the transaction.
     """
@@ -70,14 +70,14 @@ class Landing:
         Args:
             place: The table, which need not exist.
             schema: Schema of the rows; a new or replaced table gets its columns.
-            mode: "create" refuses an existing table; "append" adds rows, "overwrite" replaces rows and columns.
-            settings: As for `write_dataset`; those of the store come from the place.
-            uuid: Name of the transaction, if it may be begun again; None for a new one.
+            mode: "create" raises if the table exists; "append" adds rows, "overwrite" replaces rows and columns.
+            settings: As for `write_dataset`; `place` overrides the storage options.
+            uuid: Name of the transaction, for a change that may be restarted. By default a new name.
 
         Raises:
             AlreadyExistsError: The table exists, and the mode is "create".
             InvalidInputError: The rows do not fit the table.
-            UnsupportedError: A type, a version or a table that cannot be written.
+            UnsupportedError: A type, a version or the table cannot be written.
         """
         settings = replace(settings or WriteSettings(), storage_options=dict(place.storage_options))
         current = newest(place)
@@ -101,10 +101,10 @@ class Landing:
         return replace(self, uuid=uuid, staging=replace(self.staging, transaction=uuid))
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
-        """Write rows in a task. A failed write leaves no files, unless the process is killed.
+        """Write rows in a task. A failed write does not leave files, unless the process is killed.
 
         Returns:
-            Fragments for `land`, small enough for a message; empty without rows.
+            Fragments for `land`, small enough for a message; empty if there are no rows.
 
         Raises:
             InvalidInputError: The rows do not fit the table.
@@ -120,11 +120,11 @@ class Landing:
         amend: Amend | None = None,
         config: Mapping[str, str] | None = None,
     ) -> Snapshot:
-        """Commit the files of the tasks, unless that was done before; then delete leftovers of failed attempts.
+        """Commit the files of the tasks, unless they are committed already; then delete files of failed attempts.
 
         Args:
             fragments: Fragments to commit, in the order of the rows.
-            guard: Called with each version that the change is rebased on; raises to refuse it.
+            guard: Called with each version that the change is rebased on; raises to reject it.
             amend: See `commit.commit`; neither is called when a table is created.
             config: Initial config of a table that is created.
 
@@ -132,9 +132,9 @@ class Landing:
             The version that contains the rows.
 
         Raises:
-            CommitConflictError: The table was changed meanwhile, and the rows no longer fit.
+            CommitConflictError: Another writer changed the table, and the rows no longer fit.
             AlreadyExistsError: Another writer created a table with other columns.
-            StoreError: The disk or the service failed; `landed` tells whether there is a new version.
+            StoreError: The disk or the service failed; `landed` returns the new version if there is one.
         """
         version = self.landed()
         after = self._commit(fragments, guard, amend, config) if version is None else version
@@ -148,9 +148,9 @@ class Landing:
         return next((version for version in self._since() if version is not None and self._made(version)), None)
 
     def abandon(self) -> None:
-        """Delete the files of a change that was given up, unless it was committed; called on the driver. Never raises.
+        """Delete the files of an abandoned change, unless it was committed; called on the driver. Never raises.
 
-        If that is not known, all files stay, and cleanup decides later.
+        If the outcome of the commit is unknown, all files stay, and cleanup decides later.
         """
         with suppress(Exception):
             since = list(self._since())
@@ -163,7 +163,7 @@ class Landing:
                 self.sweep(())
 
     def sweep(self, fragments: Iterable[Fragment]) -> None:
-        """Delete all files of this change except those of some fragments. Raises StoreError."""
+        """Delete all files of this change except the files of the given fragments. Raises StoreError."""
         stems = {paths.data_stem(file.path) for fragment in fragments for file in fragment.files}
         store = self._store
         files = store.beginning(paths.transaction_data(self.uuid))
@@ -188,12 +188,12 @@ class Landing:
         return change(staged, current, settings, guard=guard, amend=amend)
 
     def _joined(self) -> Snapshot | None:
-        """Return the table that another writer has just created, if it is equal to the one planned here."""
+        """Return the table that another writer has just created, if it equals the planned one."""
         snapshot = newest(self.place) if self.mode == "append" else None
         return snapshot if snapshot is not None and snapshot.schema.fields == self.staging.schema.fields else None
 
     def _since(self) -> Iterator[Snapshot | None]:
-        """Yield the versions since the change began, oldest first; None for one that was removed."""
+        """Yield the versions since the change began, oldest first. A removed version is yielded as None."""
         try:
             latest = versions.latest_version(self._store).version
         except NotFoundError:
@@ -211,7 +211,7 @@ class Landing:
         return paths.is_transaction(version.manifest.transaction_name or "", str(self.uuid))
 
     def _is_begun(self, latest: int) -> bool:
-        """Return whether a commit may be under way: on an object store a failed one may still succeed."""
+        """Return whether a commit may be in progress: on an object store, a failed request may still succeed."""
         names = (paths.transaction_name(read, str(self.uuid)) for read in range(self.base, latest + 1))
         return any(self._store.exists(paths.transaction_file(name)) for name in names)
 
@@ -221,7 +221,7 @@ class Landing:
 
 
 def newest(place: TableRef) -> Snapshot | None:
-    """Return the newest version of a table; None if there is none."""
+    """Return the newest version of a table, or None if the table does not exist."""
     try:
         return open_snapshot(place.uri, storage_options=dict(place.storage_options))
     except NotFoundError:
@@ -229,7 +229,7 @@ def newest(place: TableRef) -> Snapshot | None:
 
 
 def exists_already(place: TableRef) -> AlreadyExistsError:
-    """Return the error for a table that must not exist, and does."""
+    """Return the error for a table that exists but must not."""
     return AlreadyExistsError(
         "table exists already", where=place.uri, remedy='mode "append" adds rows, "overwrite" replaces them'
     )

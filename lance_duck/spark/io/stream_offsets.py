@@ -2,8 +2,8 @@
 
     {"version": 7, "index": 2, "snapshot": false}
 
-says what to read next: of the rows that version 7 added, those from the third fragment on. With "snapshot", the index
-counts all fragments that version 7 holds: a stream begins so, with the existing rows.
+marks the next rows to read: the rows added by version 7, from its third fragment on. With "snapshot", the index counts
+all fragments of version 7, not only the new ones; a stream begins this way, with the existing rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT_STEPS = 4096
 
 @dataclass(frozen=True, order=True)
 class Offset:
-    """The next rows to read; see above. `snapshot` is True only in the version that a stream begins with."""
+    """The next rows to read; see above. `snapshot` is True only for the initial version of a stream."""
 
     version: int
     index: int = 0
@@ -58,7 +58,7 @@ class NewFragment:
         fragment: Its id.
         rows: Number of rows that are not deleted.
         size: Bytes of its files.
-        files: Names of its data files, if none of its rows was deleted when it was added.
+        files: Names of its data files, if all its rows were live when it was added.
     """
 
     fragment: int
@@ -69,7 +69,7 @@ class NewFragment:
 
 @dataclass(frozen=True)
 class Step:
-    """A version on the way, and its parts that are still to be read."""
+    """A version between two offsets, and its fragments that are still to be read."""
 
     version: int
     first: int
@@ -78,11 +78,11 @@ class Step:
 
 
 class Walk:
-    """Walk of a stream through the versions of a table.
+    """Walks a stream through the versions of a table.
 
     Args:
         table: Any version of the branch.
-        options: How to treat changed rows, and versions that were removed.
+        options: How to treat changed rows and removed versions.
     """
 
     def __init__(self, table: LanceDataset, options: StreamOptions) -> None:
@@ -117,16 +117,16 @@ class Walk:
         return reached
 
     def steps(self, start: Offset, until: Offset, *, stop_at_change: bool = False) -> Iterator[Step]:
-        """Yield the versions from one offset to another, with their parts in between.
+        """Yield the versions from one offset to another, with the fragments in between.
 
         Args:
             start: First offset.
             until: Last offset.
-            stop_at_change: End before a version that changed rows, as long as it is not the first.
+            stop_at_change: Stop before a version that changed rows, unless it is the first one.
 
         Raises:
-            InvalidInputError: A version changed rows, and the options do not say to pass over it.
-            NotFoundError: A version was cleaned up, or the table has not reached the offset yet.
+            InvalidInputError: A version changed rows, and the options do not skip it.
+            NotFoundError: A version was cleaned up, or the offset is beyond the newest version.
         """
         self._check(start)
         here = start

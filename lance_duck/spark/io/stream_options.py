@@ -1,4 +1,4 @@
-"""Options of streams, by Delta's names for them, or with underscores."""
+"""Stream options, under Delta's names or with underscores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 @dataclass(frozen=True)
 class Limits:
-    """Maximum size of a batch; None for no limit. A batch has at least one fragment."""
+    """Maximum size of a batch; None is unlimited. A batch has at least one fragment."""
 
     files: int | None = None
     rows: int | None = None
@@ -42,7 +42,7 @@ class Budget:
         self._taken = (0, 0, 0)
 
     def admits(self, rows: int, size: int) -> bool:
-        """Take a fragment from the budget; return False if it does not fit. The first one always fits."""
+        """Take a fragment from the budget. Returns False if it does not fit. The first one always fits."""
         files, all_rows, all_bytes = self._taken
         totals = (files + 1, all_rows + rows, all_bytes + size)
         limits = (self._limits.files, self._limits.rows, self._limits.size)
@@ -57,13 +57,13 @@ class StreamOptions:
     """Options of a stream that reads a table.
 
     Attributes:
-        starting_version: First version whose new rows are read, or "latest": those after the newest one. None: the
-            stream begins with all rows there are.
-        starting_timestamp: The same, as the first version that was committed then or later.
+        starting_version: First version whose new rows are read; "latest" begins after the newest version. By default
+            the stream begins with all existing rows.
+        starting_timestamp: Begin with the first version committed at this time or later.
         limits: Maximum size of a batch.
-        ignore_deletes: Pass over versions that only deleted rows.
-        skip_change_commits: Pass over versions that changed, deleted or replaced rows, and all that they wrote.
-        fail_on_data_loss: Fail where a version was cleaned up before it was read.
+        ignore_deletes: Skip versions that only deleted rows.
+        skip_change_commits: Skip versions that changed, deleted or replaced rows, including rows that they inserted.
+        fail_on_data_loss: Fail if a version was cleaned up before it was read.
     """
 
     starting_version: int | str | None = None
@@ -75,10 +75,10 @@ class StreamOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> StreamOptions:
-        """Parse the stream options among those of a source.
+        """Parse the stream options from all options of a source.
 
         Raises:
-            InvalidInputError: A value makes no sense.
+            InvalidInputError: A value is invalid.
         """
         values = _StreamOptionValues(options)
         stream_options = cls(
@@ -112,7 +112,7 @@ SOURCE_NAMES: Final = frozenset(
 )
 """Options of the source of a stream, in lower case and without underscores."""
 SINK_NAMES: Final = frozenset({"txnappid"})
-"""Those of the sink of one."""
+"""Options of the sink of a stream, in the same form."""
 
 
 def stream_name(options: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""A table as the sink of a stream: each batch is committed once, however often it is tried.
+"""A table as the sink of a stream: each batch is committed once, however often Spark retries it.
 
 A batch is identified by the id of the query and its number, see `verbs.streaming_batches`. In append mode, and
 in update mode, which Spark does not distinguish from it, rows are added; in complete mode each batch replaces all rows,
@@ -38,7 +38,7 @@ class Delivered(WriterCommitMessage):
 
     Attributes:
         landing: The change that the driver began for this batch.
-        stream: Id of the query; None if the task does not know it.
+        stream: Id of the query, or None if the task does not know it.
         fragments: Fragments to commit.
     """
 
@@ -49,11 +49,11 @@ class Delivered(WriterCommitMessage):
 
 @brief_errors
 class LanceStreamWriter(DataSourceStreamArrowWriter):
-    """Writer of the batches of a query. Spark makes one writer for each batch, and another one to commit it.
+    """Writer of a query's batches. Spark creates one writer for each batch, and another one to commit it.
 
     Args:
         landing: The change, begun for one batch.
-        name: Name of the stream, used instead of the id of the query; the same after each restart.
+        name: Name of the stream, which replaces the query id; must stay the same after a restart.
     """
 
     def __init__(self, landing: Landing, name: str | None = None) -> None:
@@ -67,11 +67,11 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         return Delivered(self._landing, stream, self._landing.write(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """Commit a batch, unless that was done before: then its files are deleted. Without rows there is no version.
+        """Commit a batch. If it was committed before, its files are deleted. An empty batch does not add a version.
 
         Raises:
-            CommitConflictError: The table was changed meanwhile, and the rows no longer fit.
-            InvalidInputError: The query has no id.
+            CommitConflictError: Another writer changed the table, and the rows no longer fit.
+            InvalidInputError: The query does not have an id.
             StoreError: The disk or the service failed.
         """
         deliveries = [message for message in messages if isinstance(message, Delivered)]

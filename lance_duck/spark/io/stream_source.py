@@ -1,6 +1,6 @@
 """A table as the source of a stream: its new rows, version by version.
 
-New rows are those of the fragments that a version added, see `verbs.inserted_rows`. Offsets are explained in
+New rows come from the fragments that a version added, see `verbs.inserted_rows`. Offsets are explained in
 `stream_offsets`.
 """
 
@@ -26,7 +26,7 @@ from lance_duck.spark.io.stream_options import Limits, StreamOptions
 from lance_duck.spark.io.types import Declaration, arrow_type
 from lance_duck.verbs.inserted_rows import unchanged_fragments
 
-# Spark has limits of a batch from 4.2 on.
+# Spark supports batch limits since 4.2.
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
@@ -45,10 +45,10 @@ else:
         ReadLimit = ReadMaxFiles = object
 
         class ReadAllAvailable:
-            """No limit. Older versions of Spark lack the class."""
+            """The unlimited read limit. Older versions of Spark lack the class."""
 
         class SupportsTriggerAvailableNow:
-            """A source that reads everything at once. Older versions of Spark lack the class."""
+            """A source that supports Trigger.AvailableNow. Older versions of Spark lack the class."""
 
         LIMITS_READS = False
 
@@ -66,12 +66,12 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Args:
         read_options: The table, and its columns and rows to read.
-        options: Where to begin, how much to read at once, and how to treat changed rows.
+        options: Start, batch limits, and treatment of changed rows.
         schema: The columns, as declared to Spark.
 
     Raises:
         NotFoundError: The table does not exist.
-        UnsupportedError: Limits are set that this version of Spark does not know, or options that streams do not have.
+        UnsupportedError: Batch limits need a newer Spark, or an option is not available in streams.
     """
 
     def __init__(self, read_options: ReadOptions, options: StreamOptions, schema: StructType) -> None:
@@ -86,7 +86,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offset | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state that workers need; the driver's knowledge of versions is left out."""
+        """Return the state that workers need, without the driver's cache of versions."""
         return self.__dict__ | {"_walk": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - names of Spark
@@ -117,15 +117,15 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._newest().json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Stop at the version that is the newest now."""
+        """Stop the stream at the current newest version."""
         self._target = self._newest()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan partitions in order; small fragments go together.
+        """Plan partitions in order; small fragments share a partition.
 
         Raises:
-            InvalidInputError: A version between changed rows.
-            NotFoundError: A version between was cleaned up.
+            InvalidInputError: A version in between changed rows.
+            NotFoundError: A version in between was cleaned up.
         """
         begin, until = Offset.of(start), Offset.of(end)
         pieces = [(step, piece) for step in self._way.steps(begin, until) for piece in step.pieces]
@@ -169,7 +169,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._read_options.place.pinned(version if branch is None else (branch, version))
 
     def _unchanged(self, files_by_fragment: Mapping[int, tuple[str, ...]], version: int) -> frozenset[int]:
-        """Return the fragments that a newer version has unchanged; workers then open one version instead of many."""
+        """Return the fragments that a newer version still has unchanged, so that workers open only that version."""
         try:
             now = self._way.at(version)
         except NotFoundError:
@@ -178,7 +178,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _plain(self) -> list[str]:
-        """Columns that are read by name, without SQL."""
+        """Names of the columns that are read directly, without SQL; empty if the options map names to SQL."""
         if isinstance(self._read_options.columns, dict):
             return []
         return [name for name in self._schema.names if name not in HIDDEN]

@@ -10,7 +10,7 @@ From a table, at any depth:
     date, timestamp with a zone, without     date, timestamp, timestamp_ntz; parts of a microsecond are cut off
     time; duration                           time (long nanoseconds before Spark 4.1); interval day to second
     dictionaries                             their values
-    lists of any kind, vectors               array; of a vector the metadata say its length
+    lists of any kind, vectors               array; field metadata store the length of vectors
     struct, map, null                        struct, map, void
 
 For the other way see `spark.io.columns`.
@@ -33,9 +33,9 @@ from lance_duck.spark.costs import BATCH_BYTES
 from lance_duck.spark.io.arrow_cast import cast_of, is_bfloat16
 
 VECTOR_SIZE: Final = "arrow.fixed-size-list.size"
-"""Metadata of a field of Spark: its arrays are vectors of this length."""
+"""Field metadata key in Spark schemas: length of the vectors in an array column."""
 VECTOR_ITEM: Final = "arrow.fixed-size-list.item"
-"""Likewise: type of their items, where it is none of Spark's."""
+"""Field metadata key in Spark schemas: item type of the vectors, unless Spark has the type."""
 
 _TIME: type[st.DataType] | None = getattr(st, "TimeType", None)
 _PLAIN: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[], st.DataType]], ...]] = (
@@ -82,10 +82,10 @@ def spark_schema(schema: pa.Schema, without_null_items: Container[str] = ()) -> 
 
     Args:
         schema: Schema of the scan.
-        without_null_items: Columns of vectors that are declared as arrays without nulls, whatever their field says.
+        without_null_items: Names of vector columns to declare as arrays without nulls, whatever their field declares.
 
     Raises:
-        UnsupportedError: Columns have types that Spark does not have; all are named.
+        UnsupportedError: Spark does not have the types of some columns; the message names all of them.
     """
     fields, refusals = [], []
     for field in schema:
@@ -104,10 +104,10 @@ def spark_schema(schema: pa.Schema, without_null_items: Container[str] = ()) -> 
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
-    """Return the Arrow types in which Spark takes columns, exactly.
+    """Return the exact Arrow types that Spark expects for columns.
 
     Raises:
-        UnsupportedError: A column has a type that no table has.
+        UnsupportedError: A column has a type that Lance tables do not have.
     """
     return pa.schema([pa.field(f.name, arrow_type(f.dataType, f.name), f.nullable) for f in schema])
 
@@ -156,7 +156,7 @@ class Declaration:
             self._columns.append((place, field, cast, promises_more(arrow.field(place).type, field.type)))
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield a batch in pieces of about `BATCH_BYTES`, converted; see `apply`."""
+        """Yield a converted batch in slices of about `BATCH_BYTES`; see `apply`."""
         rows = max(1, BATCH_BYTES * batch.num_rows // max(1, batch.nbytes))
         yield from map(self.apply, slices(batch, rows))
 
@@ -164,7 +164,7 @@ class Declaration:
         """Convert a batch to the declared schema.
 
         Raises:
-            InvalidInputError: A value that cannot be converted, or a null where none was declared.
+            InvalidInputError: A value cannot be converted, or a null is in a column declared without nulls.
         """
         arrays = []
         for place, field, cast, promises in self._columns:
@@ -245,12 +245,12 @@ def promises_more(found: pa.DataType, declared: pa.DataType) -> bool:
 
 
 def refuse_nulls(array: pa.Array, where: str) -> None:
-    """Check an array of a declared type at all depths below the top. Nulls below a null of an outer level count not.
+    """Check an array of a declared type at all depths below the top. Nulls below an outer null are ignored.
 
-    Spark takes what was declared not to be null for that without looking: a null would become some value.
+    Spark does not check columns declared without nulls, and would read a null as an arbitrary value.
 
     Raises:
-        InvalidInputError: A null where the type rules it out.
+        InvalidInputError: A null violates the declared type.
     """
     kind = array.type
     if pa.types.is_struct(kind):

@@ -21,10 +21,10 @@ _OTHER_PYTHON: Final = re.compile(
 
 @contextmanager
 def as_ours() -> Iterator[None]:
-    """Raise an error of this package again that a worker or planner of Spark raised.
+    """Re-raise an error of this package that a worker or planner of Spark raised.
 
-    The text stays the same. Spark's own exception, which repeats it with tracebacks of other processes, is left out,
-    except behind a `JobError` or an `InternalError`.
+    The message stays the same. Spark's own exception, which repeats it with tracebacks of other processes, is dropped
+    unless the error is a `JobError` or an `InternalError`.
     """
     try:
         yield
@@ -36,7 +36,7 @@ def as_ours() -> Iterator[None]:
 
 
 def error_in(text: str) -> LanceDuckError | None:
-    """Return the last error of this package in a text of tracebacks, or the one for workers of another Python."""
+    """Return the last error of this package in traceback text, or the error for workers with another Python."""
     for name, message in reversed(_LINE.findall(text)):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, LanceDuckError):

@@ -32,13 +32,13 @@ def run_frame(
 
     Args:
         spark: Session of the frame.
-        frame: The rows, as Arrow batches of the types that Spark gives.
-        work: A function that pickles. Spark retries transient errors, those of the store or of the system.
+        frame: The rows, passed as Arrow batches with Spark's types.
+        work: A function that pickles. Spark retries transient errors, from the store or from the system.
         note: Called with each result, even if another partition failed, so that the files written are known.
         words: Description of the work for Spark's UI.
 
     Returns:
-        One result per partition, in no particular order.
+        One result per partition, in arbitrary order.
 
     Raises:
         LanceDuckError: A partition raised it.

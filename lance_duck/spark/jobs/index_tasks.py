@@ -1,4 +1,4 @@
-"""Builds index segments by tasks of Spark: decides how many there are, and reads samples of vectors."""
+"""Builds index segments in Spark tasks: chooses their number, and reads samples of vectors."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ class SegmentTasks:
     def write(
         self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]
     ) -> list[IndexMetadata | SkippedIndex]:
-        """Carry out orders."""
+        """Write the segments."""
         jobs = [(order, None if spec is None else self._parameters(now, spec, order)) for order, spec in orders]
         words = ", ".join(dict.fromkeys(order.name for order, _ in orders))
         return self.run(partial(_write, self.place), jobs, f"index {words}", self.progress)
 
     def _parameters(self, now: Snapshot, spec: IndexSpec, order: SegmentOrder) -> Shared | SkippedIndex:
-        """Return the parameters of all segments of an index; those of a vector index are trained once."""
+        """Return the parameters shared by all segments of an index; a vector index is trained only once."""
         if order.name not in self._trained:
             try:
                 self._trained[order.name] = self.scratch.share(self._train(now, spec))

@@ -1,10 +1,10 @@
-"""Distributed work: a list of jobs, each a task of Spark, with results in the order of the list.
+"""Distributed work: each job of a list runs in a Spark task; results keep the order of the list.
 
 Tasks open Lance files themselves; data does not pass through the JVM. DataFrames alone are used, so that classic
 sessions and Spark Connect run the same code.
 
-Errors come back as results do, so the driver raises what the worker raised. The driver retries transient errors, those
-of the store or of the system, whatever number of attempts Spark is set to; Spark replaces workers that die.
+Errors are returned like results, so the driver raises the worker's exception. The driver retries transient errors, from
+the store or from the system, whatever number of attempts Spark is set to; Spark replaces workers that die.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _COLUMNS: Final = "number long, outcome long, said binary"
 _RESULT, _FAR, _ERROR, _PASSING, _SKIPPED = range(5)
 _ROUNDS: Final = RetryPolicy(2)
 _LINES: Final = 12
-"""Lines of an error of Spark that are shown."""
+"""Maximum number of lines shown from a Spark error."""
 
 _PROBES: Final = 1 << 16
-"""Rows of a frame whose partitions are counted: each partition has some of them."""
+"""Number of rows in a frame whose partitions are counted; each partition has some of them."""
 
 
 def run_jobs(
@@ -58,19 +58,19 @@ def run_jobs(
     """Run `work` on each job, with one task per job unless `parallelism` allows fewer.
 
     Args:
-        spark: Classic or Connect.
-        work: A function of a module, or a closure that pickles; it may run more than once for one job, and its
-            results count once.
-        jobs: Objects that pickle. Without a scratch all jobs are sent to all tasks, so they should be small.
+        spark: Spark session, classic or Connect.
+        work: A module-level function, or a closure that pickles. It may run more than once for a job, but each job
+            contributes one result.
+        jobs: Objects that pickle. Without `scratch` all jobs are sent to all tasks, so they should be small.
         parallelism: Maximum number of tasks.
         progress: Called with (jobs done, all jobs) as jobs end, from another thread except for the last call.
-        scratch: Space beside a table for large jobs and results, and for the note that a job failed, which keeps
-            the others from starting.
+        scratch: Storage for large jobs and results, and for the mark of a failed job, which keeps the others from
+            starting.
         note: Called with each result, even if another job failed, so that files written can be deleted.
         words: Description of the work for Spark's UI.
 
     Raises:
-        LanceDuckError: A job raised it; the first such error in the order of the jobs, as the worker raised it.
+        LanceDuckError: A job raised it; the first one in job order.
         JobError: A job raised something else, or Spark could not run it.
     """
     if not jobs:
@@ -95,13 +95,13 @@ def run_jobs(
 
 
 def slots(spark: SparkSession) -> int:
-    """Return how many tasks run at once: Spark's default parallelism."""
+    """Return the number of tasks that run concurrently: Spark's default parallelism."""
     table = spark.range(_PROBES).select(spark_partition_id().alias("part")).toArrow()
     return int(table.column("part").combine_chunks().to_numpy().max()) + 1
 
 
 class _JobsLeftError(Exception):
-    """Jobs of a round failed by transient errors."""
+    """Some jobs of a round failed with transient errors."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ class _TaskFunction:
     """The function and its arguments, as sent to workers.
 
     Attributes:
-        work: Function that does a job.
+        work: Function that runs a job.
         packed: Pickled jobs, or references to them.
-        scratch: Space beside the table.
+        scratch: Storage for large jobs and results.
         uuid: UUID of this list of jobs.
     """
 
@@ -179,7 +179,7 @@ def _take(
     *,
     last: bool,
 ) -> list[int]:
-    """Store results at their places and return the jobs to retry. Raises the first permanent error."""
+    """Store results by job number and return the jobs to retry. Raises the first permanent error."""
     for row in rows:
         if row.outcome not in (_RESULT, _FAR):
             continue
@@ -197,7 +197,7 @@ def _take(
 
 
 def _told(progress: Progress, total: int, remaining: int, parallelism: int | None) -> Callable[[int], Any]:
-    """Return a function that converts a number of finished tasks to one of jobs."""
+    """Return a function that converts finished tasks to finished jobs."""
     tasks = max(1, min(remaining, parallelism or remaining))
     ends = [0, *accumulate((i + 1) * remaining // tasks - i * remaining // tasks for i in range(tasks))]
     return lambda done: progress(total - remaining + ends[min(done, tasks)], total)

@@ -1,7 +1,7 @@
-"""Bytes too large for messages between the driver and its tasks, stored beside the table while a job runs.
+"""Temporary files in the table's directory for data too large for messages between the driver and its tasks.
 
 _indices/{uuid}/{uuid of a file}     arrays of bytes, one after the other
-_indices/{uuid}/stop-{uuid}          empty; a task of this list of jobs failed for good
+_indices/{uuid}/stop-{uuid}          empty; marks that a task of this list of jobs failed permanently
 
 Files left by a killed driver are removed by cleanup, like a segment that was not committed.
 """
@@ -35,7 +35,7 @@ class ScratchRef:
         path: Path below the root of the table.
         start: Offset of the first byte.
         size: Number of bytes.
-        digest: SHA-256 of the bytes, so that no other bytes are mistaken for them.
+        digest: SHA-256 of the bytes, to detect changes.
     """
 
     path: str
@@ -46,7 +46,7 @@ class ScratchRef:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Space beside a table for one job; it pickles. As a context manager it is emptied at the end.
+    """Temporary storage for one job, in the table's directory; it pickles. The context manager empties it.
 
     Attributes:
         place: The table.
@@ -72,12 +72,12 @@ class Scratch:
         return pieces
 
     def share(self, value: Any) -> Shared:
-        """Share a value with all tasks: a large one is written once, and read once by each worker."""
+        """Share a value with all tasks. A large value is written once, and read once by each worker."""
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         return Shared(self, data if len(data) <= SHARED_BYTES else self.put([data])[0])
 
     def get(self, reference: ScratchRef) -> bytes:
-        """Read bytes that any process stored.
+        """Read bytes stored by any process.
 
         Raises:
             CorruptError: The bytes have changed.
@@ -91,12 +91,12 @@ class Scratch:
         return content
 
     def stop(self, jobs: UUID) -> None:
-        """Tell the other tasks of a list of jobs to stop. Never raises."""
+        """Signal the other tasks of a list of jobs to stop. Never raises."""
         with suppress(Exception):
             self._store().put(self._stop(jobs), b"", safe=False)
 
     def is_stopped(self, jobs: UUID) -> bool:
-        """Return whether a task of a list of jobs has failed for good."""
+        """Return whether a task of a list of jobs has failed permanently."""
         return self._store().exists(self._stop(jobs))
 
     def clear(self) -> None:
@@ -133,7 +133,7 @@ class Shared:
 
     @property
     def value(self) -> Any:
-        """The value, cached by the process once it was read. Not to be changed."""
+        """The value, cached per process. Do not modify it."""
         return _shared(self)
 
 

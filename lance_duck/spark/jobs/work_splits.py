@@ -19,9 +19,9 @@ def shares(
 
     Args:
         snapshot: The version.
-        parallelism: Number of runs to aim at; None: chosen by the size of the table.
-        fragments: Ids of the fragments; None for all.
-        fewest_rows: Minimum rows of a run, if `parallelism` is None.
+        parallelism: Target number of runs. By default it depends on the size of the table.
+        fragments: Ids of the fragments. By default all fragments.
+        fewest_rows: Minimum rows of a run; ignored if `parallelism` is given.
 
     Returns:
         Ids of fragments, run by run, in the order of the table; empty without fragments.
@@ -45,7 +45,7 @@ def shares(
 
 
 def check_parallelism(parallelism: int | None) -> int:
-    """Return the number of tasks that a user asked for; 1 for None.
+    """Check a user's `parallelism`, and return it; 1 for None.
 
     Raises:
         InvalidInputError: The value is not a number, or below 1.

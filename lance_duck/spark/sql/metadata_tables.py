@@ -80,11 +80,11 @@ def history(table: LanceDataset, limit: int | None = None) -> pa.Table:
 
     Args:
         table: The table.
-        limit: Maximum number of versions, each of which is read; None for all.
+        limit: Maximum number of versions, each of which is read. By default all versions.
 
     Returns:
-        Columns `operation`, `read_version`, `transaction` (its name), `message` and `properties` are null where the
-        transaction was not kept.
+        A row for each version. `operation`, `read_version`, `transaction` (its name), `message` and `properties` are
+        null if the transaction was not kept.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise InvalidInputError("limit", where="history", expected="a number that is not negative", found=repr(limit))

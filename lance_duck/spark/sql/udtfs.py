@@ -108,7 +108,7 @@ class _LanceHistory:
 
 @brief_errors
 class _LanceVectorSearch:
-    """The rows of a table nearest to a query; a null query has none."""
+    """The nearest rows to a query vector; empty for a null query."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
@@ -136,7 +136,7 @@ class _LanceVectorSearch:
 
 @brief_errors
 class _LanceSearch:
-    """The rows of a table that match words; a null query has none."""
+    """The rows that match a text query; empty for a null query."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
@@ -152,7 +152,7 @@ class _LanceSearch:
         return _Analysis(spark_schema(schema), place=place, version=pin(table), arguments=arguments)
 
     def eval(self, *args: Any, **keywords: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows, the best first."""
+        """Yield the rows, best first."""
         query = keywords["query"] if "query" in keywords else args[_TEXT_SEARCH.index("query")]
         if query is None:
             return
@@ -177,7 +177,7 @@ def register_functions(spark: SparkSession) -> None:
 def _constants(
     names: tuple[str, ...], args: tuple[AnalyzeArgument, ...], by_name: Mapping[str, AnalyzeArgument], but: str = ""
 ) -> dict[str, Any]:
-    """Return the constant arguments by name, without nulls; an argument that may vary has no value.
+    """Return the constant arguments by name, without nulls; the argument `but` may vary and gets None.
 
     Raises:
         InvalidInputError: An argument is unknown, given twice, or not a constant.
@@ -217,7 +217,7 @@ def _settings(options: Any) -> dict[str, str]:
 
 
 def _columns(arguments: Mapping[str, Any]) -> list[str] | None:
-    """Return the names of columns, from an array or a text with commas."""
+    """Return column names from an array or a comma-separated string."""
     names = arguments.get("columns")
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else names
 

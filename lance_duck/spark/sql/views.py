@@ -1,7 +1,7 @@
-"""Views of tables that follow what `lance_duck.spark` writes.
+"""Views of tables that follow writes by `lance_duck.spark`.
 
-A view of Spark is fixed to the version of its creation and does not see later writes. Views made by `create_view` are
-therefore remembered, and created again after each write.
+A Spark view is fixed to the version of its creation and does not see later writes. Views made by `create_view` are
+therefore recorded, and recreated after each write.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def show_as(spark: SparkSession, name: str, place: TableRef, make: Make, *, foll
         name: Name of the view.
         place: The table.
         make: Returns the frame of the view.
-        follows: Whether `refresh_views` creates it again.
+        follows: Whether `refresh_views` recreates it.
     """
     frame = make()
     frame.createOrReplaceTempView(name)
@@ -57,7 +57,7 @@ def forget(spark: SparkSession, name: str) -> None:
 
 
 def refresh_views(spark: SparkSession, place: TableRef) -> None:
-    """Create the views of a table again on its newest version, except dropped or replaced ones. Never raises.
+    """Recreate the views of a table on its newest version, except dropped or replaced ones. Never raises.
 
     A view that cannot be created, because the table has lost one of its columns, stays as it was, with a warning.
     """
@@ -74,6 +74,6 @@ def refresh_views(spark: SparkSession, place: TableRef) -> None:
 
 
 def _is_shown(spark: SparkSession, name: str, frame: DataFrame) -> bool:
-    """Return whether a view still shows this frame; on Connect, where frames are analysed anew, compare columns."""
+    """Return whether a view still shows this frame. Connect analyses frames anew, so only columns are compared."""
     current = spark.table(name)
     return current.sameSemantics(frame) if hasattr(spark, "_jsparkSession") else current.schema == frame.schema

@@ -1,6 +1,6 @@
 """Verbs of `lance_duck.spark`: planned on the driver, written by tasks, committed once.
 
-You hold: a session and a table. You get: figures of the change. After a lost race the change is
-planned, or joined, again.
-Never here: how a fragment or a segment is written: tasks call the parts of `verbs` and `maintenance`.
+You hold: a session and a table. You get: figures of the change. After a lost race the change is planned, or joined,
+again.
+Never here: writing of a fragment or a segment: tasks call the functions of `verbs` and `maintenance`.
 """

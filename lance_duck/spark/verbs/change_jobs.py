@@ -1,4 +1,4 @@
-"""Delete and update by tasks: each finds the rows of a share of the fragments and writes; the driver commits once."""
+"""Delete and update in Spark tasks: each finds and writes the rows of some fragments; the driver commits once."""
 
 from __future__ import annotations
 
@@ -50,28 +50,28 @@ def delete(
     transaction_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> DeleteResult:
-    """Delete rows: what `LanceDataset.delete` does, by the tasks of Spark.
+    """Delete rows like `LanceDataset.delete`, in Spark tasks.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table.
-        where: SQL text, (SQL text, parameters) or a pyarrow expression, as DuckDB means it; rows for which it is true
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table.
+        where: SQL text, (SQL text, parameters) or a pyarrow expression, in DuckDB's SQL; rows for which it is true
             are deleted. A condition with a subquery is run by one task.
-        storage_options: For the store.
-        parallelism: Tasks to aim at; None: as suits the table.
-        conflict_retries: How often to run again on the newest version after another change came first.
-        retry_timeout: Time after which the change is not run again.
-        commit_message: Message that is stored with the transaction.
-        transaction_properties: Likewise.
-        progress: Told (tasks done, all tasks).
+        storage_options: Settings of the object store.
+        parallelism: Target number of tasks. By default it depends on the table size.
+        conflict_retries: Maximum number of retries on the newest version after a conflicting commit.
+        retry_timeout: Time after which the change is not retried.
+        commit_message: Message to store with the transaction.
+        transaction_properties: Properties to store with the transaction.
+        progress: Called with (tasks done, all tasks).
 
     Returns:
         {"num_deleted_rows": n}. Each call commits a new version, even if no row matches.
 
     Raises:
-        NotFoundError: There is no such table.
+        NotFoundError: The table does not exist.
         InvalidInputError: The condition is invalid.
-        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        CommitConflictError: Other writers committed first at each retry, or made a conflicting change.
     """
     check_patience(conflict_retries, retry_timeout)
     place = TableRef.of(uri, storage_options)
@@ -113,29 +113,29 @@ def update(
     transaction_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> UpdateResult:
-    """Give rows new values: what `LanceDataset.update` does, by the tasks of Spark.
+    """Update rows like `LanceDataset.update`, in Spark tasks.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table.
-        updates: SQL expressions by column, as DuckDB means them; they see the old values of the row. With a subquery
-            here or in `where`, one task does all the work.
-        where: Which rows, as for `delete`; None: all.
-        storage_options: For the store.
-        parallelism: Tasks to aim at; None: as suits the table.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table.
+        updates: SQL expressions by column, in DuckDB's SQL; they are evaluated on the old values of the row. With a
+            subquery here or in `where`, one task does all the work.
+        where: Rows to update, as for `delete`. By default all rows.
+        storage_options: Settings of the object store.
+        parallelism: Target number of tasks. By default it depends on the table size.
         conflict_retries: As for `delete`.
         retry_timeout: As for `delete`.
-        data_storage_version: Version of the new files; None: that of the table.
-        commit_message: Message that is stored with the transaction.
-        transaction_properties: Likewise.
-        progress: Told (tasks done, all tasks).
+        data_storage_version: Version of the new files. By default the version of the table.
+        commit_message: Message to store with the transaction.
+        transaction_properties: Properties to store with the transaction.
+        progress: Called with (tasks done, all tasks).
 
     Returns:
         {"num_rows_updated": n}.
 
     Raises:
-        NotFoundError: There is no such table.
-        InvalidInputError: A bad condition or expression, or values that do not fit their columns.
+        NotFoundError: The table does not exist.
+        InvalidInputError: A condition or expression is invalid, or values do not fit their columns.
         CommitConflictError: As for `delete`.
     """
     check_patience(conflict_retries, retry_timeout)
@@ -171,7 +171,7 @@ def update(
 
 @dataclass(frozen=True)
 class _FragmentShare:
-    """Share of the fragments of a version."""
+    """The fragments of one task, at a version."""
 
     place: TableRef
     version: int
@@ -179,7 +179,7 @@ class _FragmentShare:
 
 
 def _shares(snapshot: Snapshot, parallelism: int | None, *texts: Any) -> list[tuple[int, ...]]:
-    """Return the fragments for each task; one task gets all if each task would evaluate a subquery."""
+    """Return the fragments of each task. If each task would evaluate a subquery, one task gets all fragments."""
     return shares(snapshot, 1 if any(_is_whole(text) for text in texts) else parallelism)
 
 
@@ -208,7 +208,7 @@ def _update(
 
 
 def _note(draft: UncommittedFiles, deletion: RowDeletion, fragments: Iterable[Fragment] = ()) -> None:
-    """Remember the files that a task wrote."""
+    """Record the files that a task wrote."""
     draft.note_fragments(list(fragments))
     for fragment in deletion.updated:
         assert fragment.deletion_file is not None

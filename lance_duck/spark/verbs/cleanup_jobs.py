@@ -1,4 +1,4 @@
-"""Cleanup by Spark: the driver decides, and removes manifests; many files are deleted by tasks."""
+"""Cleanup in Spark: the driver plans and deletes manifests; if there are many files, tasks delete them."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ def cleanup(
     storage_options: Mapping[str, str] | None = None,
     dry_run: bool = False,
 ) -> CleanupStats:
-    """Remove old versions, and the files that only they refer to: manifests by the driver, many files by tasks.
+    """Remove old versions and the files that only they use. The driver deletes manifests, tasks delete many files.
 
-    The other arguments and the result are those of `LanceDataset.cleanup_old_versions`.
+    Other arguments and the result are described in `LanceDataset.cleanup_old_versions`.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table, as tasks reach it, too.
-        older_than: Remove only versions older than this; 14 days if no other limit is given.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table; workers must be able to reach it.
+        older_than: Remove only versions older than this; 14 days by default, unless another limit is given.
         retain_versions: Number of newest versions to keep.
-        delete_unverified: Also remove unreferenced files less than a week old. Safe only while nobody changes the
-            table.
+        delete_unverified: Also remove unreferenced files less than a week old. This is safe only while the table is
+            not being changed.
         error_if_tagged_old_versions: Raise if a tagged version would be removed; if False, keep it.
-        versions: Remove only these.
-        parallelism: Tasks at most that run at once.
+        versions: Remove only these versions.
+        parallelism: Maximum number of concurrent tasks.
         progress: Called with (batches of files done, all batches).
-        storage_options: Storage options of the table.
-        dry_run: Remove nothing, and report what would be removed.
+        storage_options: Settings of the object store.
+        dry_run: Report what would be removed, without removing it.
 
     Raises:
-        NotFoundError: There is no table.
+        NotFoundError: The table does not exist.
         ReferencedError: A tagged version would be removed.
     """
     policy = CleanupPolicy(

@@ -61,32 +61,31 @@ def add_columns(
 ) -> ColumnFigures:
     """Add the columns of a frame to a table. Only files for the new columns are written, one per fragment.
 
-    Rows of the table missing from the frame are null in the new columns; fragments without rows in it cost nothing.
+    Table rows missing from the frame become null in the new columns; fragments without matching rows are not touched.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table.
         df: Frame with `on` and the new columns. Spark caches it during the change.
-        on: What rows are joined by: "_rowaddr" (as `ls.read(…, row_address=True)` gives it), "_rowid", or a column of
-            the table. Rows of the frame whose key is null or not in the table are ignored; an address that is not in
-            the table is refused, since its row may have moved.
+        on: Join key: "_rowaddr" (from `ls.read(…, row_address=True)`), "_rowid", or a column of the table. Frame rows
+            with a null or unknown key are ignored; an unknown address is an error, since its row may have moved.
         vector_columns: Length of the vectors by column, as for `ls.write`.
         not_null: New columns that are not nullable: each row of the table must get a value.
-        version: Version that the addresses in the frame refer to; None for the current one. Rows changed since are
-            refused.
-        storage_options: For the store.
-        parallelism: Number of writing tasks; None: decided by Spark.
-        commit_message: Message that is stored with the transaction.
-        transaction_properties: Likewise.
+        version: Version that the addresses in the frame refer to. By default the current one. Rows changed since are
+            rejected.
+        storage_options: Settings of the object store.
+        parallelism: Number of writing tasks. By default Spark decides.
+        commit_message: Message to store with the transaction.
+        transaction_properties: Properties to store with the transaction.
 
     Returns:
-        {"num_rows", "num_fragments"}: rows that got values, and fragments for which a file was written.
+        {"num_rows", "num_fragments"}: number of rows that got values, and of fragments with a new file.
 
     Raises:
-        NotFoundError: There is no such table.
-        InvalidInputError: A column exists already, two rows of the frame match one row of the table, a row is not in
-            the table, or values do not fit.
-        CommitConflictError: Rows that the addresses may refer to were changed meanwhile.
+        NotFoundError: The table does not exist.
+        InvalidInputError: A column already exists, two frame rows match one table row, an address is not in the
+            table, or values do not fit.
+        CommitConflictError: Another writer changed rows that the addresses may refer to.
     """
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)

@@ -1,4 +1,4 @@
-"""Compaction by tasks of Spark: groups of fragments are rewritten, and committed batch by batch."""
+"""Compaction in Spark tasks: groups of fragments are rewritten, and committed batch by batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CompactionFigures(CompactionMetrics):
         commits: Number of commits.
         planned_again: Number of groups planned again because another writer changed a fragment.
         bytes_written: Bytes of new data files.
-        seconds: From the call to the end.
+        seconds: Duration of the call.
     """
 
     version: int = 0
@@ -59,29 +59,29 @@ def compact(
     storage_options: Mapping[str, str] | None = None,
     **options: Unpack[CompactionArguments],
 ) -> CompactionFigures:
-    """Join small fragments with their neighbours, and leave out deleted rows and dropped columns, by tasks of Spark.
+    """Join small fragments with their neighbours, and drop deleted rows and columns, in Spark tasks.
 
     Groups are committed in batches, each while the next one is written. A later failure does not undo committed
-    batches, and leaves no files. If another writer changes a fragment meanwhile, only its group is planned and written
+    batches, and does not leave files. If another writer changes a fragment, only its group is planned and written
     again.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table, as tasks reach it, too.
-        groups_per_commit: Groups of fragments that are committed together; None: a few commits in total, fewer if
-            indexes name rows by address, since each commit rewrites their segments.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table; workers must be able to reach it.
+        groups_per_commit: Number of fragment groups per commit. By default there are a few commits in total, and fewer
+            if indexes refer to rows by address, since each commit rewrites their segments.
         parallelism: Maximum number of concurrent tasks for one batch.
         progress: Called with (groups written, all known groups).
-        commit_message: Message stored with the transactions.
-        transaction_properties: Likewise.
-        storage_options: Storage options of the table.
-        options: See `lance_duck.optimize.DatasetOptimizer.compact_files`: target_rows_per_fragment, and
-            max_source_fragments, max_source_rows and max_source_bytes, which bound what is done.
+        commit_message: Message to store with the transactions.
+        transaction_properties: Properties to store with the transactions.
+        storage_options: Settings of the object store.
+        options: See `lance_duck.optimize.DatasetOptimizer.compact_files`: `target_rows_per_fragment`, and the limits
+            `max_source_fragments`, `max_source_rows` and `max_source_bytes`.
 
     Raises:
-        NotFoundError: There is no table.
-        InvalidInputError: An unknown or bad option.
-        RetryableError: Other writers changed a group at each attempt.
+        NotFoundError: The table does not exist.
+        InvalidInputError: An option is unknown or invalid.
+        RetryableError: Other writers changed a group at each retry.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()

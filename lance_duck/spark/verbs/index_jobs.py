@@ -1,4 +1,4 @@
-"""Builds indexes by tasks of Spark: each builds a segment over neighbouring fragments, and the driver commits once."""
+"""Builds indexes in Spark tasks: each builds a segment over neighbouring fragments, and the driver commits once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class IndexFigures:
         rows: Number of live rows that its new segments cover.
         segments: Number of new segments.
         bytes: Size of their files.
-        seconds: From the call to the commit.
+        seconds: Time from the call to the commit.
     """
 
     name: str
@@ -68,37 +68,38 @@ def create_index(
     storage_options: Mapping[str, str] | None = None,
     **parameters: Any,
 ) -> IndexFigures:
-    """Build an index by tasks of Spark, and commit it as one change.
+    """Build an index in Spark tasks, and commit it as one change.
 
-    A vector index is trained once by the driver, on a sample that tasks read; if the sample does not fit in memory, by
-    rounds of tasks over a sample in files beside the table. All segments share centroids, codebook and bounds. Changes
-    by other writers are treated as in `LanceDataset.create_scalar_index`: rows added meanwhile are not covered. A
-    failure leaves no files.
+    The driver trains a vector index once, on a sample that tasks read. If the sample does not fit in memory, tasks
+    train it in rounds over sample files in the table's directory. All segments share centroids, codebook and bounds.
+    Changes by other writers are handled as in `LanceDataset.create_scalar_index`: rows added meanwhile are not
+    covered. A failed build does not leave files behind.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table, as tasks reach it, too.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table; workers must be able to reach it.
         column: Dotted path of the column.
         kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED" (or "FTS"), "IVF_FLAT",
             "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
-        name: Name of the index; None for "{column}_idx".
+        name: Name of the index. By default "{column}_idx".
         replace: Replace an index of this name over this column.
-        train: Build the index from all rows; if False it covers nothing until `optimize_indices`.
-        num_segments: Maximum number of segments, one per task; None: as many as tasks run at once, fewer for few rows.
-        fragments_per_segment: Alternative to num_segments.
+        train: Build the index from all rows. If False, it does not cover rows until `optimize_indices`.
+        num_segments: Maximum number of segments, one per task. By default the number of concurrent tasks, or fewer for
+            few rows.
+        fragments_per_segment: Alternative to `num_segments`.
         parallelism: Maximum number of concurrent tasks.
         memory_limit: Maximum bytes of vectors for training on the driver.
         progress: Called with (jobs done, all jobs) while segments are built.
-        commit_message: Message that is stored with the transaction.
-        transaction_properties: Likewise.
-        storage_options: Storage options of the table.
-        parameters: Parameters of the kind, as `LanceDataset.create_scalar_index` and `create_index` take them: metric,
-            num_partitions, num_sub_vectors, rows_per_zone, …
+        commit_message: Message to store with the transaction.
+        transaction_properties: Properties to store with the transaction.
+        storage_options: Settings of the object store.
+        parameters: Parameters of the kind, as for `LanceDataset.create_scalar_index` and `create_index`: `metric`,
+            `num_partitions`, `num_sub_vectors`, `rows_per_zone`, …
 
     Raises:
         NotFoundError: The table does not exist.
-        UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: As there.
-        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: As for these.
+        CommitConflictError: Other writers committed first at each retry, or made a conflicting change.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()
@@ -130,25 +131,25 @@ def optimize_indices(
     transaction_properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[IndexFigures]:
-    """Extend indexes to rows that none of their segments covers, by tasks of Spark, as one change.
+    """Extend indexes to rows that their segments do not cover, in Spark tasks, as one change.
 
     Merges the same segments as `LanceDataset.optimize.optimize_indices`; many new rows get several segments.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table, as tasks reach it, too.
-        num_indices_to_merge: Number of newest segments to merge (0: none); None: those that are small, or not much
-            larger than the new rows.
-        index_names: Names of the indexes; None for all.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table; workers must be able to reach it.
+        num_indices_to_merge: Number of newest segments to merge; 0 merges none. By default segments are merged that are
+            small, or not much larger than the new rows.
+        index_names: Names of the indexes. By default all indexes.
         retrain: Rebuild the indexes from all rows.
-        num_segments: Maximum segments for the new rows of an index; None: as for `create_index`.
+        num_segments: Maximum number of segments for the new rows of an index. By default as for `create_index`.
         fragments_per_segment: Alternative to num_segments.
         parallelism: Maximum number of concurrent tasks.
         memory_limit: Maximum bytes of vectors for training on the driver.
         progress: Called with (jobs done, all jobs).
-        commit_message: Message that is stored with the transaction.
-        transaction_properties: Likewise.
-        storage_options: Storage options of the table.
+        commit_message: Message to store with the transaction.
+        transaction_properties: Properties to store with the transaction.
+        storage_options: Settings of the object store.
 
     Returns:
         Figures of each index that got new segments.

@@ -1,8 +1,8 @@
 """Joins each row of a frame of queries with its nearest rows in a table.
 
-    many queries, or a small table   partitions of queries; each task searches the table for its own
-    few queries, a large table       groups of fragments, those of an index segment together; each task searches its
-                                     group for all queries, a window keeps the nearest, and their columns are fetched
+    many queries, or a small table   partitions of queries; each task searches the table for its own queries
+    few queries, a large table       groups of fragments that share an index segment; each task searches its group for
+                                     all queries, a window keeps the nearest, and their columns are fetched
 
 A worker opens the table once and caches index data for all tasks that it runs.
 """
@@ -69,39 +69,39 @@ def knn_join(
 ) -> DataFrame:
     """Join queries with their nearest rows in a table, as `LanceDataset.search` finds them.
 
-    The result equals that of one machine: through an index if there is one, with fragments that it does not cover
-    compared vector by vector. It is fixed to the current version, however often the frame is computed.
+    The result equals a search on one machine: indexes are used where they exist, and other fragments are compared
+    vector by vector. It is fixed to the current version, however often the frame is computed.
 
     Args:
-        spark: Classic or Connect.
-        queries_df: The queries. For a large table up to `QUERIES` of them are collected at once.
-        uri: The table.
+        spark: Spark session, classic or Connect.
+        queries_df: The queries. For a large table up to `QUERIES` of them are collected when the join is defined.
+        uri: Path or URI of the table.
         column: Column of vectors in the table.
-        query_column: Column of the queries: arrays of numbers. A null query has no rows.
-        k: Rows for each query.
-        metric: "l2", "cosine", "dot" or "hamming"; None: that of the index, else "l2".
-        nprobes: Number of index partitions to search; None: chosen for the recall.
+        query_column: Column of the queries: arrays of numbers. A null query does not match any row.
+        k: Number of rows for each query.
+        metric: "l2", "cosine", "dot" or "hamming". By default the metric of the index, or "l2" without one.
+        nprobes: Number of index partitions to search. By default it follows from `recall`.
         ef: Number of candidates of a graph search.
         refine_factor: Rank this many times k candidates by their own vectors.
-        recall: Share of the true neighbours to find if none of these three is given; None for 0.95.
+        recall: Share of true neighbours to find, if none of the previous three is given; 0.95 by default.
         filter: Condition on rows of the table: SQL text, (SQL text, parameters) or a pyarrow expression.
-        columns: Columns of the table: names, or SQL by name; None for all.
+        columns: Columns of the table: names, or a mapping from names to SQL expressions. By default all columns.
         use_index: If False, all vectors are compared.
         prefilter: If False, the filter is applied to the nearest rows, and fewer than k may remain.
-        distance_range: Lower (inclusive) and upper (exclusive) bound of distances; None for no bound.
+        distance_range: Lower (inclusive) and upper (exclusive) bound of distances; None leaves a side open.
         with_row_id: Add `_rowid`.
         with_row_address: Add `_rowaddr`.
-        version: A number, the name of a tag, or (branch, number or tag); None: the newest.
-        storage_options: Settings of the store.
-        parallelism: Number of groups of fragments for few queries; None: chosen for the table.
+        version: Version number, tag name, or (branch, number or tag). By default the newest version.
+        storage_options: Settings of the object store.
+        parallelism: Number of fragment groups for few queries. By default it depends on the table.
 
     Returns:
-        The columns of the queries, those of the table, and `_distance` (float); for each query its rows, nearest first.
+        Query columns, table columns, and `_distance` (float). For each query the rows are ordered nearest first.
 
     Raises:
-        NotFoundError: There is no such table or version.
-        InvalidInputError: The search makes no sense for this table, or both have a column of the same name. Queries of
-            a wrong length, or with values that are not numbers, may be refused only when the frame is computed.
+        NotFoundError: The table or the version does not exist.
+        InvalidInputError: The search does not fit this table, or both sides have a column of the same name. Queries of
+            a wrong length, or with values that are not numbers, may be rejected only when the frame is computed.
         UnsupportedError: A column has a type that Spark does not have.
     """
     check_parallelism(parallelism)
@@ -123,7 +123,7 @@ def knn_join(
         return map_batches(queries_df, join.answers, result)
     query_vectors = _Asked.of(few.column(query_column).combine_chunks())
     if len(query_vectors.rows):
-        query_vectors.queries(search.scan(table))  # refuses at once what is not a query
+        query_vectors.queries(search.scan(table))  # rejects invalid queries early
     return join.by_groups(spark, few, groups, result)
 
 
@@ -168,7 +168,7 @@ class _KnnSearch:
         )
 
     def groups(self, snapshot: Snapshot, parallelism: int | None) -> list[tuple[int, ...]]:
-        """Return the fragments of each task; those of a segment go together."""
+        """Return the fragments of each task; fragments of one segment stay together."""
         dim, dtype = _form(snapshot, self.nearest["column"])
         nearest = Nearest.of(self.nearest, TableScan(snapshot))
         way = route(snapshot, nearest, snapshot.fragments.id_set)
@@ -283,7 +283,7 @@ class _Asked:
     """The queries that are not null.
 
     Attributes:
-        rows: Places of these queries.
+        rows: Positions of these queries, int64.
         column: Their vectors.
     """
 
@@ -319,6 +319,6 @@ def _check_queries(queries: DataFrame, name: str) -> None:
 
 
 def _few(queries: DataFrame, name: str) -> pa.Table | None:
-    """Return the queries if they are few enough for every task; else None."""
+    """Return the queries, or None if they are too many to send to every task."""
     frame_rows = queries.limit(QUERIES + 1).toArrow()
     return None if frame_rows.num_rows > QUERIES or frame_rows.nbytes > QUERY_BYTES else frame_rows

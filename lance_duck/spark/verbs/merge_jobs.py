@@ -1,10 +1,10 @@
-"""Merges by tasks: Spark joins the source with the keys of the table, tasks write rows, and the driver commits once.
+"""Merges in Spark tasks: Spark joins source and table keys, tasks write rows, and the driver commits once.
 
     source → keys as bytes ─┐
     table  → keys, addresses┴→ join → by fragment, new rows by key → sorted by address, key → MergePart → one Update
 
 The source is computed once and cached during the merge. Keys are compared by their bytes (`verbs.rows.key_bytes`), so
-rows match as they do on one machine, whatever types Spark gives them.
+rows match as they do on one machine, whatever types Spark uses for them.
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ def merge_insert(
     storage_options: Mapping[str, str] | None = None,
     parallelism: int | None = None,
 ) -> SparkMerge:
-    """Begin a merge of a frame into a table, like `LanceDataset.merge_insert`, by tasks of Spark.
+    """Begin a merge of a frame into a table, like `LanceDataset.merge_insert`, in Spark tasks.
 
         ls.merge_insert(spark, df, uri, on="id").when_matched_update_all().when_not_matched_insert_all().execute()
 
     Args:
-        spark: Classic or Connect.
+        spark: Spark session, classic or Connect.
         df: The source; computed once, and cached by Spark until the merge is done.
-        uri: The table.
-        on: Key columns; rows match on equal values, and null never matches. None for the unenforced primary key.
-        storage_options: For the store.
-        parallelism: Number of writing tasks; None: Spark decides by the size of the rows
-            (`spark.sql.adaptive.advisoryPartitionSizeInBytes`). Each task writes its own fragments.
+        uri: Path or URI of the table.
+        on: Key columns; rows match on equal values, and null never matches. By default the unenforced primary key.
+        storage_options: Settings of the object store.
+        parallelism: Number of writing tasks, each of which writes its own fragments. By default Spark decides by the
+            size of the rows (`spark.sql.adaptive.advisoryPartitionSizeInBytes`).
 
     Raises:
-        NotFoundError: There is no such table.
-        InvalidInputError: A column does not exist, or there is no key.
+        NotFoundError: The table does not exist.
+        InvalidInputError: A column does not exist, or neither `on` nor the table defines a key.
     """
     return SparkMerge(spark, df, TableRef.of(uri, storage_options), on, parallelism)
 
@@ -85,7 +85,7 @@ def merge_insert(
 class SparkMerge(MergeInsertBuilder):
     """Builder of a merge, with the methods of `LanceDataset.merge_insert`.
 
-    With `source_dedupe_behavior("first_seen")` the first row of a key in the order of Spark's partitions counts.
+    With `source_dedupe_behavior("first_seen")` the first row of a key in partition order wins.
     """
 
     def __init__(
@@ -101,19 +101,19 @@ class SparkMerge(MergeInsertBuilder):
         self._spark, self._df, self._place, self._parallelism = spark, df, place, parallelism
 
     def execute(self, data_obj: Any = None, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Run the merge with one join and one commit; if another change came first, join and commit again.
+        """Run the merge with one join and one commit. If another change is committed first, join and commit again.
 
         Args:
-            data_obj: Must be left out: the source is the frame.
-            schema: Must be left out.
+            data_obj: Not supported: the source is the frame.
+            schema: Not supported.
 
         Returns:
             {"num_inserted_rows", "num_updated_rows", "num_deleted_rows"}
 
         Raises:
-            InvalidInputError: The source does not fit the table, repeats a key, or matches rows where none may match; a
-                condition is invalid, or the merge has no action.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            InvalidInputError: The source does not fit the table, repeats a key, or matches rows although matches are
+                forbidden; a condition is invalid, or the merge lacks an action.
+            CommitConflictError: Other writers committed first at each retry, or made a conflicting change.
         """
         if data_obj is not None or schema is not None:
             _unsupported("another source than the frame")
@@ -217,7 +217,7 @@ class _Source:
         return partitions.sortWithinPartitions(F.col(ADDRESS).asc_nulls_last(), F.col(KEY), F.col(ORDER))
 
     def _few(self) -> pa.Table | None:
-        """Return the keys of a small source; None for a large one."""
+        """Return the keys of a small source, or None if the source is large."""
         names = [field.name for field in self.schema.fields]
         columns = [F.col(f"`{name.replace('`', '``')}`") for name in names]
         with as_ours():
@@ -278,7 +278,7 @@ def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.A
 
 
 def _cut() -> Column:
-    """Return the partitioning key of rows: the fragment of the matching row, else the key, else anything."""
+    """Return the partitioning key of rows: the fragment of the matching row, else the key, else an arbitrary value."""
     fragment = F.shiftrightunsigned(F.col(ADDRESS), 32)
     by_key = F.when(F.col(KEY).isNull(), F.xxhash64(F.col(ORDER))).otherwise(F.xxhash64(F.col(KEY)))
     return F.coalesce(fragment, -1 - F.pmod(by_key, F.lit(1 << 40)))
@@ -316,7 +316,7 @@ def _pairs(batch: pa.RecordBatch, names: tuple[str, ...]) -> Pairs:
 def _deleter(
     spark: SparkSession, place: TableRef, snapshot: Snapshot, draft: UncommittedFiles
 ) -> Callable[[Offsets], RowDeletion]:
-    """Write deletion files; those of many fragments by tasks."""
+    """Return a function that writes deletion files, in Spark tasks if they are many."""
 
     def note(deletion: RowDeletion) -> None:
         for fragment in deletion.updated:

@@ -1,7 +1,7 @@
-"""Full-text search of a table by tasks: each task searches its fragments; those of an index segment go together.
+"""Full-text search of a table in tasks: each task searches some fragments; an index segment stays in one task.
 
-Scores equal those of one machine, since each task has the statistics of all rows; each task analyses the rows that no
-segment covers. The best rows of all tasks form one frame, whose other columns are fetched last.
+Scores equal those on one machine, since each task has the statistics of all rows; tasks also analyse the rows that
+indexes do not cover. The best rows of all tasks form one frame, whose other columns are fetched last.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lance_duck.spark.table_ref import TableRef, pin
 from lance_duck.spark.workers import map_batches
 
 _ELEMENT: Final = "element"
-"""The place of a list element in the lists around it; null where documents are rows."""
+"""Indices of a list element in its enclosing lists; null if the documents are rows."""
 _HITS: Final = f"score float, row_id long, address long, {_ELEMENT} array<long>"
 _PLACES: Final = pa.list_(pa.int64())
 
@@ -61,27 +61,27 @@ def search(
     The result is fixed to the current version, however often the frame is computed.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table.
         query: Words, a query of `lance_duck.query` or its JSON form.
         k: Maximum number of rows.
-        column: Column of texts; None: those with an index, else the only column of texts.
+        column: Column of texts. By default the columns with an index, or else the only column of texts.
         filter: Condition on rows: SQL text, (SQL text, parameters), a pyarrow expression or a query.
-        columns: Names, or SQL by name; None for all columns.
+        columns: Column names, or a mapping from names to SQL expressions. By default all columns.
         prefilter: If False, the filter is applied to the best rows, and fewer than k may remain.
         with_row_id: Add `_rowid`.
         with_row_address: Add `_rowaddr`.
-        version: A number, the name of a tag, or (branch, number or tag); None: the newest.
-        storage_options: Settings of the store.
-        parallelism: Tasks to aim at for rows that no index covers; None: as suits the table.
+        version: Version number, tag name, or (branch, number or tag). By default the newest version.
+        storage_options: Settings of the object store.
+        parallelism: Target number of tasks for rows that indexes do not cover. By default it depends on the table.
 
     Returns:
-        The columns of the table and `_score` (float), the best rows first, rows of one score by row id. Where documents
-        are list elements, a row for each of them, with its places in `_doc_index` (array of long).
+        The columns of the table and `_score` (float), highest score first, then by row id. If documents are list
+        elements, each has a row, with its position in `_doc_index` (array of long).
 
     Raises:
-        NotFoundError: There is no such table or version.
-        InvalidInputError: The search makes no sense for this table.
+        NotFoundError: The table or the version does not exist.
+        InvalidInputError: The search does not fit this table.
         UnsupportedError: A column has a type that Spark does not have.
     """
     check_parallelism(parallelism)
@@ -176,7 +176,7 @@ def _scan(table: LanceDataset, arguments: Mapping[str, Any]) -> TextScan:
 
 
 def _groups(scan: TextScan, snapshot: Snapshot, parallelism: int | None) -> list[Sequence[int] | None]:
-    """Return the fragments of each task; those of a segment go together."""
+    """Return the fragments of each task; fragments of one segment stay together."""
     segments, rest = scan.cover
     open_ = shares(snapshot, parallelism, rest)
     groups: list[Sequence[int] | None] = [tuple(sorted(mine)) for mine in segments if mine]

@@ -1,4 +1,4 @@
-"""Compaction and index upkeep of a table in one call: a job made of two others, which do not know each other."""
+"""Compaction and index maintenance of a table in one call."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def optimize(
     """Compact a table, then extend its indexes to new rows: `compact`, then `optimize_indices`.
 
     Args:
-        spark: Classic or Connect.
-        uri: The table, as tasks reach it, too.
+        spark: Spark session, classic or Connect.
+        uri: Path or URI of the table; workers must be able to reach it.
         num_indices_to_merge: See `optimize_indices`.
         parallelism: Maximum number of concurrent tasks.
         progress: Called with (jobs done, all jobs) of each step.
-        commit_message: Message stored with the transactions.
-        transaction_properties: Likewise.
-        storage_options: Storage options of the table.
+        commit_message: Message to store with the transactions.
+        transaction_properties: Properties to store with the transactions.
+        storage_options: Settings of the object store.
         options: Options of the compaction; see `compact`.
 
     Raises:
-        LanceDuckError: Any error of either step; changes committed before stay.
+        LanceDuckError: Any error of either step; earlier commits stay.
     """
     common: dict[str, Any] = {
         "parallelism": parallelism,

@@ -1,4 +1,4 @@
-"""Descriptions of dense pages of 2.3 as descriptions of 2.2: the buffers are the same.
+"""Converts descriptions of dense 2.3 pages to 2.2; the buffers stay the same.
 
 2.3         | 2.2
 chunked     | miniblock, words of 32 bits
@@ -17,14 +17,14 @@ from lance_duck.wire.pb import encodings23_pb2
 
 
 def page_layout(planar: encodings23_pb2.PlanarLayout, where: str) -> pb.PageLayout:
-    """Return the description of the same page in the terms of 2.2.
+    """Return the equivalent 2.2 description of a page.
 
     Args:
         planar: Description of a page with a dense structure.
         where: Name of the page, for messages.
 
     Raises:
-        CorruptError: The description has no values.
+        CorruptError: The description lacks values.
     """
     layers, kind = planar.structure.dense.layers, planar.values.WhichOneof("values")
     if kind == "chunked":
@@ -42,7 +42,7 @@ def page_layout(planar: encodings23_pb2.PlanarLayout, where: str) -> pb.PageLayo
 
 
 def without_levels(planar: encodings23_pb2.PlanarLayout, slots: int) -> encodings23_pb2.PlanarLayout:
-    """Return the description of the values of a sparse page: a dense page of `slots` rows, none of them null."""
+    """Describe the values of a sparse page: a dense page of `slots` rows without nulls."""
     dense = encodings23_pb2.PlanarLayout(values=planar.values)
     dense.structure.dense.layers.append(pb.REPDEF_ALL_VALID_ITEM)
     if dense.values.HasField("chunked"):

@@ -1,13 +1,13 @@
-"""Sparse pages of 2.3: for each layer the places of nulls and of lists with items; values as in a page without levels.
+"""Sparse pages of 2.3: positions of nulls and non-empty lists for each layer; values as in a page without levels.
 
-The buffers of the page are those of its values, one for each slot of the innermost layer, null ones included; then the
-stored numbers, in this order: for each layer, outermost first,
+The page begins with the buffers of its values, one value for each slot of the innermost layer including nulls; then
+come the stored numbers, in this order: for each layer, outermost first,
 
-    list               | places of lists with items, numbers of their items, places of its validity
-    other layers       | places of its validity
+    list               | positions of lists with items, their item counts, positions for validity
+    other layers       | positions for validity
 
-Places count the slots of their layer: rows, and below a list the items of all lists, in order; below a fixed-size list
-each slot counts as many as it has items. Numbers that need no bytes have no buffer.
+Positions count the slots of their layer: rows, and below a list the items of all lists, in order; below a fixed-size
+list each slot counts as many as it has items. Numbers that take zero bytes do not have a buffer.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Validity:
     """The validity of the slots of a layer.
 
     Attributes:
-        places: int64, ascending: places of the null slots, or of the valid ones.
-        are_nulls: Whether the places are those of the null slots.
+        places: int64, ascending: positions of the null slots, or of the valid ones.
+        are_nulls: Whether `places` lists the null slots.
     """
 
     places: Int64s
     are_nulls: bool
 
     def nulls(self, slots: Int64s) -> Flags:
-        """Return whether each of some slots is null."""
+        """Return a flag for each of the given slots, whether it is null."""
         nulls: Flags = np.equal(_contains(self.places, slots), self.are_nulls)
         return nulls
 
@@ -65,8 +65,8 @@ class LayerNumbers:
         validity: Validity of its slots.
         is_list: Whether it is a layer of lists.
         places: int64, slots whose lists have items.
-        ends: int64 (len(places) + 1,), number of items before each of these lists, and of all.
-        stride: Number of rows of the page that make one slot, for layers around fixed-size lists.
+        ends: int64 (len(places) + 1,), number of items before each of these lists, then the total.
+        stride: Number of page rows per slot, for layers around fixed-size lists.
     """
 
     validity: Validity
@@ -82,7 +82,7 @@ class SparseReader:
     Args:
         page: The page.
         layout: Description of the page.
-        open_: Opens a page without levels, by its description in the terms of 2.2.
+        open_: Opens a page without levels from its 2.2 description.
 
     Raises:
         CorruptError: The description contradicts itself.
@@ -107,7 +107,7 @@ class SparseReader:
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether blocks come as dictionaries: of one value, or of the page's dictionary."""
+        """Whether blocks are returned as dictionaries: of one value, or of the page's dictionary."""
         values = self._layout.values
         return values.WhichOneof("values") != "zipped" and (
             not values.HasField("chunked") or values.chunked.HasField("dictionary")
@@ -115,25 +115,25 @@ class SparseReader:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the places have been read, and the page of the values is prepared."""
+        """Whether the positions have been read, and the page of the values is prepared."""
         return self._state is not None and self._state[1].is_prepared
 
     @property
     def has_levels(self) -> bool:
-        """Return True: the places tell which slots are null."""
+        """Always True: positions of null slots take the role of levels."""
         return True
 
     @property
     def has_item_validity(self) -> bool:
-        """Return True: only the places, which are read later, tell which items are null."""
+        """Always True: which items are null is unknown until the positions are read."""
         return True
 
     def read_points(self, rows: Int64s) -> Leaf | None:
-        """Return None: rows are read by `read` alone."""
+        """Always None: rows can only be read by `read`."""
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read rows: places are read once, then only values."""
+        """Read rows; positions are read once, then only values."""
         count = check_rows(rows, self.num_rows)
         state = self._state
         if state is None:
@@ -182,7 +182,7 @@ class SparseReader:
         return layers, self._open(values, page_layout(without_levels(self._layout, stored), page.where))
 
     def _num_stored(self, layers: list[LayerNumbers], slots: int) -> int:
-        """Return the number of values: one for each slot, or by the description one for each slot that is not null."""
+        """Return the number of values: one for each slot, or, if the description declares it, for each valid slot."""
         values = self._layout.values
         stated = values.zipped.num_items if values.HasField("zipped") else values.chunked.num_items
         if stated in (0, slots):
@@ -197,7 +197,7 @@ class SparseReader:
 
 
 def _inner(layers: list[LayerNumbers]) -> Validity:
-    """Return the validity of slots, null where any layer below the last list is."""
+    """Return the validity of slots: a slot is null if any layer below the last list is null."""
     lists = [i for i, layer in enumerate(layers) if layer.is_list]
     nulls, valid = np.empty(0, np.int64), None
     for layer in layers[lists[-1] + 1 :] if lists else layers:
@@ -210,14 +210,14 @@ def _inner(layers: list[LayerNumbers]) -> Validity:
 
 
 def _ranks(layers: list[LayerNumbers], slots: Int64s) -> Int64s:
-    """Return the number of slots that are not null before each of some slots that are not null."""
+    """Return, for each of the given valid slots, the number of valid slots before it."""
     validity = _inner(layers)
     before = np.searchsorted(validity.places, slots).astype(np.int64)
     return slots - before if validity.are_nulls else before
 
 
 class _StoredNumbers:
-    """The stored numbers of a page, which are read in order."""
+    """The stored numbers of a page, read in order."""
 
     def __init__(self, pieces: list[Bytes], where: str) -> None:
         self._pieces = pieces
@@ -270,7 +270,7 @@ class _StoredNumbers:
 
 
 class _SparseEntries:
-    """Entries of some rows, built layer by layer from the outermost on.
+    """Entries of some rows, built layer by layer, outermost first.
 
     Attributes:
         rep: uint8, repetition level of each entry.
@@ -329,7 +329,7 @@ def _validity_of(proto: encodings23_pb2.SparseLayer, kind: str) -> encodings23_p
 
 
 def _contains(places: Int64s, slots: Int64s) -> Flags:
-    """Return whether each slot is among `places`, which ascend."""
+    """Return whether each slot is in `places`, which ascend."""
     if not len(places):
         return np.zeros(len(slots), np.bool_)
     ranks = np.searchsorted(places, slots)

@@ -1,5 +1,5 @@
-"""Writing of arrays of 2.0 pages, as the modules of `encoding/v20` of the same names read them.
+"""Writes arrays of 2.0 pages; each module mirrors the module of the same name in `encoding/v20`.
 
 You hold: an Arrow array. You get: the description of a page, and its buffers.
-Never here: where pages are cut, and where buffers lie in the file.
+Never here: page boundaries, and buffer offsets in the file.
 """

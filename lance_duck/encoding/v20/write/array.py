@@ -1,4 +1,4 @@
-"""Encoding of an Arrow array to a 2.0 page: its description and its buffers."""
+"""Encodes an Arrow array as a 2.0 page: its description and its buffers."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ NO_COMPRESSION = Compression()
 
 
 def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
-    """Encode values that need no further columns for fields below them.
+    """Encode values that fit a single column.
 
     Args:
         array: Values of a storage type.
-        buffers: Receives the buffers that the encoding points at.
+        buffers: Receives the buffers of the encoding.
         compression: Compression of byte strings.
         where: Name of the column, for messages.
 
@@ -59,7 +59,7 @@ def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression,
 
 
 def encode_json(texts: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
-    """Encode JSON texts as JSONB; binary values are JSONB already.
+    """Encode JSON texts as JSONB; binary values already are JSONB.
 
     Raises:
         InvalidInputError: A text is not JSON.
@@ -72,12 +72,12 @@ def encode_json(texts: pa.Array, buffers: BuffersOut, compression: Compression, 
 
 
 def encode_ends(ends: np.ndarray, null: np.ndarray | None, num_items: int, buffers: BuffersOut) -> pb.ArrayEncoding:
-    """Encode the ends of lists among the items of their page.
+    """Encode list ends, counted in items of the page.
 
     Args:
         ends: End of each list.
-        null: Whether each list is null, or None when none is.
-        num_items: Number of items of all lists.
+        null: Whether each list is null, or None if all are valid.
+        num_items: Total number of items.
         buffers: Receives the ends.
     """
     stored = ends.astype("<u8")
@@ -89,7 +89,7 @@ def encode_ends(ends: np.ndarray, null: np.ndarray | None, num_items: int, buffe
 
 
 def _slots(array: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Encode the value slots of an array, those of nulls included."""
+    """Encode the value slots of an array, including null slots."""
     kind = array.type
     if pa.types.is_boolean(kind):
         return flat(buffers, bits(array.buffers()[1], array.offset, len(array)), 1)
@@ -123,7 +123,7 @@ def _lists(array: pa.FixedSizeListArray, buffers: BuffersOut, where: str) -> pb.
 
 
 def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Encode the items, and indices from 0 in the width of the index type; null is an item of its own."""
+    """Encode the items, and indices from 0 in the width of the index type; null becomes an extra item."""
     indices, items = array.indices, array.dictionary
     width = indices.type.bit_width // 8
     if indices.null_count == len(indices):
@@ -159,7 +159,7 @@ def _encode_packed(array: pa.StructArray, buffers: BuffersOut, where: str) -> pb
     """Encode the rows of a packed struct, back to back, as `encoding.v20.nested` reads them.
 
     Raises:
-        UnsupportedError: A struct is null, or a member has neither whole bytes nor is a fixed-size list of such.
+        UnsupportedError: A struct is null, or a member is neither whole bytes nor a fixed-size list of whole bytes.
     """
     if array.null_count:
         raise _refused(where, "null structs")
@@ -177,7 +177,7 @@ def _encode_packed(array: pa.StructArray, buffers: BuffersOut, where: str) -> pb
 
 
 def _row_width(arrow_type: pa.DataType, where: str, name: str) -> int:
-    """Return the number of bytes of a value in a row."""
+    """Return the size of a value in a row, in bytes."""
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     if pa.types.is_fixed_size_list(arrow_type) and not pa.types.is_fixed_size_list(arrow_type.value_type):

@@ -25,7 +25,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
 MOST_ITEMS: Final = 255
-"""Most distinct texts of a dictionary, whose indices have 8 bits."""
+"""Maximum number of distinct texts in a dictionary, whose indices have 8 bits."""
 
 _SAMPLE: Final = 4096
 _CODECS: Final = {"zstd": ("zstd", "<u8"), "lz4": ("lz4_raw", "<u4")}
@@ -35,11 +35,11 @@ _NONE: Final = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """The compression of byte strings that a field asks for.
+    """The compression of byte strings that a field requests.
 
     Attributes:
-        scheme: "zstd", "lz4" or "fsst"; anything else for no compression.
-        level: Level of the scheme; None for its default.
+        scheme: "zstd", "lz4" or "fsst"; any other value turns compression off.
+        level: Compression level, or None for the scheme's default.
     """
 
     scheme: str | None = None
@@ -47,7 +47,7 @@ class Compression:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str]) -> Compression:
-        """Return the compression that the metadata of a field asks for; a level that is not a number is ignored."""
+        """Return the compression that a field's metadata requests; a level that is not a number is ignored."""
         level = metadata.get("lance-encoding:compression-level", "").strip()
         scheme = metadata.get("lance-encoding:compression", "").strip().lower()
         return cls(scheme, int(level) if level.isdecimal() else None)
@@ -78,11 +78,11 @@ def encode_binary(array: pa.Array, buffers: BuffersOut, compression: Compression
 def encode_values(
     block: VariableWidth, valid: Bytes | None, buffers: BuffersOut, compression: Compression
 ) -> pb.ArrayEncoding:
-    """Encode byte strings: their ends, then the bytes of all of them.
+    """Encode byte strings: their ends, then their joined bytes.
 
     Args:
-        block: The values; those of nulls are stored, too.
-        valid: A byte (0 or 1) for each value, None when no value is null.
+        block: The values; the bytes of nulls are also stored.
+        valid: uint8, 0 or 1 for each value, or None if all are valid.
         buffers: Buffers of the page.
         compression: Compression of the bytes.
     """
@@ -115,7 +115,7 @@ def _values(array: pa.Array) -> VariableWidth:
 
 
 def _few_distinct(array: pa.Array) -> pa.DictionaryArray | None:
-    """Return the array as a dictionary if it has few enough distinct values for that to be smaller; else None."""
+    """Return the array as a dictionary, or None if it has too many distinct values for that to be smaller."""
     if len(array) < DICTIONARY_VALUES or pc.count_distinct(array.slice(0, _SAMPLE)).as_py() > MOST_ITEMS:
         return None
     dictionary = pc.dictionary_encode(array)

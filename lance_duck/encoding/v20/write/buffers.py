@@ -1,4 +1,4 @@
-"""The buffers of a 2.0 page that is being written, and the bytes of an array's own buffers."""
+"""Collects the buffers of a 2.0 page that is being written, and extracts bytes from an array's own buffers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lance_duck.wire.pb import encodings20_pb2 as pb
 
 
 class BuffersOut:
-    """Buffers of one page, in the order in which its encoding counts them."""
+    """Buffers of one page, in the order of their indices."""
 
     def __init__(self) -> None:
         self._buffers: list[Bytes] = []
 
     def add(self, data: Bytes) -> pb.Buffer:
-        """Add a buffer, and return the message that points at it."""
+        """Add a buffer, and return the message that refers to it."""
         self._buffers.append(data)
         return pb.Buffer(buffer_index=len(self._buffers) - 1, buffer_type=pb.Buffer.page)
 
@@ -26,7 +26,7 @@ class BuffersOut:
 
 
 def flat(buffers: BuffersOut, data: Bytes, bits: int, compression: pb.Compression | None = None) -> pb.ArrayEncoding:
-    """Encode values of `bits` bits, as they lie in `data`."""
+    """Store `data` as flat values of `bits` bits."""
     return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=bits, buffer=buffers.add(data), compression=compression))
 
 
@@ -36,7 +36,7 @@ def no_nulls(values: pb.ArrayEncoding) -> pb.ArrayEncoding:
 
 
 def some_nulls(validity: pb.ArrayEncoding, values: pb.ArrayEncoding) -> pb.ArrayEncoding:
-    """Describe values that are null where their bit in `validity` is 0."""
+    """Describe values that are null if their bit in `validity` is 0."""
     return pb.ArrayEncoding(nullable=pb.Nullable(some_nulls=pb.Nullable.SomeNull(validity=validity, values=values)))
 
 
@@ -59,12 +59,12 @@ def value_bytes(array: pa.Array, width: int) -> Bytes:
 
 
 def validity_bits(array: pa.Array) -> Bytes:
-    """Return a bit for each value of an array with nulls, 1 where it is valid."""
+    """Return the validity bitmap of an array with nulls: a bit for each value, 1 if valid."""
     return bits(array.buffers()[0], array.offset, len(array))
 
 
 def bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bytes:
-    """Return `count` bits from bit `offset` on; copied if they do not begin at a byte."""
+    """Return `count` bits from bit `offset` on; copied unless they begin at a byte boundary."""
     if buffer is None:
         return np.zeros((count + 7) // 8, np.uint8)
     data = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + count + 7) // 8]
@@ -74,5 +74,5 @@ def bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bytes:
 
 
 def valid_bytes(array: pa.Array) -> Bytes:
-    """Return a byte (0 or 1) for each value, 1 where it is valid."""
+    """Return the validity of an array with nulls: a byte for each value, 1 if valid."""
     return np.unpackbits(validity_bits(array), count=len(array), bitorder="little")

@@ -1,4 +1,4 @@
-"""Choice of the encodings of values, by estimates of their sizes; the chosen encoding is run once.
+"""Choice of value encodings by estimated size; only the chosen encoding is run.
 
 You hold: a block and the options of its field. You get: compressed buffers with their description and the sizes of
 their chunks.

@@ -1,4 +1,4 @@
-"""Compression of blocks, and of levels, to buffers: values are inspected, an encoding is chosen, and run once."""
+"""Compresses blocks and levels to buffers: inspects the values, chooses an encoding, and runs it once."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from lance_duck.kernels.numbers.rle_encode import count_runs
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 _Picked = tuple[Codec, NDArray[np.int64]]
-"""A codec, and the number of values of each chunk."""
+"""A codec, and the value count of each chunk."""
 
 
 def dictionary_if_smaller(block: Block, choice: EncodingOptions) -> Block:
-    """Return the block with its distinct values in a dictionary, if that makes a page clearly smaller; else the block.
+    """Return the block with a dictionary, if that makes a page clearly smaller; otherwise return the block.
 
-    This comes before the choice of the layout: indices into a dictionary are small, however large the values are.
+    This precedes the choice of the layout: indices into a dictionary are small, however large the values are.
     """
     if isinstance(block, VariableWidth) and block.count:
         return _texts_as_dictionary(block, choice) or block
@@ -67,13 +67,13 @@ def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int =
     Args:
         block: The value slots of a page.
         choice: Encoding options of the field.
-        max_values: Most values of a chunk, a power of two; with fewer than 1024, values are not bit-packed.
+        max_values: Maximum number of values in a chunk, a power of two; below 1024, values are not bit-packed.
 
     Returns:
-        Chunks of a few KiB. A block without values gives one chunk without values.
+        Chunks of a few KiB. An empty block gives one empty chunk.
 
     Raises:
-        UnsupportedError: The block has no miniblock form, or a value is too large for a chunk of 2.1.
+        UnsupportedError: The block cannot be stored as miniblock, or a value is too large for a chunk of 2.1.
     """
     if isinstance(block, Dictionary):
         return _with_dictionary(block, choice, max_values)
@@ -87,13 +87,13 @@ def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int =
 
 
 def compress_values(block: Block, choice: EncodingOptions) -> tuple[pb.CompressiveEncoding, Block]:
-    """Compress each value by itself, for full zip.
+    """Compress each value separately, for full zip.
 
     Returns:
-        The encoding, and FixedWidth or VariableWidth with one value for each of `block`; offsets are as wide as before.
+        The encoding, and FixedWidth or VariableWidth with one value for each of `block`; offsets keep their width.
 
     Raises:
-        UnsupportedError: The block has no per-value form.
+        UnsupportedError: The block's values cannot be compressed one by one.
     """
     codec = value_codec(block, choice)
     values = codec.encode_values(block)
@@ -104,10 +104,10 @@ def compress_values(block: Block, choice: EncodingOptions) -> tuple[pb.Compressi
 
 
 def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.CompressiveEncoding, Bytes]:
-    """Compress values to one buffer that is always read as a whole: a dictionary.
+    """Compress values to one buffer that is always read as a whole; used for dictionaries.
 
     Raises:
-        UnsupportedError: The block has no block form.
+        UnsupportedError: The kind of block cannot be a dictionary.
     """
     codec: Codec
     if isinstance(block, VariableWidth):
@@ -129,7 +129,7 @@ def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.Compressiv
 
 
 def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dictionary | None:
-    """Return texts with a dictionary, if that is also smaller than FSST symbols make them; else None."""
+    """Return texts with a dictionary, or None unless that is smaller than plain texts and FSST."""
     offsets = texts.count * texts.offsets.itemsize
     plain = text_bytes(texts) + offsets
     result = find_dictionary(texts, choice, plain, texts.count, _items_compressor(choice))
@@ -143,7 +143,7 @@ def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dicti
 
 
 def _items_compressor(choice: EncodingOptions) -> Callable[[Block], int] | None:
-    """Return a function for the compressed size of a dictionary's items; None when they are not compressed."""
+    """Return a function that computes the compressed size of dictionary items, or None if they stay uncompressed."""
     if "general" not in choice.grammar.dictionary or choice.dict_compression == "none":
         return None
     return lambda items: len(compress_block(items, choice)[1])
@@ -182,7 +182,7 @@ def _with_dictionary(block: Dictionary, choice: EncodingOptions, max_values: int
 
 
 def _block_numbers(block: FixedWidth) -> Codec:
-    """Return the codec of a block of numbers: bit packing if that is smaller, else flat."""
+    """Return the codec of a number block: bit packing if that is smaller, otherwise flat."""
     stats = look_at(block)
     if stats is None or stats.packed >= WORTH * stats.plain:
         return Flat(block.bits)
@@ -198,12 +198,12 @@ def compress_levels(
 
     Args:
         levels: uint8 or uint16, each <= max_level.
-        ends: int64 (k,), where the levels of each chunk end.
+        ends: int64 (k,), end of each chunk in `levels`.
         max_level: Highest possible level.
-        allowed: Encodings that levels may have in a file of this version: see `write.grammar`.
+        allowed: Encodings of levels in this file version: see `write.grammar`.
 
     Returns:
-        The encoding, the bytes of all chunks one after the other, and int64 (k,), where each chunk's bytes end.
+        The encoding, the joined bytes of all chunks, and the end of each chunk's bytes, int64 (k,).
     """
     counts = ends.copy()
     counts[1:] -= ends[:-1]
@@ -218,19 +218,19 @@ def compress_levels(
 
 
 def _run_bytes(words: NDArray[np.uint16], counts: NDArray[np.int64]) -> int:
-    """Return the number of bytes of the levels of all chunks as runs."""
+    """Return the run-length encoded size of all chunks' levels, in bytes."""
     runs = np.empty(len(counts), np.int64)
     count_runs(readonly(words), counts, runs)
     return len(counts) * HEAD + int(runs.sum()) * 3
 
 
 def _is_compressed(choice: EncodingOptions) -> bool:
-    """Return whether the field asks for general compression."""
+    """Return whether the field requests general compression."""
     return choice.compression in ("zstd", "lz4")
 
 
 def _codec_to_compress(block: FixedWidth, choice: EncodingOptions, max_values: int, value_codec: _Picked) -> _Picked:
-    """Pick the codec that, with general compression, makes a sample smallest."""
+    """Return the codec that makes a sample smallest after general compression."""
     plain = even_counts(block.count, min(max_values, plain_values(block.bits, choice.chunk_bytes)))
     split = ByteStreamSplit(block.bits), plain
     if choice.bss == "on":
@@ -250,7 +250,7 @@ def _codec_to_compress(block: FixedWidth, choice: EncodingOptions, max_values: i
 def _compressed(
     codec: Codec, counts: NDArray[np.int64], buffers: tuple[ChunkBuffer, ...], choice: EncodingOptions
 ) -> MiniBlockValues:
-    """Return buffers of chunks, with general compression if the field asks for it and they become smaller."""
+    """Apply general compression to chunk buffers, if the field requests it and they become smaller."""
     plain = MiniBlockValues(codec.to_proto(), counts, buffers)
     size = len(buffers[0][0])
     if not _is_compressed(choice) or size < COMPRESSED_BYTES:
@@ -262,7 +262,7 @@ def _compressed(
 
 
 def _pieces(block: FixedWidth) -> list[FixedWidth]:
-    """Return pieces of the values, from all over the block."""
+    """Return slices of the values, spread over the whole block."""
     if block.count <= SPLIT_PIECES * SAMPLE:
         return [block]
     starts = np.linspace(0, block.count - SAMPLE, SPLIT_PIECES).astype(np.int64).tolist()

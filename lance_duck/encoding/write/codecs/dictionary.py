@@ -1,4 +1,4 @@
-"""Dictionary encoding of repeated values, and the estimate of whether it pays."""
+"""Dictionary encoding of repeated values, and an estimate of its benefit."""
 
 from __future__ import annotations
 
@@ -31,19 +31,18 @@ def find_dictionary(
     runs: int,
     compress: Callable[[Block], int] | None = None,
 ) -> tuple[Dictionary, float] | None:
-    """Return values as a dictionary of the distinct ones, in order of first occurrence.
+    """Dictionary-encode values, in order of first occurrence.
 
     Args:
-        block: Values, of 64 or 128 bits when they have one width.
+        block: Values; fixed-width ones have 64 or 128 bits.
         choice: Encoding options of the field.
-        otherwise: Bytes that the values take without a dictionary.
-        runs: Bound of the number of runs of equal values.
-        compress: Returns the bytes that items take when they are stored; None if they are not compressed. Called only
-            when uncompressed items would be too large.
+        otherwise: Size of the values without a dictionary, in bytes.
+        runs: Maximum number of runs of equal values.
+        compress: Returns the stored size of items, in bytes. None if they are stored uncompressed. Called only if
+            uncompressed items would be too large.
 
     Returns:
-        The dictionary, and about how many bytes it takes; None unless these are fewer, by the ratio that the field asks
-        for.
+        The dictionary and its approximate size in bytes, or None if that exceeds the field's size ratio.
     """
     most = min(block.count // max(1, choice.dict_divisor or DICTIONARY_DIVISOR), DICTIONARY_ITEMS)
     if block.count < DICTIONARY_VALUES or most < 1:
@@ -65,14 +64,14 @@ def find_dictionary(
 
 
 def expected_distinct(sample: VariableWidth) -> float | None:
-    """Estimate the number of distinct values from a sample; None if nearly all sampled values are distinct."""
+    """Estimate the distinct count from a sample. Returns None if nearly all sampled values are distinct."""
     dictionary = _number(sample, max(1, sample.count))
     assert dictionary is not None
     return _distinct(len(dictionary[1]), sample.count)
 
 
 def sample_places(count: int) -> NDArray[np.int64] | None:
-    """Return the places of a sample of `count` values, in pieces from all over; None if the sample is all values."""
+    """Return positions of a sample of `count` values, in runs spread over all. Returns None to use all values."""
     if count <= SAMPLE:
         return None
     bounds = np.linspace(0, count, SAMPLE_PIECES + 1).astype(np.int64)
@@ -82,7 +81,7 @@ def sample_places(count: int) -> NDArray[np.int64] | None:
 
 
 def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Block:
-    """Return the distinct values, with offsets as wide as the column's, from which readers infer the type."""
+    """Return the distinct values. Offsets keep the column's width, from which readers infer the type."""
     items = take(block, firsts)
     if isinstance(block, VariableWidth) and isinstance(items, VariableWidth):
         offsets: Any = items.offsets.astype(block.offsets.dtype, copy=False)
@@ -91,7 +90,7 @@ def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Bloc
 
 
 def _items_bytes(block: Block) -> int:
-    """Return the number of bytes of uncompressed items."""
+    """Return the size of uncompressed items, in bytes."""
     if isinstance(block, VariableWidth):
         return int(block.offsets[-1]) - int(block.offsets[0]) + block.offsets.itemsize * block.count
     assert isinstance(block, FixedWidth)
@@ -105,12 +104,12 @@ def _item_bytes(block: FixedWidth | VariableWidth) -> float:
 
 
 def _places_bytes(count: int, distinct: float, runs: int) -> float:
-    """Return the number of bytes of indices; a run of them takes 5."""
+    """Return the size of indices, in bytes; a run takes 5 bytes."""
     return min(count * max(1, log2(distinct + 1)) / 8, runs * 5)
 
 
 def _estimate(block: FixedWidth | VariableWidth) -> float | None:
-    """Estimate the number of distinct values; None if nearly all of a sample are distinct."""
+    """Estimate the distinct count. Returns None if nearly all sampled values are distinct."""
     places = sample_places(block.count)
     if places is None:
         return 1.0
@@ -120,7 +119,7 @@ def _estimate(block: FixedWidth | VariableWidth) -> float | None:
 
 
 def _distinct(sample_distinct: int, sample: int) -> float | None:
-    """Estimate the number of distinct values from those in a sample; None if nearly all differ."""
+    """Estimate the distinct count from the sample's. Returns None if nearly all sampled values differ."""
     if sample_distinct > sample * DICTIONARY_NEW:
         return None
     low, high = float(sample_distinct), float(sample_distinct) * 64
@@ -131,7 +130,10 @@ def _distinct(sample_distinct: int, sample: int) -> float | None:
 
 
 def _number(block: Block, most: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
-    """Return the number of each value, and the first value of each number; None if there are more than `most`."""
+    """Number the distinct values. Returns each value's number, and the first position of each number.
+
+    Returns None if there are more than `most` distinct values.
+    """
     places, firsts = np.empty(block.count, np.uint32), np.empty(most, np.int64)
     table = np.full(1 << (2 * most).bit_length(), -1, np.int32)
     if isinstance(block, VariableWidth):

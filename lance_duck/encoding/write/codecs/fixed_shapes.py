@@ -22,7 +22,7 @@ def value_codec(block: Block, choice: EncodingOptions) -> Codec:
     """Return the codec for values that are compressed one by one.
 
     Raises:
-        UnsupportedError: The block has no per-value form in this version.
+        UnsupportedError: This file version cannot compress the block's values one by one.
     """
     if isinstance(block, FixedWidth):
         return Flat(block.bits)
@@ -39,10 +39,10 @@ def value_codec(block: Block, choice: EncodingOptions) -> Codec:
 
 
 def list_codec(block: FixedSizeList) -> FixedSizeListCodec:
-    """Return the codec for fixed-size lists, whose items are numbers, or such lists again.
+    """Return the codec for fixed-size lists of numbers, or of such lists.
 
     Raises:
-        UnsupportedError: The items are of another kind.
+        UnsupportedError: The items have another type.
     """
     items: Codec
     if isinstance(block.items, FixedSizeList):
@@ -58,7 +58,7 @@ def struct_codec(block: PackedStruct) -> packed.PackedStructCodec:
     """Return the codec for packed structs of numbers.
 
     Raises:
-        UnsupportedError: A field has no width of whole bytes.
+        UnsupportedError: The width of a field is not a whole number of bytes.
     """
     widths = [field.bits // 8 if isinstance(field, FixedWidth) and field.bits % 8 == 0 else 0 for field in block.fields]
     if not all(widths):
@@ -67,7 +67,7 @@ def struct_codec(block: PackedStruct) -> packed.PackedStructCodec:
 
 
 def fixed_value_bits(block: Block) -> int:
-    """Return the bits of a value of one width, validity of items included."""
+    """Return the bits of a fixed-width value, including the validity of items."""
     if isinstance(block, FixedSizeList):
         own = block.dimension if block.validity is not None else 0
         return own + block.dimension * fixed_value_bits(block.items)
@@ -91,7 +91,7 @@ def _packed_field(field: Block, choice: EncodingOptions) -> packed.PackedField:
 def _single_texts(values: VariableWidth, choice: EncodingOptions) -> Codec:
     plain = Variable(values.offsets.itemsize * 8)
     if choice.compression in ("zstd", "lz4"):
-        # Nulls have no bytes, which pylance takes for a broken LZ4 block.
+        # Nulls store zero bytes, which pylance takes for a broken LZ4 block.
         return General("zstd", plain, choice.level)
     if choice.compression is None and values.count and int(np.diff(values.offsets).max()) > ALONE_BYTES:
         zstd = General("zstd", plain, choice.level)
@@ -102,7 +102,7 @@ def _single_texts(values: VariableWidth, choice: EncodingOptions) -> Codec:
 
 
 def _beginnings(values: VariableWidth) -> VariableWidth:
-    """Return the first bytes of some values, from all over the block."""
+    """Return the first bytes of some values, spread over the whole block."""
     positions = np.unique(np.linspace(0, values.count - 1, SAMPLE_PIECES).astype(np.int64))
     starts, ends = values.offsets[positions].tolist(), values.offsets[positions + 1].tolist()
     parts = [values.data[a : min(b, a + SAMPLE)] for a, b in zip(starts, ends, strict=True)]

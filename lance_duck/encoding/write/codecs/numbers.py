@@ -1,4 +1,4 @@
-"""Choice of encodings for numbers: the smallest, estimated in one pass over the values."""
+"""Chooses the smallest encoding for numbers, estimated in one pass over the values."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Look:
 
     Attributes:
         count: Number of values.
-        size: Number of bytes of a value.
+        size: Size of a value, in bytes.
         runs: Number of runs of equal values.
-        packed: Number of bytes of bit-packed values, with the widths of the blocks.
+        packed: Size of the bit-packed values, in bytes, including block widths.
         width: Number of bits of the widest value.
     """
 
@@ -39,22 +39,22 @@ class Look:
 
     @property
     def plain(self) -> int:
-        """Number of bytes of the values."""
+        """Size of the plain values, in bytes."""
         return self.count * self.size
 
     @property
     def in_runs(self) -> int:
-        """Number of bytes of the runs, none of which is longer than 255 values."""
+        """Size of the runs, in bytes; a run has at most 255 values."""
         return (self.runs + self.count // MAX_RUN) * (self.size + 1)
 
     @property
     def least(self) -> int:
-        """Number of bytes of the smallest form."""
+        """Size of the smallest form, in bytes."""
         return min(self.plain, self.packed, self.in_runs)
 
 
 def look_at(block: FixedWidth) -> Look | None:
-    """Return the statistics of values; None when they are not words, or there are none."""
+    """Return statistics of values. Returns None if the block is empty or its values are not machine words."""
     if block.bits not in WORDS or not block.count:
         return None
     words = unsigned_words(block, block.bits, "numbers")
@@ -68,13 +68,13 @@ def look_at(block: FixedWidth) -> Look | None:
 def pick_numbers(
     block: FixedWidth, choice: EncodingOptions, max_values: int, stats: Look | None = None
 ) -> tuple[Codec, NDArray[np.int64]]:
-    """Return the codec for the values of a miniblock page, without general compression, and the values of each chunk.
+    """Return the codec for the values of a miniblock page, without general compression, and the chunks' value counts.
 
     Args:
         block: The values.
         choice: Encoding options of the field.
-        max_values: Most values of a chunk, a power of two.
-        stats: The values' `look_at`, if it is known.
+        max_values: Maximum number of values in a chunk, a power of two.
+        stats: Result of `look_at` for the values, if known.
     """
     plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits, choice.chunk_bytes)))
     if stats is None or choice.compression == "none":
@@ -88,7 +88,7 @@ def pick_numbers(
 
 
 def even_counts(count: int, size: int) -> NDArray[np.int64]:
-    """Return the number of values of each chunk: `size`, except for the last one, which may have fewer."""
+    """Return the value count of each chunk: `size`, except that the last chunk may be smaller."""
     chunks = max(1, -(-count // size))
     counts = np.full(chunks, size, np.int64)
     counts[-1] = count - size * (chunks - 1)
@@ -96,7 +96,7 @@ def even_counts(count: int, size: int) -> NDArray[np.int64]:
 
 
 def plain_values(bits: int, chunk_bytes: int) -> int:
-    """Return the number of values of a chunk, at `bits` bits each: a power of two that keeps to the chunk size."""
+    """Return the value count of a chunk at `bits` bits each: a power of two that fits the chunk size."""
     fitting = max(2, (2 * chunk_bytes - 1) * 8 // bits)
     return min(CHUNK_VALUES, 1 << (fitting.bit_length() - 1))
 
@@ -108,7 +108,7 @@ def _in_runs(stats: Look, choice: EncodingOptions) -> bool:
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the number of bits that each word uses; computed by halves, which floats hold exactly."""
+    """Return the number of used bits of each word; computed by halves, which floats represent exactly."""
     half = np.uint64(32)
     high, low = (np.frexp(part.astype(np.float64))[1] for part in (words >> half, words << half >> half))
     return np.where(high > 0, high + 32, low).astype(np.int64)

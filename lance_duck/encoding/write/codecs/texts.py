@@ -1,4 +1,4 @@
-"""Choice of encodings for values of any length."""
+"""Chooses encodings for variable-length values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.kernels.texts.variable_encode import cut_variable
 
 
 def text_codec(values: VariableWidth, choice: EncodingOptions) -> Variable | Fsst:
-    """Pick FSST with trained symbols if a sample becomes small enough, else plain values."""
+    """Return FSST with trained symbols if a sample becomes small enough, otherwise plain values."""
     plain = Variable(values.offsets.itemsize * 8)
     size = text_bytes(values)
     is_fsst_set = choice.compression == "fsst"
@@ -31,24 +31,24 @@ def text_codec(values: VariableWidth, choice: EncodingOptions) -> Variable | Fss
 
 
 def text_share(values: VariableWidth, choice: EncodingOptions) -> float:
-    """Estimate the size of values in the form that `text_codec` picks, as a share of their bytes."""
+    """Estimate the compression ratio of the codec that `text_codec` picks: encoded size / plain size."""
     codec = text_codec(values, choice)
     return _share(codec, values) if isinstance(codec, Fsst) else 1.0
 
 
 def text_bytes(values: VariableWidth) -> int:
-    """Return the number of bytes of all values."""
+    """Return the size of all values, in bytes."""
     return int(values.offsets[-1]) - int(values.offsets[0])
 
 
 def _share(codec: Fsst, values: VariableWidth) -> float:
-    """Return the size of a sample of the values as codes, as a share of its bytes."""
+    """Return the compression ratio of a sample: encoded size / plain size."""
     sample = sample_values(values, 1, SAMPLE // 2)
     return len(codec.replace(sample).data) / max(1, len(sample.data))
 
 
 def text_counts(values: VariableWidth, width: int, limit: int, max_values: int) -> NDArray[np.int64]:
-    """Return the number of values of each chunk of about `limit` bytes, with offsets of `width` bytes."""
+    """Cut values into chunks of about `limit` bytes, with offsets of `width` bytes; return the value counts."""
     if not values.count:
         return np.zeros(1, np.int64)
     counts = np.empty(values.count, np.int64)

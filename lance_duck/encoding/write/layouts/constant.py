@@ -1,4 +1,4 @@
-"""Constant pages: no value, or one value for all rows; `encoding.layouts.constant` describes the bytes."""
+"""Constant pages: all null, or one value for all rows; `encoding.layouts.constant` describes the bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 MAX_INLINE: Final = 32
-"""Most bytes of a value in the description; larger ones have a buffer."""
+"""Maximum size of a value in the description, in bytes; larger values get a buffer."""
 _NO_LEVELS = np.empty(0, dtype=np.uint8)
 _PROBES = 16
 
@@ -34,7 +34,7 @@ def encode_all_null(levels: PageLevels, choice: EncodingOptions, first_row: int)
 
 
 def encode_constant(value: Block, levels: PageLevels, first_row: int) -> EncodedPage:
-    """Return a page whose valid values are all the one of `value`, of fixed or variable width (2.2)."""
+    """Return a page whose valid values all equal `value`, of fixed or variable width (2.2)."""
     layout = pb.ConstantLayout(layers=levels.kinds)
     buffers: list[Bytes] = []
     if isinstance(value, FixedWidth) and len(value.data) <= MAX_INLINE:
@@ -47,11 +47,13 @@ def encode_constant(value: Block, levels: PageLevels, first_row: int) -> Encoded
 
 
 def constant_value(block: Block, valid: Levels | None) -> Block | None:
-    """Return the value that all valid slots have; None if they differ, or their kind has no constant pages.
+    """Return the common value of all valid slots.
+
+    Returns None if values differ, or values of this kind cannot be constant.
 
     Args:
         block: The slots.
-        valid: A flag for each slot, set if it is not null; at least one is set. None when all are valid.
+        valid: A flag for each slot, set if it is not null; at least one is set. None if all are valid.
     """
     if isinstance(block, FixedWidth):
         return _fixed_constant(block, valid) if block.bits else FixedWidth(0, block.data, 1)
@@ -61,7 +63,7 @@ def constant_value(block: Block, valid: Levels | None) -> Block | None:
 
 
 def _probes(count: int) -> list[int]:
-    """Return a few places, the first and the last among them."""
+    """Return a few positions to compare, including the first and the last."""
     return sorted({i * (count - 1) // (_PROBES - 1) for i in range(_PROBES)})
 
 

@@ -1,7 +1,7 @@
 """Miniblock pages of few values: one chunk of plain values, written without inspecting them.
 
-`encoding.layouts.miniblock` describes the bytes. No other form of so few values would save much more than the padding
-around a page, and looking for one takes longer than all other work of a small append.
+`encoding.layouts.miniblock` describes the bytes. Another form of so few values would hardly save more than the padding
+around a page, and choosing one takes longer than the rest of a small append.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _ZEROS: Final = bytes(8)
 
 
 def encode_few(block: Block, levels: PageLevels, choice: EncodingOptions, first_row: int) -> EncodedPage | None:
-    """Return a page of one chunk; None when the values are not few, or the field asks for a certain form.
+    """Return a page with a single chunk.
+
+    Returns None if there are many values, or if the field sets a form.
 
     Args:
         block: The value slots, not all of them null.
@@ -57,7 +59,7 @@ def encode_few(block: Block, levels: PageLevels, choice: EncodingOptions, first_
 
 
 def _plain(block: Block) -> tuple[Flat | Variable, bytes] | None:
-    """Return the codec and the bytes of the only chunk's values; None when they are many or of another kind."""
+    """Return the codec and the bytes of the single chunk. Returns None for many values or other kinds of blocks."""
     if isinstance(block, FixedWidth) and block.bits:
         size = block.count * block.bits // 8
         if size > FEW_BYTES or block.bits >= 8 * ZIPPED_BYTES:
@@ -80,7 +82,7 @@ def _plain(block: Block) -> tuple[Flat | Variable, bytes] | None:
 def _description(
     codec: Flat | Variable, layers: Layers, has: tuple[bool, bool], num_slots: int, large: bool
 ) -> EncodingDescription:
-    """Return the description of a page, whose levels, if it has any, are whole words."""
+    """Return the description of a page; its levels, if any, are whole words."""
     rep, def_ = (
         OutOfLineBitpacking(LEVEL_BITS, max(1, most.bit_length())).to_proto() if is_there else None
         for most, is_there in zip((layers.max_rep, layers.max_def), has, strict=True)

@@ -1,4 +1,4 @@
-"""Full-zip pages: each value beside its levels. The bytes are described in `encoding.layouts.fullzip`."""
+"""Full-zip pages: each value next to its levels. The bytes are described in `encoding.layouts.fullzip`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
         first_row: First row of the page.
 
     Raises:
-        UnsupportedError: Values are not whole bytes, or there are 2**32 entries or more.
+        UnsupportedError: Values are not whole bytes, or there are at least 2**32 entries.
     """
     if levels.count >= _MAX_ITEMS:
         raise UnsupportedError("entries of a page", where="full zip", expected=f"< {_MAX_ITEMS}", found=levels.count)
@@ -66,7 +66,7 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
 
 
 def _control_words(levels: PageLevels, bits_def: int, control: int) -> Bytes:
-    """Return the control words of all entries, `control` bytes each: levels of 15 bits at most."""
+    """Return the control words of all entries, `control` bytes each; levels have at most 15 bits."""
     word = np.dtype(f"<u{control}") if control else np.dtype("<u1")
     rep, def_ = levels.rep, levels.def_
     if rep is None:
@@ -111,7 +111,7 @@ def _variable(values: VariableWidth, levels: PageLevels, words: Bytes) -> tuple[
 
 
 def _row_index(places: Int64s, levels: PageLevels) -> Bytes:
-    """Return where each row begins, and where the last one ends."""
+    """Return the start of each row, and the end of the last one."""
     if levels.rep is not None:
         places = np.append(places[:-1][levels.rep == levels.layers.max_rep], places[-1])
     width = next(w for w in (1, 2, 4, 8) if int(places[-1]) < 1 << 8 * w)

@@ -1,4 +1,4 @@
-"""Pages of the values and levels of a physical column: the choice of their layout."""
+"""Pages of a physical column: chooses the layout for values and levels."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class LeafRows:
     Attributes:
         block: A value for each slot.
         shape: Layers of the column.
-        begins: Beginning of each entry; None without lists.
-        holes: Marks of missing values; None when all are 0.
+        begins: Beginning of each entry, or None without lists.
+        holes: Marks of missing values, or None if all are 0.
         hidden: Highest mark of an entry without a slot.
-        num_rows: Number of rows; of structs for fixed-size lists of structs.
+        num_rows: Number of rows; for fixed-size lists of structs, number of structs.
     """
 
     block: Block
@@ -48,10 +48,10 @@ class LeafRows:
 
 
 def encode_leaf(rows: LeafRows, first_row: int, choice: EncodingOptions) -> Iterator[EncodedPage]:
-    """Yield pages for rows: one, or more when levels without values are too many for one.
+    """Yield the pages of rows: one, or more if levels without values exceed the limit of a page.
 
     Raises:
-        UnsupportedError: No page can hold values of this kind.
+        UnsupportedError: Pages cannot hold values of this kind.
     """
     levels = page_levels(rows.shape, rows.begins, rows.holes, rows.block.count, rows.num_rows)
     page = _one_page(rows.block, levels, first_row, choice)
@@ -88,14 +88,14 @@ def _one_page(block: Block, levels: PageLevels, first_row: int, choice: Encoding
 
 
 def _may_be_constant(block: Block, levels: PageLevels, choice: EncodingOptions) -> bool:
-    """Return whether slots that are all null may be left out; slots of type null have nothing else."""
+    """Return whether all-null slots may be left out; slots of type null store nothing else."""
     if levels.rep is None or levels.num_slots == 0 or choice.grammar.has_constant_lists:
         return True
     return isinstance(block, FixedWidth) and block.bits == 0
 
 
 def _with_item(block: Block) -> Block:
-    """Return the block; a dictionary without items gets one, to which its null slots refer."""
+    """Return the block; an empty dictionary gets one item, to which its null slots refer."""
     if not isinstance(block, Dictionary) or block.items.count:
         return block
     if isinstance(block.items, VariableWidth):
@@ -106,7 +106,7 @@ def _with_item(block: Block) -> Block:
 
 
 def _valid_slots(levels: PageLevels) -> Levels | None:
-    """Return a flag for each slot, set if it is not null; None when all are valid."""
+    """Return a flag for each slot, set if it is not null. Returns None if all slots are valid."""
     if levels.def_ is None or not levels.layers.max_visible:
         return None
     visible = levels.def_[levels.def_ <= levels.layers.max_visible] if levels.has_hidden else levels.def_
@@ -141,7 +141,7 @@ def mean_value_bits(block: Block) -> int:
 
 
 def _row_cuts(rows: LeafRows) -> list[int]:
-    """Return entries that begin rows, such that the parts between them have few levels as far as rows allow."""
+    """Return entries at which rows begin, so that the slices between them have few levels, as far as rows allow."""
     if rows.begins is None:
         return [0, rows.block.count]
     heads = np.append(np.flatnonzero(rows.begins == 0), len(rows.begins))
@@ -154,7 +154,7 @@ def _row_cuts(rows: LeafRows) -> list[int]:
 
 
 def _parts(rows: LeafRows, cuts: list[int]) -> Iterator[tuple[LeafRows, int]]:
-    """Yield the rows between entries, each with the number of rows before it."""
+    """Yield the rows between entries, each slice with the number of rows before it."""
     assert rows.begins is not None
     slot = first = 0
     for start, stop in itertools.pairwise(cuts):

@@ -1,4 +1,4 @@
-"""Levels of a page, from outlines: its layers have only the levels that occur on the page."""
+"""Levels of a page, from outlines: the layers of a page only have levels that occur on it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class LeafShape:
 
     Attributes:
         lists: For each layer, whether it is a list.
-        fixed: For each layer, whether every page gives it all levels that it may have, whatever the page holds.
-        has_dense_nulls: Whether a page may have null items and no level for lists that are null or empty; see
+        fixed: For each layer, whether every page declares all its possible levels, whatever the page holds.
+        has_dense_nulls: Whether a page may have null items without a level for null or empty lists; see
             `write.grammar`.
     """
 
@@ -60,9 +60,9 @@ class LeafShape:
     ) -> LeafShape:
         """Return the shape of a column with nullable layers; `in_fixed` if it is inside fixed-size lists of structs.
 
-        In columns with structs around lists, these and the lists have all their levels in all pages: pylance 14 cannot
-        read the column where pages say different things of such structs, or where a list below one is always valid.
-        The same holds for all layers when there are fixed-size lists of structs.
+        In columns with structs around lists, these structs and lists declare all their levels in all pages: pylance 14
+        cannot read the column if pages declare such structs differently, or if a list below one is always valid. The
+        same holds for all layers of columns with fixed-size lists of structs.
         """
         below = _inwards(lists, nullable)
         if in_fixed:
@@ -75,7 +75,7 @@ class LeafShape:
 
 
 def _inwards(lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Return whether each layer may be null; items may be null if the items directly around them may."""
+    """Return whether each layer may be null; items may be null if their immediate outer items may be."""
     result = list(nullable)
     for i in reversed(range(len(lists) - 1)):
         result[i] |= result[i + 1] and not lists[i] and not lists[i + 1]
@@ -83,18 +83,18 @@ def _inwards(lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> tuple[bool,
 
 
 FLAT = LeafShape((False,), (False,))
-"""The shape of a column of values alone."""
+"""The shape of a column without lists and structs."""
 
 
 def page_levels(
     shape: LeafShape, begins: Bytes | None, holes: Bytes | None, num_slots: int, num_rows: int
 ) -> PageLevels:
-    """Return levels in the terms of the smallest layers that can hold them.
+    """Return levels for the smallest layers that can hold them.
 
     Args:
         shape: Layers of the column.
-        begins: Beginning of each entry; None without lists.
-        holes: Marks of missing values; None when all are 0.
+        begins: Beginning of each entry, or None without lists.
+        holes: Marks of missing values, or None if all are 0.
         num_slots: Number of entries that have a value.
         num_rows: Number of rows.
     """

@@ -35,7 +35,7 @@ class _LevelChunks:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkSection:
-    """A part of all chunks: its bytes, and for each chunk their end, their number, and the room that they take."""
+    """One section of all chunks: the bytes, and for each chunk the end, size and padded size of its part."""
 
     data: Bytes
     ends: Int64s
@@ -44,14 +44,14 @@ class _ChunkSection:
 
     @classmethod
     def of(cls, buffer: ChunkBuffer) -> _ChunkSection:
-        """Measure a part."""
+        """Measure a section."""
         data, ends = buffer
         sizes = _gaps(ends)
         return cls(data, ends, sizes, (sizes + 7) & ~np.int64(7))
 
 
 def encode_mini_block(block: Block, levels: PageLevels, choice: EncodingOptions, first_row: int) -> EncodedPage | None:
-    """Return a miniblock page; None when a chunk would be too large, or have too many levels.
+    """Return a miniblock page. Returns None if a chunk would be too large or have too many levels.
 
     Args:
         block: The value slots, not all of them null.
@@ -77,7 +77,7 @@ def encode_mini_block(block: Block, levels: PageLevels, choice: EncodingOptions,
 
 
 def _level_ends(levels: PageLevels, counts: Int64s) -> Int64s:
-    """Return where the levels of each chunk end: right after its last value, or after all levels in the last chunk."""
+    """Return the level end of each chunk: right after its last value, or after all levels in the last chunk."""
     ends = np.cumsum(counts)
     if levels.def_ is None or not levels.has_hidden:
         return ends
@@ -123,7 +123,7 @@ def _compress(levels: Levels | None, ends: Int64s, most: int, allowed: frozenset
 
 
 def _header(sections: list[_ChunkSection], contents: list[_ChunkSection], ends: Int64s, large: bool) -> _ChunkSection:
-    """Return the headers of all chunks, as one more part."""
+    """Return the headers of all chunks, as one more section."""
     k = len(contents[0].ends) if contents else 1
     small = 2 * (1 + len(sections))
     width = 4 if large else 2
@@ -139,7 +139,7 @@ def _header(sections: list[_ChunkSection], contents: list[_ChunkSection], ends: 
 
 
 def _join(parts: list[_ChunkSection], sizes: Int64s) -> Bytes:
-    """Return the chunks, each with its parts in order and padded to 8 bytes."""
+    """Return the chunks, each with its sections in order and padded to 8 bytes."""
     out = np.zeros(int(sizes.sum()), dtype=np.uint8)
     places = np.cumsum(sizes) - sizes
     for part in parts:
@@ -156,7 +156,7 @@ def _table(counts: Int64s, sizes: Int64s, large: bool) -> Bytes:
 
 
 def _gaps(ends: Int64s) -> Int64s:
-    """Return the size of each part, from where it ends."""
+    """Convert ends to sizes."""
     sizes = ends.copy()
     sizes[1:] -= ends[:-1]
     return sizes
@@ -186,12 +186,12 @@ def _layout(
 
 
 def rep_index(rep: Levels, max_rep: int, ends: NDArray[np.int64]) -> Bytes:
-    """Return the number of rows that end in each chunk, and of entries at its end of a row that continues.
+    """Build the repetition index: for each chunk, rows that end in it, and trailing entries of a row that continues.
 
     Args:
         rep: Levels of the page; the first begins a row.
         max_rep: Level that begins a row.
-        ends: int64 (k,), where the entries of each chunk end; the last is len(rep).
+        ends: int64 (k,), end of each chunk in entries; the last is len(rep).
     """
     heads = np.flatnonzero(rep == max_rep)
     begun_rows = heads.searchsorted(ends)

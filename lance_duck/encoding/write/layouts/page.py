@@ -1,4 +1,4 @@
-"""Pages that are to be written, and their levels."""
+"""Encoded pages, and the levels of pages before encoding."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class EncodedPage:
     """A page to be written.
 
     Attributes:
-        buffers: uint8 each, in order; views of the values where the page holds them unchanged.
+        buffers: uint8 each, in order; views of the values if the page stores them unchanged.
         encoding: Description of the bytes.
-        num_rows: Number of rows; of structs for fixed-size lists of structs.
+        num_rows: Number of rows; for fixed-size lists of structs, number of structs.
         first_row: First top-level row of the page in its column.
     """
 
@@ -41,8 +41,8 @@ class PageLevels:
 
     Attributes:
         layers: Meaning of the levels.
-        rep: Repetition levels, uint8; None when no layer is a list.
-        def_: Definition levels, uint8; None when all are 0.
+        rep: Repetition levels, uint8, or None if the layers do not include lists.
+        def_: Definition levels, uint8, or None if all are 0.
         num_slots: Number of entries that have a value.
         num_rows: Number of rows.
     """
@@ -55,7 +55,7 @@ class PageLevels:
 
     @property
     def kinds(self) -> list[pb.RepDefLayer]:
-        """The layers as a page describes them."""
+        """The layers in the form of a page description."""
         return [cast("pb.RepDefLayer", kind) for kind in self.layers.kinds]
 
     @property
