@@ -178,9 +178,9 @@ def refuse_unsupported(
         arguments: The arguments, by name.
         remedies: What to do instead, by name of each unsupported argument.
 
-        Raises:
-            UnsupportedError: An unsupported argument has an effective value.
-            WrongTypeError: An argument does not exist.
+    Raises:
+        UnsupportedError: An unsupported argument has an effective value.
+        WrongTypeError: An argument does not exist.
     """
     if not arguments.keys() <= remedies.keys():  # inspecting a signature takes a third of the time to open a table
         parameters = [name for name in signature_of(function).parameters if name not in ("self", "cls", "refused")]
