@@ -301,8 +301,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Add the columns of other data to this fragment, matched by key. See `LanceDataset.merge` and
-        `merge_columns`."""
+        """Add columns of other data to this fragment, by key. See `LanceDataset.merge` and `merge_columns`."""
         return self._extended(joined_columns(data_obj, left_on, right_on, schema))
 
     def update_columns(

@@ -71,7 +71,7 @@ def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
 
     Raises:
         IncompatibleError: Another table was made in the place of the one that was read, whose files are gone.
-        NotFoundError: There is no table.
+        NotFoundError: The table does not exist.
     """
     store, manifest = snapshot.store, snapshot.manifest
     look: Callable[[], bool | None] = partial(versions.is_present, store, manifest)

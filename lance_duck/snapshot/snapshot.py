@@ -58,7 +58,7 @@ def open_snapshot(
         uri: Path or URI of the table.
         version: A number (of the branch at `uri`), a tag, or (branch, number, tag or None); None for the latest.
         asof: A time; the newest version that was committed before it is opened. Ignored when `version` is given.
-        storage_options: Settings of the object store. "base_{id}.{name}" is a setting for one base path alone.
+        storage_options: Object store settings. "base_{id}.{name}" is a setting for one base path alone.
         commit_lock: See `Location`.
 
     Raises:

@@ -31,7 +31,7 @@ def latest_version(store: Store) -> ManifestName:
     """Return the newest version of the table at the root of a store.
 
     Raises:
-        NotFoundError: There is no table.
+        NotFoundError: The table does not exist.
     """
     if not store.can_list:
         return _probe(store)
@@ -46,7 +46,7 @@ def all_versions(store: Store) -> list[ManifestName]:
     """Return all versions of the table, oldest first.
 
     Raises:
-        NotFoundError: There is no table.
+        NotFoundError: The table does not exist.
     """
     finish_claimed(store)
     names = {n.version: n for n in sorted(_attached(store), key=lambda n: (n.version, n.naming))}

@@ -64,10 +64,10 @@ class ColumnChanges(TableMethods):
                 field, fields or a schema: nulls, for which nothing is written. Data of any kind that `write_dataset`
                 takes: one row for each row of the table, in the order of a scan.
             read_columns: Columns that the function gets, perhaps with `_rowid` and `_rowaddr`; None for all.
-            reader_schema: Schema of data that have none of their own.
+            reader_schema: Schema for data that does not include one.
             batch_size: Rows of a batch that is computed at a time; None for as many as a scan has.
-            commit_message: Message that is stored with the transaction; see `read_transaction`.
-            transaction_properties: Texts by name that are stored with the transaction.
+            commit_message: Message to store with the transaction; see `read_transaction`.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
             InvalidInputError: A column exists already, an expression is invalid, or there are more or fewer rows than
@@ -95,9 +95,9 @@ class ColumnChanges(TableMethods):
             data_obj: Data of any kind that `write_dataset` takes; read into memory.
             left_on: The key in the table: a column, `_rowid` or `_rowaddr`.
             right_on: The key in the data, which does not become a column; None for the same name.
-            schema: Schema of data that have none of their own.
-            commit_message: Message that is stored with the transaction; see `read_transaction`.
-            transaction_properties: Texts by name that are stored with the transaction.
+            schema: Schema for data that does not include one.
+            commit_message: Message to store with the transaction; see `read_transaction`.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
             InvalidInputError: There is no such key, the keys have different types, or a column exists already.
@@ -118,8 +118,8 @@ class ColumnChanges(TableMethods):
             alterations: Mappings with "path" ("a.b.c" for members of structs, "l.item" for the values of lists) and any
                 of "name", "nullable" and "data_type" (a pyarrow type of the same kind: whole numbers, floats, decimals,
                 texts, bytes, times, lists of them). Only a new type writes files, and only for that column.
-            commit_message: Message that is stored with the transaction; see `read_transaction`.
-            transaction_properties: Texts by name that are stored with the transaction.
+            commit_message: Message to store with the transaction; see `read_transaction`.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
             InvalidInputError: There is no such column, a name is taken, a column to be non-nullable has nulls, a type
@@ -151,8 +151,8 @@ class ColumnChanges(TableMethods):
         Args:
             columns: Paths of the columns ("a.b.c" for members of structs, "l.item.a" below lists). A struct, list or
                 map is dropped with its last member.
-            commit_message: Message that is stored with the transaction; see `read_transaction`.
-            transaction_properties: Texts by name that are stored with the transaction.
+            commit_message: Message to store with the transaction; see `read_transaction`.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
             InvalidInputError: There is no such column, it is the key or value of a map, or none would be left.

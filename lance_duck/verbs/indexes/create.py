@@ -52,9 +52,9 @@ def create_index(
         The new version, and the segments.
 
     Raises:
-        UnknownColumnError, NotIndexableError: There is no such column, or it cannot have such an index.
+        UnknownColumnError, NotIndexableError: The column does not exist or cannot have this index.
         IndexExistsError: The name is taken; nothing is built.
-        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        CommitConflictError: A conflicting change was committed first, or all retries lost the race.
     """
     change = None if workers is None else uuid4()
 
@@ -81,7 +81,7 @@ def drop_index(snapshot: Snapshot, name: str, properties: Mapping[str, str] | No
     """Remove an index of any kind from the table; its files stay for older versions.
 
     Raises:
-        IndexNotFoundError: There is no index of this name.
+        IndexNotFoundError: The index does not exist.
     """
     return run_again(
         snapshot,
@@ -132,7 +132,7 @@ def settled(snapshot: Snapshot, spec: IndexSpec) -> tuple[str, str, list[IndexMe
     another column, of another kind, or of other documents has that name.
 
     Raises:
-        UnknownColumnError, NotIndexableError: There is no such column, or it cannot have such an index.
+        UnknownColumnError, NotIndexableError: The column does not exist or cannot have this index.
         IndexExistsError: The name is that of an index over another column, or of any index that may not be replaced.
         InvalidInputError: The name is empty, reserved by the format, or no text that can be stored.
     """

@@ -185,7 +185,7 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
         updated_at_timestamp_ms. Only living rows are counted.
 
     Raises:
-        IndexNotFoundError: There is no such index.
+        IndexNotFoundError: The index does not exist.
     """
     segments = segments_named(snapshot, name)
     rows = _row_counts(snapshot)
@@ -214,7 +214,7 @@ def segments_named(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
     """Return the segments of an index, in the order of the manifest.
 
     Raises:
-        IndexNotFoundError: There is no such index.
+        IndexNotFoundError: The index does not exist.
     """
     by_name = _by_name(snapshot)
     if name not in by_name:

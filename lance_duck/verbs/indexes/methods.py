@@ -71,8 +71,8 @@ class IndexChanges(VectorIndexChanges):
             index_uuid: UUID of the segment, which its parts share.
             progress_callback: Called with an `IndexProgress` at each step of the build.
             progress: Called with the number of rows read so far, and of all rows; True: print them to stderr.
-            commit_message: Message that is stored with the transaction.
-            transaction_properties: Texts by name that are stored with the transaction.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
             parameters: Parameters of the kind, as in rows_per_zone=4096. A full-text index has those of its analyser,
                 see `AnalyserArguments` of `lance_duck.text.parameters`, and with_position (phrases need it), block_size
                 (128 or 256), format_version (1, 2 or 3; None for 2, or 3 with blocks of 256), memory_limit (MiB that
@@ -82,11 +82,11 @@ class IndexChanges(VectorIndexChanges):
             None; with fragment_ids the segment that the part belongs to, for its uuid.
 
         Raises:
-            UnknownColumnError: There is no such column.
+            UnknownColumnError: The column does not exist.
             NotIndexableError: The column cannot have such an index, or there is no such kind.
             IndexExistsError: An index over another column has the name, or replace=False and any index has it.
             InvalidInputError: An argument or a parameter is invalid.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         options: kinds.IndexOptions = {"name": name, "replace": replace, "train": train}
         options |= {"uuid": kinds.uuid_of(index_uuid), "progress": kinds.progress_of(progress, progress_callback)}
@@ -143,7 +143,7 @@ class IndexChanges(VectorIndexChanges):
         """Merge several uncommitted segments into a new one, without committing it.
 
         Raises:
-            InvalidInputError: There are no segments, one is given twice, or they are not of one index.
+            InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
             LanceDuckError: A segment is broken.
         """
         return segment_changes.merge_uncommitted(self.handle.base, segments)
@@ -165,8 +165,8 @@ class IndexChanges(VectorIndexChanges):
             index_name: Name of the index.
             column: Dotted path of the column.
             segments: Results of `create_index_uncommitted` and `merge_existing_index_segments`.
-            commit_message: Message that is stored with the transaction.
-            transaction_properties: Texts by name that are stored with the transaction.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
             InvalidInputError: There are no segments, one is given twice or is over another column, or two cover the
@@ -218,7 +218,7 @@ class IndexChanges(VectorIndexChanges):
         """Drop an index of any kind; its files stay for older versions, until these are cleaned up.
 
         Raises:
-            IndexNotFoundError: There is no index of this name.
+            IndexNotFoundError: The index does not exist.
         """
         properties = change.transaction_properties(commit_message, transaction_properties)
         self.handle.move_to(create.drop_index(self.handle.base, name, properties))
@@ -240,7 +240,7 @@ class IndexChanges(VectorIndexChanges):
         """Return the statistics of an index: see `verbs.indexes.describe.index_statistics`.
 
         Raises:
-            IndexNotFoundError: There is no index of this name.
+            IndexNotFoundError: The index does not exist.
         """
         return describe.index_statistics(self.handle.snapshot, index_name)
 

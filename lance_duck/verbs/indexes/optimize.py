@@ -115,7 +115,7 @@ def optimize_indices(
 
     Raises:
         IndexNotFoundError: There is no index of a name.
-        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        CommitConflictError: A conflicting change was committed first, or all retries lost the race.
     """
     change = None if workers is None else uuid4()
     writers = workers or Here(options.progress)

@@ -36,7 +36,7 @@ def column_path(schema: Schema, column: str) -> str:
         column: Path of the column; if no column is spelled so, the first one that differs only by case.
 
     Raises:
-        UnknownColumnError: There is no such column.
+        UnknownColumnError: The column does not exist.
     """
     field = next((f for f in schema.fields if f.name == column), None) or _found(schema.fields, split_path(column))
     path = None if field is None else field_path(schema, field.id)

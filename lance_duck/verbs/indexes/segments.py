@@ -45,7 +45,7 @@ def merge_uncommitted(snapshot: Snapshot, entries: Sequence[Index]) -> Index:
     Fragments whose values changed since a segment was built are left out.
 
     Raises:
-        InvalidInputError: There are no segments, one is given twice, or they are not of one index.
+        InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
         LanceDuckError: A segment is broken.
     """
     given = _metadata(entries)
@@ -67,7 +67,7 @@ def commit_segments(
     changed since a segment was built are removed from its coverage.
 
     Raises:
-        InvalidInputError: There are no segments, one is given twice, or they are not of one index.
+        InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
         IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
     """
     segments = [completed(snapshot, segment) for segment in _metadata(entries)]

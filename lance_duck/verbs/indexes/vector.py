@@ -127,8 +127,8 @@ class VectorIndexChanges(TableMethods):
             skip_transpose: Refused.
             progress_callback: Called with an `IndexProgress` at each step of the build.
             progress: Called with the number of rows read so far, and of all rows; True: print them to stderr.
-            commit_message: Message that is stored with the transaction.
-            transaction_properties: Texts by name that are stored with the transaction.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
             parameters: num_bits (4 or 8 for PQ; 1 to 9 for RQ, by default 5), m, ef_construction, max_level,
                 sample_rate, max_iters. Without effect: streaming_sample_rate, streaming_coreset_rate,
                 streaming_refine_passes and one_pass_ivfpq, which control how pylance trains.
@@ -137,12 +137,12 @@ class VectorIndexChanges(TableMethods):
             This dataset, on the new version.
 
         Raises:
-            UnknownColumnError: There is no such column.
+            UnknownColumnError: The column does not exist.
             NotIndexableError: The column holds no vectors, or there is no such kind of vector index.
             IndexExistsError: An index over another column has the name, or replace=False and any index has it.
             InvalidInputError: An argument is invalid, or there are too few vectors to train with.
             UnsupportedError: An argument is refused.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         if fragment_ids is not None:
             raise InvalidInputError(
@@ -176,7 +176,7 @@ class VectorIndexChanges(TableMethods):
             None: the index has no segment that can be used.
 
         Raises:
-            IndexNotFoundError: There is no index of this name.
+            IndexNotFoundError: The index does not exist.
             NotIndexableError: It is no vector index.
         """
         return vector_models.ivf_model(self.handle.snapshot, index_name)
@@ -189,7 +189,7 @@ class VectorIndexChanges(TableMethods):
             column: Dotted path of the vectors, whose first vector index is meant, where no name is given.
 
         Raises:
-            IndexNotFoundError: There is no such index.
+            IndexNotFoundError: The index does not exist.
             InvalidInputError: Neither is given.
         """
         snapshot = self.handle.snapshot

@@ -122,7 +122,7 @@ class IndicesBuilder:
         column: Dotted path of the vectors.
 
     Raises:
-        UnknownColumnError: There is no such column.
+        UnknownColumnError: The column does not exist.
         UnsupportedError: It holds no vectors, or several a row.
     """
 
@@ -235,7 +235,7 @@ def ivf_model(snapshot: Snapshot, name: str) -> IvfModel | None:
     """Return the partitions of an index; None where no segment of it can be used.
 
     Raises:
-        IndexNotFoundError: There is no index of this name.
+        IndexNotFoundError: The index does not exist.
         NotIndexableError: It is no vector index.
         LanceDuckError: Its newest segment is broken.
     """

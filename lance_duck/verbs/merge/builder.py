@@ -168,7 +168,7 @@ class MergeInsertBuilder:
         Raises:
             InvalidInputError: The source does not fit the table, repeats a key, or matches rows although none may
                 match; a condition is invalid, or there is nothing to do.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         after, result = self._with_source(data_obj, schema, self._attempts)
         self._dataset.handle.move_to(after)

@@ -40,7 +40,7 @@ class MergeSource:
         data: Data of any kind that a write takes.
         schema: Schema of the table.
         on: Key columns, which the data must have.
-        arrow_schema: Schema of data that have none of their own.
+        arrow_schema: Schema for data that does not include one.
         memory_limit: Bytes of rows in memory; None for `IN_MEMORY`, and `BYTES_AT_ONCE` for rows that are taken.
 
     Raises:

@@ -46,7 +46,7 @@ def write_table(
     Args:
         data: Data of any kind that `to_reader` takes.
         target: Path or URI of the table, or a version of it.
-        schema: Schema of data that have none of their own.
+        schema: Schema for data that does not include one.
         mode: One of `MODES`.
         settings: The other arguments of `write_dataset`.
 
