@@ -17,9 +17,9 @@ BYTES_AT_ONCE: Final = 8 << 20
 """Maximum batch size for wide rows, in bytes."""
 
 SPREAD_KEYS: Final = 64
-"""Maximum ratio of the range of integer keys to their number for lookups by array instead of hashing.
+"""Maximum ratio of the key range to the key count for lookups of integer keys by array instead of hashing.
 
-With hashing, a merge of 200,000 keys into 2 million wide rows takes 1.25 times as long.
+With hashing, a merge of 200,000 keys into 2 million wide rows takes 1.25 times longer.
 """
 
 SET_KEYS: Final = 1 << 18

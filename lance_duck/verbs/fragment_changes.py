@@ -59,7 +59,7 @@ def stage_fragments(
         settings: See `write_dataset`.
 
     Returns:
-        The fragments, and the table version that they were written for. The version is None for a new table.
+        The fragments, and the table version that they were written for. For a new table, the version is None.
 
     Raises:
         InvalidInputError: The data does not fit the table.

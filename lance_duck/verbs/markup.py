@@ -48,10 +48,10 @@ def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
     """Return the layout of a version as SVG.
 
     Each fragment is a box whose width is its row count. Deleted rows are red. Each index is a bar below the boxes,
-    coloured where it covers a fragment. If there are too many fragments, neighbours share a box.
+    coloured over the fragments that it covers. If there are too many fragments, neighbours share a box.
 
     Returns:
-        The SVG. Empty if the table has no fragments or the metadata lacks row counts.
+        The SVG. Empty for a table without fragments, or if the metadata lacks row counts.
     """
     fragments = snapshot.fragments
     rows = np.array([fragment.physical_rows for fragment in fragments], np.int64)

@@ -58,8 +58,7 @@ class StreamBatch:
         return {LAST + self.stream: str(self.number)}
 
     def has_landed(self, snapshot: Snapshot) -> bool:
-        """Return whether a version contains the batch. Searches earlier transactions if the config does not store
-        it."""
+        """Return whether a version contains the batch. Falls back to earlier transactions."""
         last = snapshot.config.get(LAST + self.stream)
         return (_last_of(self.stream, snapshot) if last is None else _number(last)) >= self.number
 

@@ -14,8 +14,7 @@ from lance_duck.wire.schema import Field, Schema, schema_from_proto
 
 
 def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> DataFile:
-    """Describe a data file as manifests do. Its columns are matched with the table by name and must have the same
-    types.
+    """Describe a data file as manifests do. Its columns must match the table's by name and type.
 
     Args:
         snapshot: The table.

@@ -1,4 +1,4 @@
-"""LanceOperation, which describes what a change does to a table, and Transaction."""
+"""LanceOperation, which describes a change to a table, and Transaction."""
 
 from __future__ import annotations
 

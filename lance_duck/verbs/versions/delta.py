@@ -81,7 +81,7 @@ class DatasetDelta:
         self._end = end
 
     def list_transactions(self) -> list[lance_operation.Transaction | None]:
-        """Return the transactions of the versions, oldest first. Entries are None if a transaction was not kept.
+        """Return the transactions of the versions, oldest first. An entry is None if its transaction was not kept.
 
         Raises:
             NotFoundError: A version was cleaned up.

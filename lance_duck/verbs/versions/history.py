@@ -85,7 +85,7 @@ class History(TableMethods):
     def get_transactions(self, recent_transactions: int = 10) -> list[lance_operation.Transaction | None]:
         """Return the newest transactions up to this version, newest first.
 
-        Entries are None if a transaction was not kept.
+        An entry is None if its transaction was not kept.
         """
         current = self.handle.snapshot.version
         numbers = [n for n in self.handle.snapshot.version_numbers() if n <= current]

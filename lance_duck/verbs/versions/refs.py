@@ -180,7 +180,7 @@ class Branches:
             )
 
     def _is_made_from(self, other: str, branch: str, mine: refs.Branch | None) -> bool:
-        """Return whether `other` descends from `branch`. `mine` is None if the description of `branch` is damaged."""
+        """Return whether `other` descends from `branch`. `mine` is None for a damaged `branch`."""
         reference = self._read(other)
         if reference is None:
             return refs.has_folder(other) and _borrows(self._at(other), branch)
@@ -226,7 +226,7 @@ def _own_files(store: Store, branch: str, branches: Sequence[str]) -> list[str]:
 
 
 def _borrows(store: Store, branch: str) -> bool:
-    """Return whether a version of the branch at the root of a store refers to files of another branch."""
+    """Return whether a version in a store refers to files of a branch."""
     folder = f"/{paths.branch_root(branch)}"
     try:
         manifests = load_all(store)
