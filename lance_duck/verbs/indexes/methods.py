@@ -187,7 +187,7 @@ class IndexChanges(VectorIndexChanges):
         """Join the parts of a full-text index that `create_scalar_index(…, fragment_ids=…)` wrote into a segment.
 
         The segment is not committed. Commit it with `LanceDataset.commit` and a `LanceOperation.CreateIndex`, or with
-        `commit_existing_index_segments`. Calling this again has no effect.
+        `commit_existing_index_segments`. Calling this again does nothing.
 
         Args:
             index_uuid: UUID shared by the parts.

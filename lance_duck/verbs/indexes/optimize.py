@@ -278,8 +278,7 @@ def _has_changed_in_place(fragment: Fragment) -> bool:
 def _orders(
     now: Snapshot, job: Job, workers: Workers, change: UUID | None, memory_limit: int | None
 ) -> Iterator[tuple[SegmentOrder, IndexSpec | None]]:
-    """Yield the orders of a job. The first run of new rows is merged with older segments; other runs get own
-    segments."""
+    """Yield the orders of a job. Only the first run of new rows is merged with older segments."""
     runs = list(workers.runs(now, job.fragments)) or [()]
     named = (now.version, job.path, job.name, job.kind.type_url)
     order = SegmentOrder(*named, (), may_skip=True, change=change, memory_limit=memory_limit)

@@ -135,7 +135,7 @@ class Workers(Protocol):
     """Processes that write segments."""
 
     def runs(self, now: Snapshot, fragments: Sequence[int]) -> Sequence[tuple[int, ...]]:
-        """Split fragments into runs of neighbours, one per segment. Empty if there are no fragments."""
+        """Split fragments into runs of neighbours, one per segment. Empty without fragments."""
 
     def write(
         self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]

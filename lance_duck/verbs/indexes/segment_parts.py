@@ -78,7 +78,7 @@ def write_part(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int]) ->
 
 
 def join_segment(snapshot: Snapshot, uuid: UUID, progress: Progress | None = None) -> None:
-    """Join the parts of a full-text segment without committing it. Has no effect if they are already joined.
+    """Join the parts of a full-text segment without committing it. Does nothing if they are already joined.
 
     Args:
         snapshot: A version of the table.

@@ -155,7 +155,7 @@ def trained(
 
 
 class _SampledVectors:
-    """A sample that stands for all vectors during training: their number, and the sample sizes that training draws."""
+    """A sample that represents all vectors during training: their number, and the sample sizes that training draws."""
 
     def __init__(self, count: int, samples: Mapping[int, NDArray[Any]]) -> None:
         self._count = count

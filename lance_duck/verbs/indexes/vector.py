@@ -191,7 +191,7 @@ class VectorIndexChanges(TableMethods):
 
         Raises:
             IndexNotFoundError: The index does not exist.
-            InvalidInputError: Neither argument is given.
+            InvalidInputError: Both arguments are None.
         """
         snapshot = self.handle.snapshot
         if index_name is None:

@@ -70,8 +70,7 @@ class IvfModel:
 
     @classmethod
     def load(cls, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Self:
-        """Read a model written by this package or pylance. Raises NotFoundError, or CorruptError if the file is
-        invalid."""
+        """Read a model written by this package or pylance. Raises NotFoundError or CorruptError."""
         centroids, facts = _read(uri, "centroids", ("distance_type",), storage_options)
         return cls(centroids, facts["distance_type"])
 
@@ -106,8 +105,7 @@ class PqModel:
 
     @classmethod
     def load(cls, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Self:
-        """Read a model written by this package or pylance. Raises NotFoundError, or CorruptError if the file is
-        invalid."""
+        """Read a model written by this package or pylance. Raises NotFoundError or CorruptError."""
         codebook, facts = _read(uri, "codebook", ("num_subvectors",), storage_options)
         parts, bits = facts["num_subvectors"], facts.get("num_bits", "8")
         if not (parts.isdecimal() and bits.isdecimal()):

@@ -69,7 +69,7 @@ class MergePlan:
     memory_limit: int | None = None
 
     def check(self) -> None:
-        """Raise InvalidInputError if the merge has no effect."""
+        """Raise InvalidInputError if the merge does nothing."""
         if self.matched == NOTHING and not self.insert and not self.by_source_delete:
             raise InvalidInputError(
                 "the merge does nothing",
