@@ -33,7 +33,7 @@ class MapKeys:
 
 
 class Footprint:
-    """A transaction, and what it changes in a table.
+    """A transaction, and its effect on a table.
 
     Args:
         transaction: Message of the transaction.

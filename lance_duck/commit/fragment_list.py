@@ -16,10 +16,9 @@ from lance_duck.wire.limits import FRAGMENT_IDS
 from lance_duck.wire.pb import table_pb2
 
 _MOST_CUT_OUT = 32_000
-"""Maximum number of fragments deleted from the list one by one, which moves all later ones. Above it, the list is
-rebuilt.
+"""Maximum number of fragments deleted from the list one by one. Above it, the list is rebuilt.
 
-`benchmarks/costs.py`: with 100,000 fragments, deleting 16,000 takes half as long as a rebuild, 33,000 takes 0.7.
+Each deletion moves all later fragments. `benchmarks/costs.py`: with 100,000 fragments, deleting 16,000 takes half as long as a rebuild, 33,000 takes 0.7.
 """
 
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")

@@ -57,8 +57,7 @@ class Upkeep(ConfigChanges):
             retain_versions: Number of newest versions to keep.
             delete_unverified: Also remove unreferenced files that are less than a week old. Use this only if no other
                 process changes the table: such a file may belong to a change in progress.
-            error_if_tagged_old_versions: Whether to raise an error if a version to remove is tagged. Otherwise it is
-                kept.
+            error_if_tagged_old_versions: Whether to raise an error for a tagged version. Otherwise it is kept.
             delete_rate_limit: Maximum number of files deleted per second. Unlimited by default.
             versions: Remove only these versions.
             delete_concurrency: Checked, but without effect: the store decides how many deletions run at a time.
@@ -136,8 +135,8 @@ class Upkeep(ConfigChanges):
     def repair(self, *, dry_run: bool = False, restore_deleted: bool = False) -> losses.Losses:
         """Remove unreadable data: rows with a lost value, and damaged index segments.
 
-        Whole chunks of pages or overlays are lost at a time. Older versions still contain the rows. Indexes can be
-        rebuilt.
+        Whole chunks of pages or overlays are lost at a time. Older versions still contain the rows. Indexes
+        can be rebuilt.
 
         Args:
             dry_run: Commit nothing.

@@ -12,8 +12,7 @@ CACHED_FILES: Final = 256
 """Number of data files whose metadata a version caches: a few kilobytes each, more with many columns or pages."""
 
 CACHED_SEQUENCES: Final = 1024
-"""Number of cached deletion vectors, row id sequences and version sequences per version. Each fragment has one of
-each."""
+"""Number of deletion vectors, row id sequences and version sequences that a version caches, of each kind."""
 
 CACHED_DERIVED: Final = 64
 """Number of other cached values derived from a version, such as parts of indexes."""

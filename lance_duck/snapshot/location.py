@@ -41,8 +41,8 @@ class Location:
         """Parse and validate a user's location.
 
         Raises:
-            WrongTypeError: `uri` is not a path or URI, the options are not a dict of strings, or the lock is not
-                callable.
+            WrongTypeError: `uri` is not a path or URI, the options are not a dict of strings, or the
+                lock is not callable.
             InvalidInputError: The path is not valid.
         """
         text = checked_place(uri, storage_options)

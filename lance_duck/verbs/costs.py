@@ -37,8 +37,7 @@ ROWS_PER_KEY: Final = 8192
 """Minimum number of table rows per source key for an index lookup: each key may need its own page."""
 
 PART_KEYS: Final = 1 << 18
-"""Maximum number of inserted keys that a partial merge reports to its commit. Above it, any new row may be a
-conflict."""
+"""Maximum number of inserted keys that a partial merge reports. Above it, any new row may be a conflict."""
 
 JOINED_SOURCE_BYTES: Final = 64 << 20
 """Maximum source size for concatenating its batches, in bytes: taking rows from one array is faster than from many."""

@@ -186,8 +186,7 @@ class VectorIndexChanges(TableMethods):
 
         Args:
             index_name: Name of the index.
-            column: Dotted path of the vector column. Used if `index_name` is None; selects the column's first vector
-                index.
+            column: Dotted path of the vector column, to select its first vector index instead of `index_name`.
 
         Raises:
             IndexNotFoundError: The index does not exist.

@@ -41,8 +41,7 @@ class MergeSource:
         schema: Schema of the table.
         on: Key columns. The data must contain them.
         arrow_schema: Schema for data that does not include one.
-        memory_limit: Memory limit for the rows, in bytes. None is `IN_MEMORY`, and `BYTES_AT_ONCE` for rows that are
-            taken.
+        memory_limit: Memory limit for the rows, in bytes. Defaults to `IN_MEMORY`, and `BYTES_AT_ONCE` per batch.
 
     Raises:
         InvalidInputError: The data has an unknown column, lacks a key, or has values that do not fit.

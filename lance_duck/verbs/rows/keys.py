@@ -112,8 +112,7 @@ class KeyIndex:
         return None
 
     def _asked(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType]) -> Predicate | None:
-        """Return a condition that all keys satisfy, on the indexed column with the most values. None without an
-        index."""
+        """Return a condition that all keys satisfy, on the indexed column with the most values, or None."""
         candidates = [(len(values), i) for i, values in enumerate(self._sets) if paths[i] in indexed]
         if not candidates:
             return None

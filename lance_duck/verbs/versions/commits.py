@@ -73,8 +73,7 @@ class Commits(TableMethods):
             read_version: Version that the operation is based on. Not needed for Overwrite and Restore.
             commit_lock: See `lance_duck.dataset`. Defaults to the handle's lock.
             storage_options: Object store settings.
-            enable_v2_manifest_paths: For a new table, name manifests so that the newest sorts first. Enabled by
-                default.
+            enable_v2_manifest_paths: For a new table, name manifests so that the newest sorts first (default).
             detached: Create a detached version, which is never the latest.
             max_retries: Maximum number of retries after lost races. 0 commits only on top of the version read.
             commit_message: Message to store with the transaction; see `read_transaction`.

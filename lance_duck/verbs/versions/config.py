@@ -28,8 +28,8 @@ Updates = Mapping[str, str | None]
 class ConfigChanges(TableMethods):
     """Changes to settings and metadata.
 
-    All methods take new values by key. None removes a key, and `replace` removes all other keys. Each call commits a
-    version.
+    All methods take new values by key. None removes a key, and `replace` removes all other keys. Each call
+    commits a version.
     """
 
     def update_config(
