@@ -1,11 +1,10 @@
-"""Arguments of public functions: names that do not exist, with the nearest one that does, and values of wrong types.
+"""Checks of arguments of public functions: unknown names, with a suggestion, and values of the wrong type.
 
-A call with a wrong argument raises a TypeError of Python, before any code of this package runs or deep inside it.
-`checked_call` makes it a `WrongTypeError`, which is a TypeError still, belongs to the error tree, and names the
-argument.
+Python raises a bare TypeError for a wrong argument, before this package runs or deep inside it. `checked_call` turns
+it into a `WrongTypeError`, which is also a TypeError, belongs to the error tree, and names the argument.
 
-Keyword arguments that many functions share are declared once, by a TypedDict: `**options: Unpack[ScanArguments]`. The
-signature of such a function, as `help` and `inspect.signature` show it, has them one by one, with their defaults.
+Keyword arguments that many functions share are declared once, in a TypedDict: `**options: Unpack[ScanArguments]`.
+`help` and `inspect.signature` list them one by one, with their defaults.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "error": ("create",),
     }
 )
-"""Words of other libraries for an argument or a mode, and the names here that mean the same."""
+"""Names that other libraries use for an argument or a mode, mapped to the names used here."""
 
 
 def nearest_name(name: object, names: Iterable[str]) -> str | None:
-    """Return the existing name that was probably meant, almost regardless of case; None if none is near."""
+    """Return the closest existing name, preferring matches that differ only in case. Returns None if none is close."""
     by_case = {candidate.lower(): candidate for candidate in names}
     target = str(name).lower()
     near = [target] if target in by_case else get_close_matches(target, by_case, 1)
@@ -77,19 +76,19 @@ def nearest_name(name: object, names: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str | None:
-    """Return the remedy "did you mean …?" for a name that does not exist; None when no name is near."""
+    """Return the remedy "did you mean …?" for an unknown name, or None if no name is close."""
     nearest = nearest_name(name, names)
     return None if nearest is None else f"did you mean {nearest!r}?"
 
 
 def _meant(name: object, names: Sequence[str]) -> str | None:
-    """Return the name that was meant: first the one that other libraries' word stands for, then the nearest."""
+    """Return the "did you mean" remedy for a name: another library's synonym if there is one, else the closest name."""
     same = next((word for word in _OTHER_WORDS.get(str(name).lower(), ()) if word in names), None)
     return did_you_mean(name, names) if same is None else f"did you mean {same!r}?"
 
 
 def known_names(names: Iterable[str]) -> str:
-    """Return "one of …" for an error message, with only the first names of a very long list."""
+    """Return "one of …" for an error message. Long lists are shortened."""
     candidates = list(names)
     if not candidates:
         return "nothing: there are none"
@@ -98,16 +97,16 @@ def known_names(names: Iterable[str]) -> str:
 
 
 def refuse_unknown(arguments: Iterable[Any], names: Iterable[str], where: str, what: str = "argument") -> None:
-    """Refuse names that do not exist.
+    """Reject unknown names.
 
     Args:
-        arguments: Names that a caller wrote.
-        names: Names that exist.
-        where: Function or dict that they are written for.
-        what: The kind of thing that they name, for the message.
+        arguments: Names that the caller passed.
+        names: Valid names.
+        where: Function or dict that received them.
+        what: Kind of name, for the message.
 
     Raises:
-        WrongTypeError: A name does not exist; the message says which one was probably meant.
+        WrongTypeError: A name is unknown. The message suggests the closest name.
     """
     candidates = list(names)
     for name in arguments:
@@ -121,10 +120,10 @@ def unknown_column(name: object, names: Iterable[str], where: object = None, wha
     """Return the error for a column that does not exist.
 
     Args:
-        name: What was asked for.
-        names: Columns that exist.
-        where: Table or argument that it concerns.
-        what: What the column was to be, as a prefix of the message: "bad filter: ".
+        name: The requested column.
+        names: Existing columns.
+        where: Table or argument that the error is about.
+        what: Prefix of the message that states the column's role: "bad filter: ".
     """
     candidates = list(names)
     remedy = did_you_mean(name, candidates)
@@ -132,7 +131,7 @@ def unknown_column(name: object, names: Iterable[str], where: object = None, wha
 
 
 def unknown_value(what: str, value: object, values: Iterable[str], where: object = None) -> InvalidInputError:
-    """Return the error for an argument that is none of some words: a mode, a metric, a kind."""
+    """Return the error for an argument outside its set of allowed words, such as a mode, a metric or a kind."""
     candidates = list(values)
     remedy = _meant(value, candidates)
     return InvalidInputError(
@@ -141,14 +140,14 @@ def unknown_value(what: str, value: object, values: Iterable[str], where: object
 
 
 def byte_count(value: object, where: str) -> int:
-    """Return a number of bytes; a text with a unit, such as "512MB" or "1 GiB", is read as DuckDB's `memory_limit` is.
+    """Return a size in bytes. Strings such as "512MB" or "1 GiB" are parsed like DuckDB's `memory_limit`.
 
     Args:
-        value: The number, or the text.
+        value: Number of bytes, or a string with a unit.
         where: Name of the argument.
 
     Raises:
-        InvalidInputError: The value is neither, or less than one byte.
+        InvalidInputError: The value is not a size, or is less than one byte.
     """
     count = 0
     if isinstance(value, str) and (match := _BYTES.fullmatch(value.strip().upper())) is not None:
@@ -163,25 +162,27 @@ def byte_count(value: object, where: str) -> int:
 
 
 def number_or_text(limit: str | None) -> int | str | None:
-    """Return a limit written in digits alone as a number, and any other unchanged, as `byte_count` takes them."""
+    """Return a limit of only digits as a number. Other limits are returned unchanged, for `byte_count`."""
     return int(limit) if limit is not None and re.fullmatch("[0-9]{1,18}", limit) else limit
 
 
 def refuse_unsupported(
     function: Callable[..., Any], arguments: Mapping[str, Any], remedies: Mapping[str, str | None]
 ) -> None:
-    """Refuse arguments of pylance that are not supported, unless they ask for nothing, and names that do not exist.
+    """Reject unknown arguments, and pylance arguments that are not supported.
+
+    None, False and empty mappings are accepted for unsupported arguments.
 
     Args:
         function: The public function that received them.
         arguments: The arguments, by name.
-        remedies: What to do instead, by the name of each argument that is known and not supported.
+        remedies: What to do instead, by name of each unsupported argument.
 
     Raises:
-        UnsupportedError: An argument that is not supported asks for something.
-        WrongTypeError: A name is not an argument at all.
+        UnsupportedError: An unsupported argument has an effective value.
+        WrongTypeError: An argument does not exist.
     """
-    if not arguments.keys() <= remedies.keys():  # looking at a signature takes as long as a third of opening a table
+    if not arguments.keys() <= remedies.keys():  # inspecting a signature takes a third of the time to open a table
         parameters = [name for name in signature_of(function).parameters if name not in ("self", "cls", "refused")]
         refuse_unknown(arguments, [*parameters, *remedies], function.__name__)
     for name, value in arguments.items():
@@ -196,7 +197,7 @@ def declared_arguments(
     declaration: type,
     remedies: Mapping[str, str | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return the keyword arguments that a TypedDict declares; refuse all others, as `refuse_unsupported` does.
+    """Return the keyword arguments that a TypedDict declares. Others are rejected, as in `refuse_unsupported`.
 
     Args:
         function: The public function that received them.
@@ -213,9 +214,9 @@ def declared_arguments(
 
 
 def has_defaults(defaults: object) -> Callable[[_C], _C]:
-    """Return a decorator that registers the attributes of an object as the defaults of a TypedDict's arguments.
+    """Return a decorator that registers a dataclass instance as the source of a TypedDict's defaults.
 
-    The object is a dataclass. An argument for which it has no attribute is None by default.
+    Arguments without a matching attribute default to None.
     """
 
     def register(declaration: _C) -> _C:
@@ -226,7 +227,7 @@ def has_defaults(defaults: object) -> Callable[[_C], _C]:
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
-    """Return the signature of a function, with the arguments that a TypedDict declares one by one."""
+    """Return the signature of a function, with the arguments of a TypedDict listed one by one."""
     signature = inspect.signature(function)
     declaration = _declaration(function)
     if declaration is None:
@@ -241,10 +242,10 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 
 
 def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make wrong arguments of a function raise WrongTypeError; a call that succeeds costs one frame more.
+    """Make wrong arguments of a function raise WrongTypeError. A successful call costs one extra frame.
 
-    Nothing is checked before the function runs. Where it fails with one of Python's own errors, and an argument is not
-    of the type that the signature says, the WrongTypeError names that argument.
+    Nothing is checked before the function runs. If it fails with a built-in exception and an argument does not match
+    its annotation, the WrongTypeError names that argument.
     """
     if hasattr(function, _CHECKED):
         return function
@@ -269,7 +270,7 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def checked_calls(class_: _C) -> _C:
-    """Apply `checked_call` to the public methods that a class defines, and to its constructor."""
+    """Apply `checked_call` to the constructor and the public methods that a class defines."""
     for name, member in list(vars(class_).items()):
         if name.startswith("_") and name != "__init__":
             continue
@@ -297,7 +298,7 @@ def _misfit(function: Callable[..., Any], kwargs: Mapping[str, Any], error: Base
 
 
 def _documented(function: Callable[..., Any], name: str) -> str:
-    """Return what the docstring of a function says of an argument."""
+    """Return the description of an argument from a function's docstring."""
     found = re.search(rf"^( +){name}: (.+(?:\n\1 +.+)*)", function.__doc__ or "", re.MULTILINE)
     return "" if found is None else " ".join(found[2].split()).rstrip(".")
 
@@ -305,7 +306,7 @@ def _documented(function: Callable[..., Any], name: str) -> str:
 def wrong_argument(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> WrongTypeError | None:
-    """Return the error for the first argument that is not of the type that a signature says; None if all are."""
+    """Return the error for the first argument that does not match its annotation, or None if all match."""
     parameters = signature_of(function).parameters
     declaration = _declaration(function)
     bound = inspect.signature(function).bind(*args, **kwargs)
@@ -324,16 +325,16 @@ def wrong_argument(
 
 
 def shortened(value: object) -> str:
-    """Return the `repr` of a value, shortened where it is long."""
+    """Return the `repr` of a value, truncated if it is long."""
     try:
         text = repr(value)
-    except Exception:  # raised by a class of the caller's
+    except Exception:  # raised by the caller's class
         return "a value"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded as UTF-8; one with half of a surrogate pair cannot."""
+    """Return whether a string can be encoded as UTF-8. Strings with a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -346,7 +347,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _declaration(function: Callable[..., Any]) -> type | None:
-    """Return the TypedDict that declares the keyword arguments of a function; None where none does."""
+    """Return the TypedDict that declares the function's keyword arguments, or None."""
     code = getattr(function, "__code__", None)
     if code is None or not code.co_flags & CO_VARKEYWORDS:
         return None
@@ -357,7 +358,7 @@ def _declaration(function: Callable[..., Any]) -> type | None:
 
 
 def _type_of(name: str, annotation: Any, names: dict[str, Any]) -> Any:
-    """Return the type of an annotation, or Any if only type checkers can resolve it."""
+    """Resolve an annotation to a type. Returns Any if only type checkers can resolve it."""
     holder = SimpleNamespace(__annotations__={name: annotation})
     try:
         return get_type_hints(holder, globalns=names)[name]
@@ -366,7 +367,7 @@ def _type_of(name: str, annotation: Any, names: dict[str, Any]) -> Any:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Return whether a value is of a type; True where the type cannot be checked."""
+    """Return whether a value matches a type. Returns True for types that cannot be checked."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Union or origin is UnionType:
         return any(_fits(value, choice) for choice in inner)
@@ -389,7 +390,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _holds(value: Any, base: type, inner: Sequence[Any]) -> bool:
-    """Return whether the items of a collection are of the types that its annotation has in brackets."""
+    """Return whether the items of a collection match the type parameters of its annotation."""
     if isinstance(value, Mapping) and len(inner) == 2:
         return all(_fits(key, inner[0]) and _fits(item, inner[1]) for key, item in value.items())
     if not issubclass(base, Iterable) or len(inner) != 1:

@@ -90,28 +90,29 @@ def dataset(
     """Open a Lance table.
 
     Args:
-        uri: Path or URI of the table; None where `namespace_client` knows it.
-        version: A number, the name of a tag, or (branch, number or tag or None for its latest); None: the latest.
-        asof: Open the newest version that was committed before this time; local time if it has no time zone.
+        uri: Path or URI of the table. None if `namespace_client` supplies it.
+        version: A version number, a tag, or (branch, number or tag). Defaults to the latest version; (branch, None) is
+            the latest version of a branch.
+        asof: Open the newest version committed before this time. Times without a time zone are local.
         block_size: Without effect: reads are sized by columns and batches.
-        commit_lock: Called with the number of each version that changes of this handle make; the context manager that
-            it returns is entered before the version appears. Which of two writers was first the store says, too.
-            A handle pickles if its lock does: as a function of a module, not one that another function defines.
-        index_cache_size: Without effect: memory of open indexes is limited for all tables together.
-        storage_options: Settings of the object store.
-        default_scan_options: Default arguments of `LanceDataset.scanner`, except those that select or order rows; with
-            `with_row_id` or `with_row_address`, `LanceDataset.schema` has `_rowid` or `_rowaddr`.
+        commit_lock: Called with the version number of each commit through this handle. The context manager that it
+            returns is entered before the version becomes visible. The store still decides races between writers. A
+            handle can be pickled if its lock can, for example a module-level function.
+        index_cache_size: Without effect: all tables share one memory limit for open indexes.
+        storage_options: Object store settings.
+        default_scan_options: Default arguments of `LanceDataset.scanner`, except arguments that select or order rows.
+            With `with_row_id` or `with_row_address`, `LanceDataset.schema` includes `_rowid` or `_rowaddr`.
         metadata_cache_size_bytes: Without effect: see `index_cache_size`.
         index_cache_size_bytes: Without effect: see `index_cache_size`.
         read_params: Without effect: see `block_size`.
-        namespace_client: A catalog that is asked where the table is, and for settings of its store: a
-            `lance_namespace.LanceNamespace`, or what `connect_namespace` returns.
-        table_id: Parts of the name of the table in that catalog.
-        base_store_params: Settings of the object stores of base paths, by path.
+        namespace_client: Catalog that resolves the table's location and store settings: a
+            `lance_namespace.LanceNamespace` or the result of `connect_namespace`.
+        table_id: Name of the table in that catalog, as a list of its parts.
+        base_store_params: Object store settings of base paths, by path.
         refused: pylance's `session` is not supported.
 
     Raises:
-        NotFoundError: There is no such table, version, tag or branch.
+        NotFoundError: The table, version, tag or branch does not exist.
         InvalidInputError: Both a version and a time are given.
         UnsupportedError: An argument is not supported.
         FormatError: The table cannot be read.
@@ -146,17 +147,17 @@ class LanceDataset(
     Commits,
     OtherNames,
 ):
-    """One version of a Lance table, as a pyarrow Dataset that pyarrow, pandas, polars, dask and DuckDB read.
+    """One version of a Lance table, as a pyarrow Dataset for pyarrow, pandas, polars, dask and DuckDB.
 
     Args:
-        uri: See `dataset`, as for the next three.
-        version: Likewise.
-        asof: Likewise.
-        storage_options: Likewise.
-        table: An open version of the table; all arguments above except `uri` are then ignored.
+        uri: Path or URI of the table.
+        version: See `dataset`.
+        asof: See `dataset`.
+        storage_options: See `dataset`.
+        table: An open version of the table. All arguments above except `uri` are then ignored.
 
     Attributes:
-        handle: The version that the dataset is on; changes move it.
+        handle: The version that the dataset reads. Changes move it to the new version.
     """
 
     handle: Handle
@@ -181,7 +182,7 @@ class LanceDataset(
         self._show(table)
 
     def _show(self, table: TableScan) -> None:
-        """Show pyarrow the rows of a version."""
+        """Expose the rows of a version to pyarrow."""
         pads.UnionDataset.__init__(self, table.snapshot.schema.scan_arrow, [table.as_pieces()])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -204,10 +205,10 @@ class LanceDataset(
     # Other versions.
 
     def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> Self:
-        """Open another version: a number, a tag or (branch, number or tag or None for its latest).
+        """Open another version: a number, a tag, or (branch, number or tag). (branch, None) is its latest version.
 
         Raises:
-            NotFoundError: There is no such version.
+            NotFoundError: The version does not exist.
         """
         if version is not None and asof is not None:
             raise InvalidInputError("both version and asof", where="checkout_version", expected="one of them")
@@ -232,22 +233,22 @@ class LanceDataset(
         batch_size: int | None = None,
         **options: Unpack[ScanArguments],
     ) -> LanceScanner:
-        """Plan a scan; nothing is read before its result is.
+        """Plan a scan. Nothing is read until its result is consumed.
 
         Args:
-            columns: Names in order ("a.b" for a field of a struct, `_rowid` and the other hidden columns by name), or
-                SQL expressions by the name of their result; None for all columns.
-            filter: Condition of the rows: SQL text, (SQL text, parameters), a pyarrow expression, or a query of
-                `lance_duck.query`, for rows whose texts match.
-            limit: Rows at most.
-            offset: Rows to skip first.
-            nearest: Return the rows nearest to a query, with their `_distance`: a dict of "column" and "q", and
-                optionally "k" (by default as many as `limit` and `offset` need, or 10), "metric", "recall" (0.95: the
-                share of the true neighbours that an index finds; "nprobes", "ef" and "refine_factor" override it),
-                "use_index", "distance_range", … The search finds only rows that pass the filter, unless `prefilter`
-                is False.
-            batch_size: Rows of a batch at most.
-            options: The other arguments of `lance_duck.scan.options.ScanOptions`, explained there.
+            columns: Column names in output order, or SQL expressions by output name. "a.b" names a struct field; hidden
+                columns such as `_rowid` are selected by name. Defaults to all columns.
+            filter: Row condition: a SQL string, (SQL string, parameters), a pyarrow expression, or a `lance_duck.query`
+                full-text query, which keeps the matching rows.
+            limit: Maximum number of rows.
+            offset: Number of rows to skip first.
+            nearest: Return the rows nearest to a query vector, with their `_distance`. A dict with "column" and "q",
+                and optionally "k" (default: `limit` plus `offset`, or 10), "metric", "recall" (default 0.95: the share
+                of true neighbours that an index search finds; "nprobes", "ef" and "refine_factor" override it),
+                "use_index", "distance_range", and others. The search only considers rows that pass the filter, unless
+                `prefilter` is False.
+            batch_size: Maximum number of rows per batch.
+            options: Other arguments; see `lance_duck.scan.options.ScanOptions`.
 
         Raises:
             InvalidInputError: A column is unknown, or the filter is invalid.
@@ -274,7 +275,7 @@ class LanceDataset(
         batch_size: int | None = None,
         **options: Unpack[ScanArguments],
     ) -> pa.Table:
-        """Read rows into memory; the arguments are those of `scanner`."""
+        """Read rows into memory. Takes the same arguments as `scanner`."""
         if nearest is None or self._defaults:
             return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_table()
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
@@ -290,7 +291,7 @@ class LanceDataset(
         batch_size: int | None = None,
         **options: Unpack[ScanArguments],
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows batch by batch; the arguments are those of `scanner`."""
+        """Read rows batch by batch. Takes the same arguments as `scanner`."""
         return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_batches()
 
     def to_pandas(
@@ -299,14 +300,14 @@ class LanceDataset(
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> Any:
-        """Read rows into a pandas DataFrame; the arguments are those of `scanner`."""
+        """Read rows into a pandas DataFrame. Takes the same arguments as `scanner`."""
         return self.to_table(columns, filter, **options).to_pandas()
 
     def sql(self, sql: str) -> sql_query.SqlQueryBuilder:
-        """Begin a SQL query of the version that the dataset is on, which it names "dataset".
+        """Build a SQL query of this version, which the query calls "dataset".
 
-        `ds.sql("SELECT id FROM dataset WHERE x > 3").build().to_batch_records()` runs DuckDB's SQL, as
-        `lance_duck.connect` does. `EXPLAIN` is a query, too; statements that change tables are refused.
+        `ds.sql("SELECT id FROM dataset WHERE x > 3").build().to_batch_records()` runs DuckDB SQL, as
+        `lance_duck.connect` does. `EXPLAIN` is supported. Statements that change tables are rejected.
         """
         return sql_query.SqlQueryBuilder(sql_query.SqlRequest(sql, LanceDataset(self.uri, table=self.handle.table)))
 
@@ -315,7 +316,7 @@ class LanceDataset(
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> int:
-        """Return the number of rows; without a filter, from metadata alone. The options are those of `scanner`."""
+        """Return the number of rows; without a filter, from metadata alone. Takes the same options as `scanner`."""
         table = self.handle.table
         if filter is None and not options and table.restriction is None:
             return table.snapshot.count_rows()
@@ -324,18 +325,20 @@ class LanceDataset(
         return self.scan(columns=[], filter=filter, **options).count_rows()
 
     def head(self, num_rows: int, **options: Unpack[HeadArguments]) -> pa.Table:
-        """Return the first rows; the options are those of `scanner`."""
+        """Return the first rows. Takes the same options as `scanner`."""
         arguments: dict[str, Any] = {**options, "limit": num_rows}
         return self.scan(**arguments).to_table()
 
     def slice(self, start: int, end: int, columns: ColumnsLike | None = None) -> pa.Table:
-        """Return the rows from position `start` to before `end`."""
+        """Return the rows from position `start` up to, but not including, `end`."""
         if not 0 <= start <= end:
             raise InvalidInputError("slice", expected="0 <= start <= end", found=f"{start} and {end}")
         return self.scan(columns, offset=start, limit=end - start).to_table()
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Unpack[TakeArguments]) -> pa.Table:
-        """Return the rows at some positions, in the order of `indices`, with repetitions; options as of `scanner`.
+        """Return the rows at these positions, in the order of `indices`. Repeated positions repeat their row.
+
+        Takes the same options as `scanner`.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -347,7 +350,7 @@ class LanceDataset(
         return taker.table(taker.by_position, indices, projection)
 
     def take_rows(self, row_ids: Any, columns: ColumnsLike | None = None) -> pa.Table:
-        """Return rows by `_rowid`, in the order of `row_ids`, with repetitions; deleted rows are left out."""
+        """Return rows by `_rowid`, in the order of `row_ids`, with repetitions. Deleted rows are skipped."""
         projection = self.handle.table.projection(columns)
         taker = self.handle.table.taker
         return taker.table(taker.by_row_id, row_ids, projection)
@@ -361,10 +364,10 @@ class LanceDataset(
         randomize_order: bool = True,
         **options: Unpack[TakeArguments],
     ) -> pa.Table:
-        """Return rows at random, without repetition; the options are those of `scanner`.
+        """Return random rows, without repetition. Takes the same options as `scanner`.
 
         Raises:
-            InvalidInputError: There are fewer than `num_rows` rows.
+            InvalidInputError: The table has fewer than `num_rows` rows.
         """
         total = self.count_rows()
         if not 0 <= num_rows <= total:
@@ -375,7 +378,7 @@ class LanceDataset(
     # Fragments.
 
     def get_fragments(self, filter: FilterLike | None = None) -> list[fragment_handle.LanceFragment]:  # noqa: A002
-        """Return handles on the fragments; with a filter, on those with rows that pass it."""
+        """Return handles on the fragments. With a filter, only on fragments with matching rows."""
         fragments = self.handle.snapshot.fragments
         if filter is None:
             return [fragment_handle.LanceFragment(self, fragment_id) for fragment_id in fragments.ids()]
@@ -388,7 +391,7 @@ class LanceDataset(
         ]
 
     def get_fragment(self, fragment_id: int) -> fragment_handle.LanceFragment | None:
-        """Return the handle on a fragment; None if there is none with this id."""
+        """Return the handle on a fragment, or None if the fragment does not exist."""
         return (
             fragment_handle.LanceFragment(self, fragment_id)
             if fragment_id in self.handle.snapshot.fragments.ids()
@@ -396,26 +399,26 @@ class LanceDataset(
         )
 
     def fragment_ids(self) -> list[int]:
-        """Return the ids of the fragments, in the order of a scan."""
+        """Return the fragment ids, in scan order."""
         return self.handle.snapshot.fragments.ids()
 
     # Methods of pyarrow datasets.
 
     def filter(self, expression: FilterLike) -> Self:
-        """Return the dataset with only the rows that pass a filter; nothing is read yet."""
+        """Return the dataset restricted to rows that pass a filter. Nothing is read yet."""
         table = self.handle.table.restricted(expression)
         return type(self)(self.uri, default_scan_options=self._defaults, table=table)
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
-        """Return the rows in order, in memory: see `pyarrow.dataset.Dataset.sort_by`."""
+        """Sort the rows in memory; see `pyarrow.dataset.Dataset.sort_by`."""
         return _in_memory("sort_by", self.to_table().sort_by, sorting, **options)
 
     def join(self, right_dataset: pads.Dataset, keys: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """Join with another dataset, in memory: see `pyarrow.dataset.Dataset.join`."""
+        """Join with another dataset in memory; see `pyarrow.dataset.Dataset.join`."""
         return _in_memory("join", self.to_table().join, right_dataset.to_table(), keys, *args, **options)
 
     def join_asof(self, right_dataset: pads.Dataset, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """Join with another dataset by the nearest key, in memory: see `pyarrow.dataset.Dataset.join_asof`."""
+        """Join with another dataset on the nearest key, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
         return _in_memory("join_asof", self.to_table().join_asof, right_dataset.to_table(), *args, **options)
 
     def __len__(self) -> int:
@@ -424,7 +427,7 @@ class LanceDataset(
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.scan().to_reader().__arrow_c_stream__(requested_schema)
 
-    # The scan protocol of DuckDB.
+    # DuckDB's scan protocol.
 
     @property
     def obj(self) -> LanceDataset:
@@ -432,11 +435,11 @@ class LanceDataset(
         return self
 
     def rows(self) -> int:
-        """Return the number of rows of the table, without any filter, by which DuckDB plans joins."""
+        """Return the table's row count without any filter. DuckDB plans joins with it."""
         return self.handle.snapshot.count_rows()
 
     def accepts(self, predicate: Any) -> bool:
-        """Return whether the scan applies a filter of DuckDB: if it can do so exactly, and it pays."""
+        """Return whether the scan applies a DuckDB filter. It does if the result is exact and the filter saves work."""
         accepted = predicate_from_node(predicate, self.schema)
         return accepted is not None and self.handle.table.filter_pays(accepted)
 
@@ -463,9 +466,9 @@ class LanceDataset(
 
 
 class _DatasetHandle(Handle):
-    """The handle of a dataset, which shows pyarrow each version that it moves to.
+    """The handle of a dataset. It passes each version that it moves to on to pyarrow.
 
-    It refers to the dataset weakly: a cycle would keep the caches of a dataset in memory after its last use.
+    The reference to the dataset is weak: a cycle would keep the dataset's caches in memory after its last use.
     """
 
     def __init__(self, dataset: LanceDataset, uri: str, table: TableScan) -> None:

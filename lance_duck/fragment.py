@@ -50,14 +50,14 @@ MOST_ROWS: Final = (1 << 32) - 1
 
 @checked_calls
 class LanceFragment(pads.Fragment):  # type: ignore[misc]
-    """One fragment of a version of a table.
+    """One fragment of a table version.
 
     Args:
         dataset: The table.
-        fragment_id: Number of the fragment.
+        fragment_id: Id of the fragment.
 
     Raises:
-        InvalidInputError: The table has no such fragment.
+        InvalidInputError: The fragment does not exist.
     """
 
     def __init__(self, dataset: TableMethods, fragment_id: int) -> None:
@@ -74,7 +74,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     @property
     def fragment_id(self) -> int:
-        """Number of the fragment."""
+        """Id of the fragment."""
         return self._fragment.id
 
     @property
@@ -84,7 +84,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     @property
     def physical_schema(self) -> pa.Schema:
-        """Columns that the data files of this fragment have; columns that they lack are read as nulls."""
+        """Columns stored in this fragment's data files. All other columns read as nulls."""
         present = {i for file in self._fragment.files for i in file.fields}
         schema = self._scan.snapshot.schema
         fields = [f.to_arrow(scan=True) for f in schema.fields if any(below.id in present for below in f.walk())]
@@ -102,7 +102,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     @property
     def physical_rows(self) -> int:
-        """Number of rows, deleted ones included."""
+        """Number of rows, including deleted rows."""
         return self._scan.snapshot.physical_rows(self._fragment)
 
     @property
@@ -115,7 +115,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self.metadata.files
 
     def deletion_file(self) -> str | None:
-        """Return the path of the deletion file below the root of the table; None if no row is deleted."""
+        """Return the deletion file's path relative to the table root, or None if no row is deleted."""
         deletion = self._fragment.deletion_file
         return None if deletion is None else deletion.path(self.fragment_id)
 
@@ -129,13 +129,13 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """Plan a scan of this fragment.
 
         Args:
-            schema: Schema of the table, which pyarrow passes along; its metadata may differ.
+            schema: Schema of the table, as passed by pyarrow. Its metadata may differ.
             columns: See `LanceDataset.scan`.
             filter: See `LanceDataset.scan`.
-            options: The other arguments of `lance_duck.scan.options.ScanOptions`, explained there.
+            options: Other arguments; see `lance_duck.scan.options.ScanOptions`.
 
         Raises:
-            UnsupportedError: The schema is not that of the table.
+            UnsupportedError: `schema` differs from the table schema.
         """
         if schema is not None:
             _check_schema(schema, self.schema)
@@ -151,7 +151,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> pa.Table:
-        """Read rows into memory; the arguments are those of `scanner`."""
+        """Read rows into memory. Takes the same arguments as `scanner`."""
         return self.scanner(schema, columns, filter, **options).to_table()
 
     def to_batches(
@@ -161,7 +161,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows batch by batch; the arguments are those of `scanner`."""
+        """Read rows batch by batch. Takes the same arguments as `scanner`."""
         return self.scanner(schema, columns, filter, **options).to_batches()
 
     def to_pandas(
@@ -171,20 +171,20 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> Any:
-        """Read rows into a pandas DataFrame; the arguments are those of `scanner`."""
+        """Read rows into a pandas DataFrame. Takes the same arguments as `scanner`."""
         return self.to_table(schema, columns, filter, **options).to_pandas()
 
     def head(self, num_rows: int, **options: Unpack[HeadArguments]) -> pa.Table:
-        """Return the first rows; the options are those of `scanner`."""
+        """Return the first rows. Takes the same options as `scanner`."""
         return self.to_table(limit=num_rows, **options)
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Unpack[TakeArguments]) -> pa.Table:
-        """Return the rows at some positions among living rows, in the order of `indices`, with repetitions.
+        """Return the rows at these positions, in the order of `indices`. Repeated positions repeat their row.
 
         Args:
-            indices: Positions.
+            indices: Positions in the fragment. Deleted rows do not count.
             columns: See `LanceDataset.scan`.
-            options: The options of `scanner`.
+            options: See `scanner`.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -198,16 +198,16 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def open_session(
         self, columns: Sequence[str] | None = None, with_row_address: bool | None = None
     ) -> FragmentSession:
-        """Return a session that resolves the columns once, for many calls of `take`."""
+        """Return a session that resolves the columns once for many `take` calls."""
         names = self.schema.names if columns is None else list(columns)
         projection = self._scan.projection([*names, ROW_ADDRESS] if with_row_address else names)
         return FragmentSession(self._scan.taker, self._fragment, projection)
 
     def validate(self) -> None:
-        """Read all of the fragment, deleted rows included.
+        """Read the whole fragment, including deleted rows.
 
         Raises:
-            CorruptError: There are problems, which it names.
+            CorruptError: The fragment is damaged. The message lists the problems.
         """
         validate(self._scan.snapshot, self._fragment)
 
@@ -216,10 +216,10 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> int:
-        """Return the number of rows; without a filter, from metadata alone. The options are those of `scanner`."""
+        """Return the number of rows; without a filter, from metadata alone. Takes the same options as `scanner`."""
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
-    # Changes, which the caller commits: see `LanceOperation`.
+    # Changes that the caller commits: see `LanceOperation`.
 
     @staticmethod
     def create(
@@ -236,10 +236,12 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         namespace_client: Any = None,
         table_id: Sequence[str] | None = None,
     ) -> FragmentMetadata:
-        """Write data as one fragment of a table that need not exist; the arguments are those of `write_fragments`.
+        """Write data as one fragment of a table, which need not exist.
+
+        The arguments are described in `write_fragments`.
 
         Raises:
-            InvalidInputError: The data do not fit the table, or there are no rows.
+            InvalidInputError: The data does not fit the table, or has no rows.
         """
         settings = WriteSettings(
             max_rows_per_file=MOST_ROWS,
@@ -259,15 +261,15 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     @staticmethod
     def create_from_file(filename: str, dataset: TableMethods, fragment_id: int) -> FragmentMetadata:
-        """Describe a data file in the folder of a table as a fragment; its columns are matched by name.
+        """Describe a data file in the table's data directory as a fragment. Columns are matched by name.
 
         Args:
-            filename: Name of the file, in the folder of data files.
+            filename: Name of the file, relative to the data directory.
             dataset: The table.
-            fragment_id: Number of the fragment.
+            fragment_id: Id of the fragment.
 
         Raises:
-            NotFoundError: There is no such file.
+            NotFoundError: The file does not exist.
             InvalidInputError: The file does not fit the table.
         """
         return metadata_of(fragment_at(dataset.handle.snapshot, filename, fragment_id))
@@ -279,10 +281,10 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Write new columns of this fragment; the arguments are those of `LanceDataset.add_columns`.
+        """Write new columns of this fragment. Takes the arguments of `LanceDataset.add_columns`.
 
         Returns:
-            The fragment and the schema of the table, both with the new columns, for `LanceOperation.Merge`.
+            The fragment and the table schema, both with the new columns, for `LanceOperation.Merge`.
 
         Raises:
             InvalidInputError: See `LanceDataset.add_columns`; also if the function has a checkpoint file.
@@ -299,7 +301,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Write the columns of other data for this fragment, by a key: see `LanceDataset.merge`, `merge_columns`."""
+        """Add columns of other data to this fragment, by key. See `LanceDataset.merge` and `merge_columns`."""
         return self._extended(joined_columns(data_obj, left_on, right_on, schema))
 
     def update_columns(
@@ -311,21 +313,21 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         *,
         with_offsets: bool = False,
     ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
-        """Rewrite columns of this fragment, with the values of other data in rows whose key matches.
+        """Update columns of this fragment with the values of other data, in rows whose key matches.
 
         Args:
-            data_obj: Data of any kind that `write_dataset` takes: the key, and columns of the table.
-            left_on: The key in the table: a column, `_rowid` or `_rowaddr`.
-            right_on: The key in the data; None for the same name.
-            schema: Schema of data that have none of their own.
-            with_offsets: Also return the offsets of the rows that changed.
+            data_obj: The key and the new column values, in any form that `write_dataset` accepts.
+            left_on: Key of the table: a column, `_rowid` or `_rowaddr`.
+            right_on: Key of the data. Defaults to `left_on`.
+            schema: Schema for data that does not include one.
+            with_offsets: Whether to also return the offsets of the changed rows.
 
         Returns:
-            The fragment, the ids of the fields that changed, and with `with_offsets` the offsets of the rows as a
-            serialized roaring bitmap, for `LanceOperation.Update`.
+            The fragment and the ids of the changed fields. With `with_offsets`, also the offsets of the changed rows as
+            a serialized roaring bitmap, for `LanceOperation.Update`.
 
         Raises:
-            InvalidInputError: The table lacks a column, or has it with another type, or a column is hidden.
+            InvalidInputError: A column does not exist in the table, has another type, or is hidden.
         """
         with reading(data_obj, schema) as reader:
             data = reader.read_all()
@@ -335,15 +337,19 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return (metadata, fields, offsets) if with_offsets else (metadata, fields)
 
     def delete(self, predicate: FilterLike) -> FragmentMetadata | None:
-        """Delete rows of this fragment; return the fragment with its new deletion file, None if no row is left."""
+        """Delete rows of this fragment.
+
+        Returns:
+            The fragment with its new deletion file, or None if all rows are deleted.
+        """
         changed = delete_in_fragment(self._scan.snapshot, self._fragment, predicate)
         return None if changed is None else metadata_of(changed)
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
-        """Delete the rows at some offsets, which count deleted rows: see `delete`.
+        """Delete rows by physical offset, where deleted rows count. See `delete`.
 
         Raises:
-            InvalidInputError: An offset is beyond the rows of the fragment.
+            InvalidInputError: An offset is out of range.
         """
         changed = delete_fragment_offsets(self._scan.snapshot, self._fragment, list(offsets))
         return None if changed is None else metadata_of(changed)
@@ -365,7 +371,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
 @checked_calls
 class FragmentSession:
-    """Takes of the same columns from a fragment, by position: see `LanceFragment.open_session`."""
+    """Repeated reads of the same columns of a fragment, by position. See `LanceFragment.open_session`."""
 
     def __init__(self, taker: Taker, fragment: Fragment, projection: Projection) -> None:
         self._taker = taker
@@ -373,7 +379,7 @@ class FragmentSession:
         self._projection = projection
 
     def take(self, indices: Any) -> pa.Table:
-        """Return the rows at some positions among living rows, in the order of `indices`, with repetitions.
+        """Return the rows at these positions, in the order of `indices`. Repeated positions repeat their row.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -393,24 +399,24 @@ def write_fragments(
     table_id: Sequence[str] | None = None,
     **settings: Unpack[FragmentArguments],
 ) -> list[FragmentMetadata] | Transaction:
-    """Write data as fragments without committing them; see `LanceOperation.Append` and `LanceOperation.Overwrite`.
+    """Write data as fragments without a commit. See `LanceOperation.Append` and `LanceOperation.Overwrite`.
 
     Args:
-        data: Data of any kind that `write_dataset` takes.
-        dataset_uri: The table, which need not exist, or a handle on it.
-        schema: Schema of data that have none of their own.
-        return_transaction: Return a transaction that commits the fragments: an Append or an Overwrite.
-        mode: "append": with the columns of the table, if it exists. "create", "overwrite": with columns of their own.
-        namespace_client: A catalog that lends settings of the store of the table: see `lance_duck.dataset`.
-        table_id: Parts of the name of the table in that catalog.
-        settings: Arguments of `write_dataset`, explained there; enable_stable_row_ids is without effect here, as the
-            commit assigns row ids.
+        data: Data in any form that `write_dataset` accepts.
+        dataset_uri: Path or URI of the table, or a handle on it. The table need not exist.
+        schema: Schema for data that does not include one.
+        return_transaction: Return an Append or Overwrite transaction that commits the fragments.
+        mode: "append" writes the columns of the table, if it exists. "create" and "overwrite" write the data's columns.
+        namespace_client: Catalog that supplies the table's store settings: see `lance_duck.dataset`.
+        table_id: Name of the table in that catalog, as a list of its parts.
+        settings: Other arguments of `write_dataset`. `enable_stable_row_ids` has no effect here, since the commit
+            assigns row ids.
 
     Returns:
-        The fragments, without numbers (id 0), or a transaction for `LanceDataset.commit`.
+        The fragments, all with id 0, or a transaction for `LanceDataset.commit`.
 
     Raises:
-        InvalidInputError: The data do not fit the table, or arguments that make no sense.
+        InvalidInputError: The data does not fit the table, or the arguments contradict each other.
     """
     write = WriteSettings.of(declared_arguments(write_fragments, settings, FragmentArguments))
     write = replace(write, storage_options=lent_options(namespace_client, table_id, write.storage_options))
@@ -427,7 +433,7 @@ def write_fragments(
 
 
 def _check_schema(schema: object, own: pa.Schema) -> None:
-    """Refuse a schema other than the table's own; metadata may differ."""
+    """Raise UnsupportedError if a schema differs from the table schema. Metadata may differ."""
     if not isinstance(schema, pa.Schema):
         raise InvalidInputError("schema", expected="a pyarrow.Schema", found=type(schema).__name__)
     if schema.equals(own, check_metadata=False):

@@ -1,4 +1,4 @@
-"""write_dataset: makes a table, or adds rows to one."""
+"""write_dataset: create a table, or append rows to it."""
 
 from __future__ import annotations
 
@@ -37,60 +37,60 @@ def write_dataset(
     table_id: Sequence[str] | None = None,
     **settings: Unpack[WriteArguments],
 ) -> LanceDataset:
-    """Write data to a table, and return it at its new version.
+    """Write data to a table and return the table at its new version.
 
     Args:
         data_obj: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, batches with their schema, a
-            pandas or polars frame, a DuckDB relation, a list of dicts, a dict of arrays, or anything with
+            pandas or polars DataFrame, a DuckDB relation, a list of dicts, a dict of arrays, or any object with
             `__arrow_c_stream__`.
-        uri: Path or URI of the table, or a handle on it. "memory://name" is a table in memory, for as long as the
-            process lives; "memory://" alone a new one each time, with a name of its own (`LanceDataset.uri`).
-        schema: Schema of data that have none of their own.
-        mode: "create" makes a table and fails where there is one. "append" adds rows, to the columns of the same
-            names, or makes the table. "overwrite" replaces rows and schema by a new version, or makes the table;
-            settings and older versions stay.
-        max_rows_per_file: Rows of a data file at most, which are those of a fragment.
-        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.
-        max_bytes_per_file: Size after which a file is ended.
-        data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns.
-        max_page_bytes: Bytes of values of a page at most.
-        progress: A function that is called with `WriteProgress` now and then; True prints it. Or an observer that is
-            told of each fragment.
-        storage_options: Settings of the object store.
-        data_storage_version: "2.2", which is the default and "stable", "2.1", "2.0", or "0.1", which is "legacy": for
-            readers of before 2024, with nulls in texts and bytes only. A table that exists keeps its version unless
-            another is given; no table has files of version 0.1 and of later ones at once.
+        uri: Path or URI of the table, or a handle on it. "memory://name" is an in-memory table that lives as long as
+            the process. "memory://" creates a new in-memory table with a generated name (`LanceDataset.uri`).
+        schema: Schema for data that does not include one.
+        mode: "create" creates a table and fails if it exists. "append" adds rows, matching columns by name, or creates
+            the table. "overwrite" replaces rows and schema in a new version, or creates the table; settings and older
+            versions remain.
+        max_rows_per_file: Maximum number of rows per data file, and thus per fragment.
+        max_rows_per_group: Rows per batch in files of version 0.1. Version 2 files are not divided into batches.
+        max_bytes_per_file: Size at which a new file is started, in bytes.
+        data_cache_bytes: Size of the buffer for values of incomplete pages, in bytes, over all columns.
+        max_page_bytes: Maximum size of a page's values, in bytes.
+        progress: A function that is called with `WriteProgress` from time to time, or True to print the progress. Also
+            accepts an observer that is notified of each fragment.
+        storage_options: Object store settings.
+        data_storage_version: "2.2" (default, alias "stable"), "2.1", "2.0", or "0.1" (alias "legacy"). Version 0.1 is
+            for readers from before 2024; only its string and binary columns can hold nulls. An existing table keeps its
+            version unless another is given. Files of version 0.1 cannot be mixed with later versions.
         use_legacy_format: Deprecated; False is "stable", True "legacy".
-        enable_v2_manifest_paths: Name manifests so that the newest is found without listing all. Without effect on a
-            table that exists: see `LanceDataset.migrate_manifest_paths_v2`.
-        enable_stable_row_ids: Whether rows of a new table keep their `_rowid` when they move. True is refused for a
-            table that exists without them.
-        auto_cleanup_options: {"interval": versions, "older_than_seconds": age}, kept as settings of a new table.
-            Without effect on a table that exists: see `LanceDataset.optimize.enable_auto_cleanup`.
-        commit_message: Message that is stored with the transaction; see `read_transaction`.
-        transaction_properties: Texts by name that are stored with the transaction.
-        initial_bases: Base paths, as `DatasetBasePath`, for a new table: other places for its data files.
-        target_bases: Names or paths of base paths that the files go to, one after the other.
-        target_all_bases: True: to the root of the table and all base paths; False: to all base paths.
-        base_store_params: Settings of the object stores of base paths, by path.
-        external_blob_mode: "reference" keeps the URIs of external blobs, "ingest" copies their bytes into the table.
-        allow_external_blob_outside_bases: Let references lead anywhere, not only into base paths of the table that are
-            no roots of tables.
-        blob_pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
-        vector_columns: Columns of lists that a new table stores as vectors, which can be searched: {"v": 128}, or
-            {"v": "float16[128]"} with another type of numbers; ["v"] finds the length from the first value that is not
-            null. A table that exists already decides the types of its columns.
-        namespace_client: Catalog that says where the table is, and is told of a new one: see `lance_duck.dataset`.
-        table_id: Parts of the name of the table in that catalog.
-        commit_lock: Held while the version appears: see `lance_duck.dataset`.
-        settings: The arguments from `max_rows_per_file` on, by name. pylance's `session` is not supported.
+        enable_v2_manifest_paths: Name manifests so that the newest is found without a full listing. Without effect on
+            existing tables: see `LanceDataset.migrate_manifest_paths_v2`.
+        enable_stable_row_ids: Whether rows of a new table keep their `_rowid` when they move. True is rejected for an
+            existing table without stable row ids.
+        auto_cleanup_options: {"interval": versions, "older_than_seconds": age}, stored as settings of a new table.
+            Without effect on existing tables: see `LanceDataset.optimize.enable_auto_cleanup`.
+        commit_message: Message to store with the transaction; see `read_transaction`.
+        transaction_properties: Key-value pairs of strings to store with the transaction.
+        initial_bases: Base paths of a new table, as `DatasetBasePath`: additional locations for its data files.
+        target_bases: Names or paths of the base paths to write to, round-robin.
+        target_all_bases: True writes to the table root and all base paths, False to all base paths.
+        base_store_params: Object store settings of base paths, by path.
+        external_blob_mode: "reference" stores the URIs of external blobs, "ingest" copies their bytes into the table.
+        allow_external_blob_outside_bases: Allow references to any location. By default, they must point into base paths
+            of the table that are not table roots.
+        blob_pack_file_size_threshold: Size limit of a file with several blobs, in bytes. Defaults to 1 GiB.
+        vector_columns: List columns that a new table stores as searchable vectors. {"v": 128} gives the dimension,
+            {"v": "float16[128]"} also the value type; ["v"] takes the dimension from the first non-null value. Existing
+            tables keep their column types.
+        namespace_client: Catalog that resolves the table and registers new ones: see `lance_duck.dataset`.
+        table_id: Name of the table in that catalog, as a list of its parts.
+        commit_lock: Held while the version is published: see `lance_duck.dataset`.
+        settings: Accepts the arguments from `max_rows_per_file` on. pylance's `session` is not supported.
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "create".
         InvalidInputError: The data does not fit the table, or an argument is invalid.
-        UnsupportedError: A type or a file version cannot be written, or an argument is not supported.
-        CommitConflictError: The table was changed meanwhile, and the rows do not fit it any more.
-        StoreError: The disk or the object store failed. Whatever fails, there is no new version.
+        UnsupportedError: A type or file version cannot be written, or an argument is not supported.
+        CommitConflictError: The table changed during the write, and the rows no longer fit it.
+        StoreError: The disk or the object store failed. After any error, no new version exists.
     """
     write = WriteSettings.of(declared_arguments(write_dataset, settings, WriteArguments, _REMEDIES))
     if namespace_client is not None or table_id is not None:

@@ -1,12 +1,12 @@
-"""Every change of a table, as transactions: operations, their conflicts, and how they become versions.
+"""Every change of a table as a transaction: operations, conflicts, and the versions that they produce.
 
-You hold: a snapshot and an operation. You get: the next snapshot, or RetryableError or IncompatibleError, which say
-who came first. The path of a commit: `committer` → `footprint` (what a transaction touches) and `conflicts` (the
+Input: a snapshot and an operation. Output: the next snapshot, or a RetryableError or IncompatibleError that names the
+conflicting writer. The steps of a commit: `committer` → `footprint` (what a transaction touches) and `conflicts` (the
 matrix, as data) → `rebase` → `manifest_builder` (pure) → `snapshot.publish`, one put-if-absent.
-A version becomes visible after all that it names is on disk. A transaction is never committed twice: one whose answer
-was lost recognizes itself by its uuid. After a StoreError the files that a commit names stay: the version may still
-appear.
-Never here: which rows a verb means.
+A version becomes visible after all files that it names are on disk. A transaction is never committed twice: after a
+lost response it recognizes its own version by UUID. After a StoreError the named files are kept, since the version may
+still appear.
+Not here: which rows a verb changes.
 """
 
 from lance_duck.commit.committer import commit

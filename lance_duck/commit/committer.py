@@ -1,4 +1,4 @@
-"""The commit loop: check newer versions for conflicts, rebase, publish; again after a lost race.
+"""The commit loop: check newer versions for conflicts, rebase, publish. Repeated after a lost race.
 
 On disk, in this order: deletion files of the rebase; _transactions/{read version}-{uuid}.txn, a bare message, of which
 the manifest holds a copy; the manifest, which makes the version visible. See `wire.manifest`, `publish`.
@@ -93,31 +93,31 @@ def commit(
     """Commit a change as the next version of its branch.
 
     Args:
-        snapshot: Version that the change was made from.
-        operation: The change. All files that it names are written.
-        affected: By fragment, the offsets of the rows that it deletes or changes; rows that others delete from the same
-            fragments are merged with them, as long as they are other rows. None if not known.
-        guard: Called with the newest version, whenever there is a newer one, before the change is put on top of it;
-            raises RetryableError to refuse that.
-        amend: Called with the version that the change is put on top of, the draft of the next one, which it may change,
-            and a function to be called with the path of each file that it writes.
-        properties: Free text by name, kept in the transaction.
-        retries: How often to try again when another commit was faster; 0 to commit only on top of the version read.
-        timeout: Seconds after which not to try again.
-        detached: Whether to make a detached version, which is never the latest, on top of the version read.
-        transaction_uuid: Name of the transaction; None for a new one.
+        snapshot: Version that the change is based on.
+        operation: The change. All files that it names are already written.
+        affected: Offsets of the rows that it deletes or changes, by fragment. Concurrent deletions of other rows in the
+            same fragments are merged. None if unknown.
+        guard: Called with the newest version if it is newer, before the change is rebased onto it. Raises
+            RetryableError to reject it.
+        amend: Called with the version that the change is applied to, the draft of the next version, which it may
+            modify, and a function that records the path of each file that it writes.
+        properties: Key-value pairs of strings, stored in the transaction.
+        retries: Maximum number of retries after lost races. 0 commits only on top of the version read.
+        timeout: Time limit for retries, in seconds.
+        detached: Whether to create a detached version, which is never the latest, on top of the version read.
+        transaction_uuid: UUID of the transaction. None generates one.
 
     Returns:
-        The new version, without reading it from disk.
+        The new version. It is not read back from disk.
 
     Raises:
-        RetryableError: Another change must be seen first, or others were faster all the time; the message says which.
-            The change may be made again from the newest version.
-        IncompatibleError: The change cannot be put on top of what was committed, or another table took the place.
-        UnsupportedError: The table requires features of writers that are unknown here.
-        InvalidInputError: The operation makes no sense for the table.
-        StoreError: The disk or the service failed, and the version is not there; on an object store it may still
-            appear, so that the files it names must be left to cleanup.
+        RetryableError: A conflicting change must be considered first, or all retries lost the race. The message names
+            the other change. The caller may repeat the change from the newest version.
+        IncompatibleError: The change cannot be applied to newer versions, or the table was replaced by another one.
+        UnsupportedError: The table requires writer features that are unknown here.
+        InvalidInputError: The operation is invalid for the table.
+        StoreError: The disk or the service failed, and the version does not exist. On an object store it may still
+            appear, so its files must be left to cleanup.
     """
     if retries < 0:
         raise InvalidInputError("retries", expected="at least 0", found=retries)
@@ -150,7 +150,7 @@ def commit(
 
 
 def _warn_of_log(snapshot: Snapshot, operation: Operation) -> None:
-    """Warn that a change of rows, or one that removes the write-ahead log, does not reach rows in that log."""
+    """Warn that a change does not affect rows in the write-ahead log, or that it removes the log."""
     if isinstance(operation, CreateIndex):
         if any(segment.name == MEM_WAL for segment in operation.removed_indices):
             mem_wal.warn_of_waiting_rows(snapshot, "removal of the log", removes=True)
@@ -164,7 +164,7 @@ def _warn_of_log(snapshot: Snapshot, operation: Operation) -> None:
 def new_transaction(
     read_version: int, operation: Operation, properties: Mapping[str, str] | None, name: str | None = None
 ) -> transaction_pb2.Transaction:
-    """Build the transaction of an operation, with a name of its own."""
+    """Build the transaction of an operation, with a unique name."""
     transaction = transaction_pb2.Transaction(
         read_version=read_version, uuid=name or str(uuid.uuid4()), transaction_properties=dict(properties or {})
     )
@@ -173,7 +173,7 @@ def new_transaction(
 
 
 def draft_of(snapshot: Snapshot) -> ManifestDraft:
-    """Return a version as it is on disk, read-only; its segments list the fragments that hold their rows now."""
+    """Return a version as on disk, read-only. Its segments list the fragments that now hold their rows."""
     segments = [segment.proto for segment in snapshot.indices]
     if any(s.name == FRAGMENT_REUSE for s in segments):
         segments = _remapped_segments(snapshot, segments)
@@ -181,9 +181,9 @@ def draft_of(snapshot: Snapshot) -> ManifestDraft:
 
 
 def _remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> Segments:
-    """Return segments with bitmaps translated by the fragment reuse index: the fragments that hold their rows now.
+    """Return segments whose bitmaps the fragment reuse index has translated to the fragments that now hold their rows.
 
-    Where the fragment reuse index cannot be read, fragments that no longer exist leave the bitmap for good.
+    If the fragment reuse index cannot be read, missing fragments are permanently removed from the bitmaps.
     """
     try:
         reuse = reuse_of(snapshot)
@@ -207,17 +207,17 @@ def _remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMet
 def dictionaries_of(
     draft: ManifestDraft, snapshot_of: Callable[[Manifest], Snapshot], before: Snapshot | None = None
 ) -> Mapping[int, pa.Array]:
-    """Return the values of dictionaries by field id, which the manifest of a table of version 0.1 holds.
+    """Return the dictionaries of a version 0.1 table by field id, as stored in its manifest.
 
-    They are those of the data files; of a field that no file has, what the version before has.
+    They come from the data files, or from the previous version if no file contains the field.
 
     Args:
         draft: The version.
-        snapshot_of: Makes a version of its manifest.
-        before: The version before, whose files have equal dictionaries.
+        snapshot_of: Creates a version from its manifest.
+        before: The previous version. Its files have equal dictionaries.
 
     Raises:
-        IncompatibleError: New files have other dictionaries.
+        IncompatibleError: New files have different dictionaries.
     """
     fields = draft.manifest.fields
     if draft.manifest.data_format.version not in ("", LEGACY) or not any(f.HasField("dictionary") for f in fields):
@@ -245,21 +245,21 @@ def publish(
     *,
     late: bool = False,
 ) -> Manifest:
-    """Write a version that has been built, and make it visible.
+    """Write a built version and make it visible.
 
     Args:
-        store: Root of its branch, which also flushes what was written below its base paths.
-        draft: The version; writer, time and transaction file are set here.
-        transaction: Transaction that made it.
-        name: Number of the version, and the naming of its manifest.
-        not_before: Time of the version before, so that times ascend although clocks differ.
-        values: Values of dictionaries: see `dictionaries_of`.
-        lock: Held while the version appears; see `Location`.
-        late: Whether the version may survive a power cut only after `Store.sync`.
+        store: Root of the branch. It also flushes files written below the base paths.
+        draft: The version. Writer, time and transaction file are set here.
+        transaction: Transaction that produced it.
+        name: Version number and manifest naming.
+        not_before: Time of the previous version. Keeps times ascending although clocks differ.
+        values: Dictionaries: see `dictionaries_of`.
+        lock: Held while the version is published; see `Location`.
+        late: Whether the version may need `Store.sync` to survive a power failure.
 
     Raises:
         AlreadyExistsError: The version exists already.
-        StoreError: The write failed, or its outcome is not known.
+        StoreError: The write failed, or its outcome is unknown.
     """
     file = paths.transaction_name(transaction.read_version, transaction.uuid)
     draft.manifest.transaction_file = file
@@ -269,8 +269,8 @@ def publish(
     message = transaction.SerializeToString()
     beside = {paths.transaction_file(file): sealed_transaction(message) if store.checksums else message}
     if name.naming and local_path(store.uri) is None:
-        # Put side by side, for a request after the others would wait as long as they did. The hint is ahead if the
-        # manifest fails.
+        # Written concurrently, since a further sequential request would double the time. If the manifest fails, the
+        # hint is ahead.
         with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-hint") as pool:
             hint = pool.submit(write_version_hint, store, name.version)
             publish_manifest(store, name, data, beside, lock, late=late)
@@ -283,16 +283,16 @@ def publish(
 
 
 def unpublished(snapshot: Snapshot, operation: Operation) -> Snapshot:
-    """Return a version as an operation makes it, in memory only: no manifest is written.
+    """Return the version that an operation produces, in memory only. No manifest is written.
 
-    The number of the version is that of a detached one: no version of the table has it.
+    It has the number of a detached version, which the table does not contain.
 
     Args:
-        snapshot: The previous version, which may be such a version itself.
-        operation: The change. All files that it names are written.
+        snapshot: The previous version, which may itself be in memory only.
+        operation: The change. All files that it names are already written.
 
     Raises:
-        InvalidInputError: The operation makes no sense for the table.
+        InvalidInputError: The operation is invalid for the table.
     """
     transaction = new_transaction(snapshot.version, operation, None)
     if transaction.HasField("update") and snapshot.has_stable_row_ids:
@@ -327,7 +327,7 @@ class _Commit:
             recall_created_at(transaction, snapshot)
 
     def attempt(self, number: int) -> Snapshot:
-        """Try once to publish a version. Raises AlreadyExistsError when another commit was faster."""
+        """Try once to publish a version. Raises AlreadyExistsError if another commit was faster."""
         self.races = number + 1
         with own_turn(self._read.store):
             name, own = self._catch_up()
@@ -341,7 +341,7 @@ class _Commit:
             except StoreError as error:
                 return self.own_or(error)
         try:
-            self._newest.store.sync()  # the name alone, which the next writer need not wait for
+            self._newest.store.sync()  # only the name; the next writer need not wait for it
         except StoreError as error:
             return self.own_or(error)
         with suppress(LanceDuckError):
@@ -349,13 +349,13 @@ class _Commit:
         return after
 
     def detached(self) -> Snapshot:
-        """Make a detached version."""
+        """Create a detached version."""
         newest_of_same_table(self._read)
         version = paths.detached_version(secrets.randbits(63))
         return self._publish(self._transaction, ManifestName(version, 0))
 
     def own_or(self, error: LanceDuckError, cause: LanceDuckError | None = None) -> Snapshot:
-        """Return the version that this change made although its answer was lost, or raise the error."""
+        """Return the version that this change committed if only the response was lost. Raises the error otherwise."""
         own = None
         try:
             own = self._catch_up()[1]
@@ -372,13 +372,13 @@ class _Commit:
         raise error
 
     def clean_up(self) -> None:
-        """Delete the files that a change wrote before it was given up."""
+        """Delete the files of an abandoned change."""
         file = paths.transaction_name(self._transaction.read_version, self._transaction.uuid)
         with suppress(LanceDuckError):
             self._read.store.delete([*self._written, paths.transaction_file(file)])
 
     def _catch_up(self) -> tuple[ManifestName, Snapshot | None]:
-        """Read the versions committed meanwhile; return the newest, and the one that this change has made, if any."""
+        """Read concurrent commits. Returns the newest version, and the one committed by this change, if any."""
         store = self._read.store
         latest = newest_of_same_table(self._newest)
         ours = Footprint(self._transaction, has_affected_rows=self.affected is not None)
@@ -421,7 +421,7 @@ class _Commit:
         return rebase(self._transaction, self._read, self._newest, self.affected, written, self._winner, moved)
 
     def _winner(self, fragment_id: int | None = None) -> str | None:
-        """Describe the transaction that came first; for a fragment, the one that changed it last."""
+        """Describe the transaction that came first. For a fragment, describe the last one that changed it."""
         for version, theirs in reversed(self._overtook):
             if fragment_id is None or fragment_id in theirs.touched:
                 return who(theirs, version)

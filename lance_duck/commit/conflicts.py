@@ -1,11 +1,11 @@
-"""The conflict matrix, as data: whether a change may be put on top of a newer one.
+"""The conflict matrix, as data: whether a change can be applied on top of a newer one.
 
-    REBASE        the change goes on top, after a rebase
-    RETRY         the change may succeed when it is made again from the newest version
-    INCOMPATIBLE  the other change took away what this one needs
+    REBASE        the change is applied after a rebase
+    RETRY         the change may succeed if it is repeated from the newest version
+    INCOMPATIBLE  the other change removed what this one needs
 
-A rule is a verdict, or several verdicts with conditions, of which the first one that holds counts; where none holds,
-and for pairs that are not listed, the verdict is REBASE. Any change on top of an unknown operation is INCOMPATIBLE.
+A rule is a verdict, or a list of verdicts with conditions, of which the first match applies. The default is REBASE,
+also for pairs that are not listed. Any change on top of an unknown operation is INCOMPATIBLE.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lance_duck.wire.transaction import UNKNOWN
 
 
 class Verdict(Enum):
-    """The fate of a change when another one was committed first."""
+    """The outcome for a change if another one was committed first."""
 
     REBASE = "rebase"
     RETRY = "retry"
@@ -40,12 +40,12 @@ def same_fragments(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def same_fragments_unknown_rows(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether both touch a fragment in which ours does not say which rows; the rebase compares known rows."""
+    """Return whether both touch a fragment in which the rows that ours changes are unknown. The rebase compares known rows."""
     return not ours.has_affected_rows and same_fragments(ours, theirs)
 
 
 def same_fragments_in_place(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether theirs changed, in place, rows of a fragment that ours touches."""
+    """Return whether theirs changed rows in place in a fragment that ours touches."""
     return theirs.changes_values_in_place and same_fragments(ours, theirs)
 
 
@@ -55,7 +55,7 @@ def target_gone(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def target_moved(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether theirs moved rows out of a fragment that ours gives a file, or changed the same fields."""
+    """Return whether theirs moved rows out of a fragment for which ours has a file, or changed the same fields."""
     shared = [ours.replaced[i] for i in theirs.updated if i in ours.replaced]
     return any(theirs.moves_rows or not fields.isdisjoint(theirs.fields_modified) for fields in shared)
 
@@ -78,7 +78,7 @@ def rewritten_is_indexed(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def we_reuse_fragments(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether ours replaces the fragment reuse index; listed for changes that may have added to it."""
+    """Return whether ours replaces the fragment reuse index. Listed for changes that may have extended it."""
     return ours.reuses_fragments
 
 
@@ -98,7 +98,7 @@ def we_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def new_rows_lose_structure(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether one drops fields that are the only ones to store the structure of rows that the other adds."""
+    """Return whether one drops the only fields that store the structure of rows that the other adds."""
     project, other = (ours, theirs) if ours.kind == "Project" else (theirs, ours)
     return any(project.loses_structure(stored) for stored in other.new_rows)
 
@@ -134,7 +134,7 @@ def same_bases(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def inserts_by_key(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether ours inserts keys; listed for changes that add rows whose keys are not known."""
+    """Return whether ours inserts keys. Listed for changes that add rows with unknown keys."""
     return ours.inserted_keys is not None
 
 
@@ -281,17 +281,17 @@ def judge(ours: Footprint, theirs: Footprint) -> Verdict:
 
 
 def check_conflict(ours: Footprint, theirs: Footprint | None, version: int, where: str) -> None:
-    """Refuse a change that does not go on top of another one.
+    """Reject a change that cannot be applied on top of another one.
 
     Args:
         ours: The change.
-        theirs: The change that was committed; None if its transaction was not kept.
-        version: Version that theirs made.
+        theirs: The committed change, or None if its transaction was not kept.
+        version: Version that theirs produced.
         where: The table, for messages.
 
     Raises:
-        RetryableError: The change may succeed when it is made again, from a newer version; also raised where theirs is
-            unknown by now, as after a cleanup.
+        RetryableError: The change may succeed if it is repeated from a newer version. Also raised if theirs is unknown,
+            for example after a cleanup.
         IncompatibleError: The change cannot succeed.
     """
     if theirs is None:
@@ -313,7 +313,7 @@ def check_conflict(ours: Footprint, theirs: Footprint | None, version: int, wher
 
 
 def lost_to(ours: Footprint, theirs: Footprint, version: int, where: str) -> RetryableError:
-    """Return the error of a change that has to be made again because of another one."""
+    """Return the error for a change that must be repeated because of another one."""
     return RetryableError(
         f"{ours.kind} was preempted",
         where=where,

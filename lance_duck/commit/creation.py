@@ -29,20 +29,20 @@ def create_table(
     v2_manifest_paths: bool = True,
     transaction_uuid: str | None = None,
 ) -> Snapshot:
-    """Create a table: version 1.
+    """Create a table with version 1.
 
     Args:
-        location: Place of the table.
-        operation: Schema and fragments, whose files are written.
-        properties: Free text by name, kept in the transaction.
-        data_storage_version: Version of data files, for a table that begins without any.
+        location: Location of the table.
+        operation: Schema and fragments. Their files are already written.
+        properties: Key-value pairs of strings, stored in the transaction.
+        data_storage_version: Version of data files, for a table that starts without any.
         stable_row_ids: Whether rows keep their `_rowid` when they move.
         v2_manifest_paths: Whether manifests are named so that the newest sorts first.
-        transaction_uuid: Name of the transaction; None for a new one.
+        transaction_uuid: UUID of the transaction. None generates one.
 
     Raises:
-        AlreadyExistsError: There is a table already.
-        InvalidInputError: The operation makes no sense.
+        AlreadyExistsError: The table already exists.
+        InvalidInputError: The operation is invalid.
         StoreError: The disk or the service failed; see `commit`.
     """
     _refuse_present(location)
@@ -54,18 +54,18 @@ def create_table(
 def create_clone(
     location: Location, source: Snapshot, operation: Clone, *, properties: Mapping[str, str] | None = None
 ) -> Snapshot:
-    """Create a table or a branch that begins as a version of another one, with the number of that version.
+    """Create a table or a branch as a copy of another version, with the same version number.
 
     Args:
-        location: Place of the table.
-        source: The version. The files of a deep clone lie at the new place already, under the same names; those of a
-            shallow clone only where they hold row ids and row versions.
+        location: Location of the table.
+        source: The version. The files of a deep clone already exist at the new location under the same names. For a
+            shallow clone, only files of row ids and row versions do.
         operation: The kind of clone, and its branch.
-        properties: Free text by name, kept in the transaction.
+        properties: Key-value pairs of strings, stored in the transaction.
 
     Raises:
-        AlreadyExistsError: There is a table already.
-        UnsupportedError: The source requires features of writers that are unknown here.
+        AlreadyExistsError: The table already exists.
+        UnsupportedError: The source requires writer features that are unknown here.
         StoreError: The disk or the service failed; see `commit`.
     """
     flags.check_writable(source.manifest.writer_flags, source.uri)
@@ -79,9 +79,9 @@ def clone_manifest(source: ManifestDraft, operation: Clone, source_uri: str) -> 
     """Build the first version of a clone.
 
     Args:
-        source: The version that the clone begins as; not changed.
+        source: The version that is cloned; not changed.
         operation: The kind of clone, and its branch.
-        source_uri: Root of the source; files without a base path lie there, when they are not copied.
+        source_uri: Root of the source, which holds files without a base path unless they are copied.
     """
     draft = source.copied()
     manifest = draft.manifest
@@ -168,7 +168,7 @@ def _store(location: Location, draft: ManifestDraft) -> Store:
 
 
 def _own_version(location: Location, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot | None:
-    """Return the version that this transaction made after all, although the store's answer was lost."""
+    """Return the version that this transaction committed although the response was lost, or None."""
     try:
         snapshot = Snapshot(location, versions.load_manifest(location.store(), name.path))
         theirs = snapshot.transaction()

@@ -22,22 +22,22 @@ _T = transaction_pb2.Transaction
 
 @dataclass(frozen=True)
 class MapKeys:
-    """The keys of a map that a change sets, and those that it removes."""
+    """The map keys that a change sets, and the keys that it removes."""
 
     set: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
 
     def clash(self, other: MapKeys) -> bool:
-        """Return whether both set the same key, or one sets a key that the other removes; both may remove it."""
+        """Return whether both set the same key, or one sets a key that the other removes. Both may remove it."""
         return bool(self.set & (other.set | other.removed) or self.removed & other.set)
 
 
 class Footprint:
-    """A transaction, and the parts of a table that it changes.
+    """A transaction, and its effect on a table.
 
     Args:
         transaction: Message of the transaction.
-        has_affected_rows: Whether the rows that the transaction deletes are known one by one.
+        has_affected_rows: Whether the individual rows that the transaction deletes are known.
     """
 
     def __init__(self, transaction: transaction_pb2.Transaction, *, has_affected_rows: bool = False) -> None:
@@ -46,7 +46,7 @@ class Footprint:
 
     @property
     def kind(self) -> str:
-        """Name of the operation, as in "Append"; "Unknown" for one of a newer format."""
+        """Name of the operation, such as "Append". "Unknown" for an operation of a newer format."""
         return transaction_from_proto(self.transaction).operation
 
     @cached_property
@@ -56,7 +56,7 @@ class Footprint:
 
     @cached_property
     def updated(self) -> frozenset[int]:
-        """Fragments that stay, but with other rows or values."""
+        """Fragments that remain, but with other rows or values."""
         if self.kind == "DataReplacement":
             return frozenset(r.fragment_id for r in self._message.replacements)
         if self.kind == "DataOverlay":
@@ -67,7 +67,7 @@ class Footprint:
 
     @cached_property
     def removed(self) -> frozenset[int]:
-        """Fragments that are gone afterwards."""
+        """Fragments that no longer exist afterwards."""
         if self.kind == "Delete":
             return frozenset(self._message.deleted_fragment_ids)
         if self.kind == "Update":
@@ -79,12 +79,12 @@ class Footprint:
 
     @cached_property
     def touched(self) -> frozenset[int]:
-        """Fragments that are changed or gone afterwards."""
+        """Fragments that change or no longer exist afterwards."""
         return self.updated | self.removed
 
     @cached_property
     def moves_rows(self) -> bool:
-        """Whether rows leave their fragments for new ones."""
+        """Whether rows move to new fragments."""
         if self.kind != "Update":
             return False
         return bool(self._message.new_fragments) and self._message.update_mode != _T.REWRITE_COLUMNS
@@ -96,14 +96,14 @@ class Footprint:
 
     @property
     def changes_values_in_place(self) -> bool:
-        """Whether an Update changes values of rows that stay where they are."""
+        """Whether an Update changes values in place, without moving the rows."""
         if self.kind != "Update":
             return False
         return bool(self.fields_modified) or self._message.update_mode == _T.REWRITE_COLUMNS
 
     @cached_property
     def replaced(self) -> Mapping[int, frozenset[int]]:
-        """By fragment, the fields for which a DataReplacement brings a file."""
+        """Fields for which a DataReplacement has a file, by fragment."""
         result: dict[int, frozenset[int]] = {}
         if self.kind == "DataReplacement":
             for replacement in self._message.replacements:
@@ -113,7 +113,7 @@ class Footprint:
 
     @cached_property
     def overlaid(self) -> Mapping[int, NDArray[np.uint32]]:
-        """By fragment, the offsets of the rows to which a DataOverlay gives new values, ascending.
+        """Ascending offsets of the rows with new values in a DataOverlay, by fragment.
 
         Raises:
             CorruptError: A bitmap is broken.
@@ -133,13 +133,13 @@ class Footprint:
 
     @cached_property
     def new_rows(self) -> frozenset[frozenset[int]]:
-        """Fields that the files of new fragments store, for each fragment; of an Append or Update."""
+        """Fields stored in the files of each new fragment, for an Append or Update."""
         added = {"Append": "fragments", "Update": "new_fragments"}.get(self.kind)
         fragments = () if added is None else getattr(self._message, added)
         return frozenset(frozenset(i for file in f.files for i in file.fields if i >= 0) for f in fragments)
 
     def loses_structure(self, stored: frozenset[int]) -> bool:
-        """Return whether a Project drops fields of a fragment, and leaves a struct, list or map without stored fields.
+        """Return whether a Project leaves a struct, list or map of a fragment without stored fields.
 
         Args:
             stored: Fields that the fragment stores.
@@ -169,7 +169,7 @@ class Footprint:
 
     @cached_property
     def indexed_fragments(self) -> frozenset[int] | None:
-        """Fragments that added index segments cover; None when a segment does not say."""
+        """Fragments covered by added index segments. None if a segment does not store its coverage."""
         result: set[int] = set()
         for segment in self.indices:
             if segment.name in SYSTEM:
@@ -182,7 +182,7 @@ class Footprint:
 
     @cached_property
     def config(self) -> MapKeys:
-        """Keys of the table's settings that are changed."""
+        """Changed setting keys of the table."""
         if self.kind == "Overwrite":
             return MapKeys(frozenset(self._message.config_upsert_values))
         if self.kind != "UpdateConfig":
@@ -193,19 +193,19 @@ class Footprint:
 
     @cached_property
     def table_metadata(self) -> MapKeys:
-        """Keys of the table's metadata that are changed."""
+        """Changed metadata keys of the table."""
         return _keys(self._message.table_metadata_updates) if self.kind == "UpdateConfig" else MapKeys()
 
     @cached_property
     def has_schema_metadata(self) -> bool:
-        """Whether metadata of the schema is changed."""
+        """Whether schema metadata changes."""
         if self.kind != "UpdateConfig":
             return False
         return self._message.HasField("schema_metadata_updates") or bool(self._message.schema_metadata)
 
     @cached_property
     def field_metadata(self) -> frozenset[int]:
-        """Fields whose metadata is changed."""
+        """Fields whose metadata changes."""
         if self.kind != "UpdateConfig":
             return frozenset()
         return frozenset((*self._message.field_metadata_updates, *self._message.field_metadata))
@@ -229,19 +229,19 @@ class Footprint:
 
     @property
     def is_known(self) -> bool:
-        """Whether the operation is one that is known."""
+        """Whether the operation is known."""
         return self.kind != UNKNOWN
 
     @cached_property
     def reuses_fragments(self) -> bool:
-        """Whether the fragment reuse index is replaced, or removed."""
+        """Whether the fragment reuse index is replaced or removed."""
         if self.kind != "CreateIndex":
             return False
         return any(i.name == FRAGMENT_REUSE for i in (*self._message.new_indices, *self._message.removed_indices))
 
 
 def overlaid_offsets(overlay: table_pb2.DataOverlayFile) -> NDArray[np.uint32]:
-    """Return the offsets, ascending, of the rows of which an overlay has a value of any field.
+    """Return the ascending offsets of the rows for which an overlay has a value in any field.
 
     Raises:
         CorruptError: A bitmap is broken.

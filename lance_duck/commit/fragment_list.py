@@ -1,4 +1,4 @@
-"""The fragment list of a new version: ids are assigned, fragments replaced, moved and dropped."""
+"""The fragment list of a new version: assigns ids, and replaces, moves and drops fragments."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from lance_duck.wire.limits import FRAGMENT_IDS
 from lance_duck.wire.pb import table_pb2
 
 _MOST_CUT_OUT = 32_000
-"""Fragments that are cut out of the list one by one, each of which moves all that come after it; more are left out of a
-list that is made anew. `benchmarks/costs.py`: of 100,000 fragments, to cut out 16,000 takes half as long as a new list,
-33,000 takes 0.7."""
+"""Maximum number of fragments deleted from the list one by one. Above it, the list is rebuilt.
+
+Each deletion moves all later fragments. `benchmarks/costs.py`: with 100,000 fragments, deleting 16,000 takes half as long as a rebuild, 33,000 takes 0.7.
+"""
 
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
 
 
 class FragmentList:
-    """The fragments of a manifest that is being built; all changes are made in the manifest.
+    """The fragments of a manifest under construction. All changes are made in the manifest.
 
     Args:
         manifest: A copy of the previous version's manifest.
-        version: Version that is being built.
+        version: Version under construction.
     """
 
     def __init__(self, manifest: table_pb2.Manifest, version: int) -> None:
@@ -41,14 +42,14 @@ class FragmentList:
         return np.array([f.id for f in self._manifest.fragments], np.uint32)
 
     def get(self, fragment_id: int) -> table_pb2.DataFragment:
-        """Return the message of a fragment, to be changed in place. Raises IncompatibleError when it is gone."""
+        """Return a fragment's message, for changes in place. Raises IncompatibleError if it does not exist."""
         place = self._places.get(fragment_id)
         if place is None:
             raise IncompatibleError(f"fragment {fragment_id} is not in the table", where=f"version {self._version - 1}")
         return self._manifest.fragments[place]
 
     def find(self, fragment_id: int) -> table_pb2.DataFragment | None:
-        """Return the message of a fragment; None when there is none."""
+        """Return a fragment's message, or None if the fragment does not exist."""
         place = self._places.get(fragment_id)
         return None if place is None else self._manifest.fragments[place]
 
@@ -57,7 +58,7 @@ class FragmentList:
         self._set(())
 
     def append(self, fragments: Iterable[table_pb2.DataFragment]) -> list[int]:
-        """Add new fragments, assign ids to them and to their rows, and return the fragments' ids."""
+        """Add new fragments, assign ids to them and their rows, and return the fragment ids."""
         ids = []
         for new_fragment in fragments:
             fragment_id = self.next_id()
@@ -70,7 +71,7 @@ class FragmentList:
         return ids
 
     def replace(self, fragment: table_pb2.DataFragment) -> None:
-        """Replace the message of the fragment with the same id; unknown fields of the old message are kept."""
+        """Replace the fragment with the same id. Unknown fields of the old message are kept."""
         carry_over(self.get(fragment.id), fragment)
 
     def remove(self, fragment_ids: Iterable[int]) -> None:
@@ -89,7 +90,7 @@ class FragmentList:
             self._forget_places()
 
     def set_all(self, fragments: Sequence[table_pb2.DataFragment]) -> None:
-        """Set the list to fragments that carry their ids; those that existed keep row ids that their messages lack."""
+        """Set the list to fragments with ids. Existing fragments keep row ids that their new messages lack."""
         by_id = {f.id: f for f in self._manifest.fragments}
         copies = []
         for new_fragment in fragments:
@@ -107,7 +108,7 @@ class FragmentList:
         self._set(sorted(copies, key=lambda f: f.id))
 
     def swap(self, groups: Sequence[tuple[Sequence[int], Sequence[table_pb2.DataFragment]]]) -> None:
-        """Replace old fragments by new ones, which carry their ids; readers expect them in order of ids."""
+        """Replace old fragments with new ones that already have ids. Readers expect them in id order."""
         old_ids: set[int] = set()
         for old, _ in groups:
             for fragment_id in old:
@@ -124,13 +125,13 @@ class FragmentList:
             change(fragment)
 
     def next_id(self, count: int = 1) -> int:
-        """Assign ids, and return the last of them."""
+        """Assign ids and return the last one."""
         highest = self._highest + count
         self.note_id(highest)
         return highest
 
     def note_id(self, fragment_id: int) -> None:
-        """Note that an id is assigned. Raises InvalidInputError beyond 32 bits."""
+        """Record that an id is assigned. Raises InvalidInputError beyond 32 bits."""
         if fragment_id >= FRAGMENT_IDS:
             raise InvalidInputError("fragment ids are used up", expected=f"< {FRAGMENT_IDS}", found=fragment_id)
         self._manifest.max_fragment_id = max(fragment_id, self._highest)
@@ -168,7 +169,7 @@ class FragmentList:
 
 
 def carry_over(target: table_pb2.DataFragment, source: table_pb2.DataFragment) -> None:
-    """Make `target` equal to `source`, but keep its unknown fields, and its own row ids and versions."""
+    """Copy `source` into `target`, but keep its unknown fields, and its own row ids and versions."""
     result = table_pb2.DataFragment()
     result.CopyFrom(target)
     has_unknown = bool(len(UnknownFieldSet(target)))

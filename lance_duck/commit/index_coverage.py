@@ -1,8 +1,8 @@
 """Fragment bitmaps of index segments after a change of the table.
 
-A segment lists the fragments whose rows it holds in a bitmap; where the bitmap is missing they are unknown, and stay
-so. A fragment leaves the bitmap when its values changed in place, or when it was rewritten: the segment's entries for
-it are dead then, and its rows are scanned. Fragments that no longer exist may stay listed.
+A segment lists the fragments whose rows it holds in a bitmap. A missing bitmap means unknown coverage, which remains
+unknown. A fragment leaves the bitmap if its values changed in place or it was rewritten. The segment's entries are then
+outdated, and the rows are scanned. Fragments that no longer exist may remain listed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Segments: TypeAlias = list[table_pb2.IndexMetadata]
 Ids: TypeAlias = NDArray[np.uint32]
 Rewrite: TypeAlias = transaction_pb2.Transaction.Rewrite
 
-# Other kinds, zone maps and Bloom filters, know rows by address; so do those of _BY_VERSION from version 1 on.
+# Zone maps, Bloom filters and other kinds store row addresses; the kinds in _BY_VERSION do from version 1 on.
 _BY_ROW_ID = (
     "BitmapIndexDetails",
     "LabelListIndexDetails",
@@ -36,10 +36,10 @@ _BY_VERSION = ("BTreeIndexDetails", "NGramIndexDetails")
 
 
 def bitmap_fragments(segment: table_pb2.IndexMetadata) -> Ids | None:
-    """Return the ids of the fragments that a segment covers, ascending; None when they are not known.
+    """Return the ascending ids of the fragments that a segment covers, or None if they are unknown.
 
     Raises:
-        CorruptError: The bitmap of the segment is broken.
+        CorruptError: The segment's bitmap is damaged.
     """
     if not segment.fragment_bitmap:
         return None
@@ -47,10 +47,10 @@ def bitmap_fragments(segment: table_pb2.IndexMetadata) -> Ids | None:
 
 
 def family(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -> set[int]:
-    """Return fields with all fields above and below them: a change of one's values is a change of the others'.
+    """Return fields with all their ancestors and descendants. Changing a value of one changes the others.
 
     Args:
-        field_ids: Ids of fields; ids that the schema does not have stay as they are.
+        field_ids: Ids of fields. Ids missing from the schema are returned unchanged.
         fields: The schema, parents first.
     """
     roots = set(field_ids)
@@ -68,7 +68,7 @@ def family(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -> set[in
 
 
 def withdraw(segments: Segments, fragment_ids: Iterable[int], fields: Set[int] | None = None) -> None:
-    """Remove fragments from the bitmaps of segments over some fields, or of all segments where `fields` is None."""
+    """Remove fragments from the bitmaps of segments over some fields, or of all segments if `fields` is None."""
     withdrawn = np.fromiter(fragment_ids, np.uint32)
     for segment in segments:
         if segment.name in SYSTEM or (fields is not None and fields.isdisjoint(segment.fields)):
@@ -81,7 +81,7 @@ def withdraw_overlaid(
 ) -> None:
     """Remove fragments from the bitmaps of segments that are older than an overlay of their fields.
 
-    Readers see this by themselves only as long as the overlay exists and its rows stay in place.
+    Readers detect this themselves only while the overlay exists and its rows do not move.
     """
     for fragment in fragments:
         for overlay in fragment.overlays:
@@ -90,13 +90,13 @@ def withdraw_overlaid(
 
 
 def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequence[int], field_ids: Set[int]) -> None:
-    """Extend segments that know rows by stable id to the fragments that rows moved to.
+    """Extend segments with stable row ids to the fragments that rows moved to.
 
     Args:
         segments: Changed in place.
-        new_ids: Fragments that hold nothing but moved rows.
-        source_ids: Fragments that the rows come from: a segment that does not cover all of them is left alone.
-        field_ids: Fields whose values changed on the way: segments over them are left alone.
+        new_ids: Fragments that contain only moved rows.
+        source_ids: Fragments that the rows come from. Segments that do not cover all of them are skipped.
+        field_ids: Fields whose values changed during the move. Segments over them are skipped.
     """
     new = np.array(new_ids, np.uint32)
     sources = np.array(source_ids, np.uint32)
@@ -107,7 +107,7 @@ def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequ
 
 
 def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
-    """Return whether a segment names rows by stable row id; False where that is unknown."""
+    """Return whether a segment stores stable row ids. False if unknown."""
     kind = segment.index_details.type_url.rpartition(".")[2]
     if kind in _BY_VERSION:
         return segment.index_version == 0
@@ -117,12 +117,11 @@ def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
 def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
     """Update segments after fragments were rewritten.
 
-    Segments that were rewritten with the fragments, and those that know rows by stable id, cover the new fragments;
-    others lose the old ones. A segment whose rewritten form is itself has a fragment reuse index translate its
-    addresses.
+    Segments rewritten with the fragments, and segments with stable row ids, cover the new fragments. All others lose
+    the old ones. If a segment is its own rewritten form, a fragment reuse index translates its addresses.
 
     Raises:
-        InvalidInputError: A segment that would cover the new fragments covers only some of those rewritten together.
+        InvalidInputError: A segment that would cover the new fragments covers only part of a rewritten group.
     """
     renewed = {i.old_id.uuid: i for i in operation.rewritten_indices}
     if len(renewed) != len(operation.rewritten_indices):
@@ -141,12 +140,12 @@ def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
 def date(segments: Segments, operation: Rewrite, read_version: int) -> None:
     """Set the version of rewritten segments to one that includes all changes in a fragment reuse index.
 
-    Where there is no such index, segments keep the version that they were built on.
+    Without such an index, segments keep the version that they were built on.
 
     Args:
         segments: Changed in place, after `rewrite`.
         operation: The rewrite.
-        read_version: Version that the rewrite was made from.
+        read_version: Version that the rewrite is based on.
     """
     if all(s.name != FRAGMENT_REUSE for s in segments):
         return
@@ -157,15 +156,15 @@ def date(segments: Segments, operation: Rewrite, read_version: int) -> None:
 
 
 def retain(segments: Segments, fields: Set[int], fragment_ids: Callable[[], Ids]) -> Segments:
-    """Return the segments that are still of use.
+    """Return the segments that are still needed.
 
-    A segment over a field that no longer exists is not. Of several segments of an index, those that cover no fragment
-    are dropped, but one segment is always kept: it says that the index exists.
+    Segments over dropped fields are removed. If an index has several segments, those without covered fragments are
+    dropped, but one is always kept to record the index.
 
     Args:
         segments: Segments of a version.
-        fields: Ids of the fields of the version.
-        fragment_ids: Returns the ids of the fragments of the version.
+        fields: Field ids of the version.
+        fragment_ids: Returns the fragment ids of the version.
     """
     retained = [s for s in segments if s.name in SYSTEM or fields >= set(s.fields)]
     names: dict[str, Segments] = {}

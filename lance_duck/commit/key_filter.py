@@ -1,11 +1,11 @@
-"""Keys that an Update inserted, kept in its transaction as a split block Bloom filter.
+"""Keys that an Update inserted, stored in its transaction as a split block Bloom filter.
 
-    1024 blocks, as `encoding.bloom` lays them out
-    key: UTF-8 or bytes as they are, integers as 8 bytes little-endian; of several columns, each followed by a 0 byte
+    1024 blocks in the layout of `encoding.bloom`
+    key: UTF-8 or raw bytes, integers as 8 bytes little-endian; with several columns, each followed by a 0 byte
 
-The size is always the same, so that any two filters can be compared; keys that they fail to tell apart count as equal.
-No filter is defined for keys of other types: pylance leaves them out of its filters, and sees a conflict in a
-transaction without one. Here newer rows are searched for them (`verbs.merge.guard`).
+All filters have the same size, so that any two can be compared. Keys that collide count as equal.
+The format does not define filters for other key types. pylance omits them from its filters, and treats a transaction
+without a filter as a conflict. This package searches newer rows for such keys (`verbs.merge.guard`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ KeyExistenceFilter = transaction_pb2.Transaction.KeyExistenceFilter
 
 _ITEMS, _PROBABILITY = 8192, 0.00057
 _MOST_KEYS = 1 << 15
-"""Most keys of a filter; with more it would clash with every other filter anyway, and all bits are set at once."""
+"""Maximum number of keys in a filter. Above it, all bits are set: it would match every other filter anyway."""
 
 
 def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.ChunkedArray]) -> KeyExistenceFilter | None:
-    """Build the filter of some keys; None when they are of a type for which no filter is defined.
+    """Build a filter of keys. Returns None for key types without a defined filter.
 
     Args:
         field_ids: Fields of the key.
-        columns: Values of the fields, (n,) each; rows with a null have no key.
+        columns: Values of the fields, shape (n,) each. Rows with a null are skipped.
     """
     if not all(_is_plain(column.type) for column in columns):
         return None
@@ -47,7 +47,7 @@ def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.Chunked
 
 
 def may_share_keys(ours: KeyExistenceFilter, theirs: KeyExistenceFilter) -> bool:
-    """Return whether two filters may hold a common key; True where they cannot be compared."""
+    """Return whether two filters may share a key. True if they cannot be compared."""
     kinds = {ours.WhichOneof("data"), theirs.WhichOneof("data")}
     if list(ours.field_ids) != list(theirs.field_ids) or len(kinds) != 1 or None in kinds:
         return True

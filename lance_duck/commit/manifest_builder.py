@@ -1,6 +1,6 @@
-"""The manifest of a new version, built from its predecessor and a transaction; pure.
+"""The manifest of a new version, built from its predecessor and a transaction. Pure.
 
-Fields of the previous manifest that are not named here, unknown ones included, are carried over.
+All fields not mentioned here, including unknown ones, are copied from the previous manifest.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ _FRAGMENT_TREE = 22
 
 @dataclass
 class ManifestDraft:
-    """A version as it is on disk: its manifest and its index segments."""
+    """A version as on disk: its manifest and its index segments."""
 
     manifest: table_pb2.Manifest
     segments: list[table_pb2.IndexMetadata]
 
     def copied(self) -> ManifestDraft:
-        """Return a copy that may be changed."""
+        """Return a mutable copy."""
         return ManifestDraft(_copy(self.manifest), [_copy(s) for s in self.segments])
 
 
 def build_manifest(
     base: ManifestDraft, transaction: transaction_pb2.Transaction, version: int, restored: ManifestDraft | None = None
 ) -> ManifestDraft:
-    """Build the next version; writer, time and the name of the transaction file are left to the caller.
+    """Build the next version. The caller sets writer, time and transaction file name.
 
     Args:
         base: The previous version; not changed.
         transaction: The change, already rebased onto it.
         version: Number of the new version.
-        restored: The version that a Restore goes back to.
+        restored: The version that a Restore returns to.
 
     Raises:
-        InvalidInputError: The operation makes no sense.
-        IncompatibleError: The operation names a fragment that is gone.
+        InvalidInputError: The operation is invalid.
+        IncompatibleError: A fragment of the operation no longer exists.
         UnsupportedError: The operation, or a feature of the table, is unknown.
     """
     _refuse_tree(base.manifest)
@@ -92,7 +92,7 @@ def build_manifest(
 def first_manifest(
     operation: transaction_pb2.Transaction.Overwrite, data_storage_version: str, *, stable_row_ids: bool
 ) -> ManifestDraft:
-    """Build version 1 of a table, from the Overwrite that creates it."""
+    """Build version 1 of a table from the Overwrite that creates it."""
     manifest = table_pb2.Manifest(version=1)
     manifest.data_format.file_format = _FILE_FORMAT
     manifest.data_format.version = data_storage_version
@@ -226,7 +226,7 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
 
 
 def _leave_legacy(manifest: table_pb2.Manifest) -> None:
-    """Note that files of version 0.1 were rewritten: all of them, for they share no table with others."""
+    """Record that files of version 0.1 were rewritten: all of them, since a table cannot mix them with others."""
     files = (file for fragment in manifest.fragments for file in fragment.files)
     versions = {_file_version(file) for file in files}
     if LEGACY in versions and len(versions) > 1:
@@ -238,11 +238,11 @@ def _leave_legacy(manifest: table_pb2.Manifest) -> None:
     manifest.data_format.version = max(versions, default=LEGACY)
     for field in manifest.fields:
         if field.HasField("dictionary") and LEGACY not in versions:
-            field.dictionary.Clear()  # its values lie in the old manifest's file, for files of version 0.1 alone
+            field.dictionary.Clear()  # its values are in the old manifest file, only for files of version 0.1
 
 
 def _leave_unstable(manifest: table_pb2.Manifest, mixed_before: int) -> None:
-    """Note that no file of version 2.3 is left, so that later writes follow the others; flags stay as they were."""
+    """Record that no file of version 2.3 remains, so that later writes follow the others. Flags do not change."""
     versions = {_file_version(file) for fragment in manifest.fragments for file in fragment.files}
     if manifest.data_format.version != UNSTABLE or not versions or UNSTABLE in versions:
         return
@@ -307,7 +307,7 @@ def _add_overlays(draft: ManifestDraft, operation: transaction_pb2.Transaction.D
 def _check_overlay(
     manifest: table_pb2.Manifest, fragment: table_pb2.DataFragment, overlay: table_pb2.DataOverlayFile
 ) -> None:
-    """Refuse an overlay that is not one of a fragment: of other fields, or of rows that it does not have."""
+    """Reject an overlay that does not match its fragment's fields or rows."""
     where = f"overlay of fragment {fragment.id}: {overlay.data_file.path}"
     _check_fields(manifest, (i for i in overlay.data_file.fields if i >= 0), where)
     if LEGACY in (_file_version(overlay.data_file), version_of_first([fragment])):
@@ -323,7 +323,7 @@ def _check_overlay(
 
 
 def _take_over(fragment: table_pb2.DataFragment, field_ids: Set[int]) -> None:
-    """Remove the values of some fields from the overlays of a fragment."""
+    """Remove the values of some fields from a fragment's overlays."""
     for place in reversed(range(len(fragment.overlays))):
         fields = fragment.overlays[place].data_file.fields
         fields[:] = [TOMBSTONE if i in field_ids else i for i in fields]
@@ -378,19 +378,19 @@ _CHANGES: Mapping[str, Callable[[ManifestDraft, Any, int], None]] = {
 
 
 _ADDING = frozenset({"append", "create_index", "reserve_fragments", "update_config", "update_bases"})
-"""Operations that leave the fragments of the previous version as they are, and at most append others."""
+"""Operations that keep the previous version's fragments, and at most append new ones."""
 
 
 _OUTDATING = frozenset({"create_index", "data_replacement", "merge", "rewrite", "update"})
-"""Operations after which an overlay and a segment that it outdates may no longer be seen together in a fragment."""
+"""Operations after which a fragment must not have both an overlay and a segment that it outdates."""
 
 
 def _finish(draft: ManifestDraft, known: int = 0) -> None:
-    """Drop index segments that are of no more use, and set the flags that follow from the rest.
+    """Drop index segments that are no longer needed, and set the resulting flags.
 
     Args:
         draft: The new version.
-        known: Number of leading fragments that the flags already account for.
+        known: Number of leading fragments that are already included in the flags.
     """
     manifest = draft.manifest
     fields = {f.id for f in manifest.fields}
@@ -415,7 +415,7 @@ def _finish(draft: ManifestDraft, known: int = 0) -> None:
 
 
 def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment]) -> None:
-    """Set the flag of mixed versions when data files of another version come in; refuse to mix 0.1 with others."""
+    """Set the mixed-version flag if a new data file has another version. Mixing 0.1 with others is rejected."""
     versions = {(f.file_major_version, f.file_minor_version) for fragment in fragments for f in fragment.files}
     if not versions:
         return

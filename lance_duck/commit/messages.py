@@ -1,6 +1,6 @@
-"""Operations as messages of a transaction, and the inverse.
+"""Conversion between operations and transaction messages.
 
-A message has the name and the fields of its operation, except where this module says otherwise.
+A message has the name and fields of its operation, except as noted in this module.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from lance_duck.wire.schema_write import metadata_to_proto, schema_to_proto
 _T = transaction_pb2.Transaction
 _MODES: Final = {op.REWRITE_ROWS: _T.REWRITE_ROWS, op.REWRITE_COLUMNS: _T.REWRITE_COLUMNS}
 _ARMS: Final = {form: re.sub(r"\B[A-Z]", r"_\g<0>", form.__name__).lower() for form in op.Operation.__subclasses__()}
-"""The field of a transaction that holds each operation."""
+"""The transaction field of each operation."""
 _OPERATIONS: Final = {arm: form for form, arm in _ARMS.items()}
 _NAMES: Final = {"new_schema": "schema", "updated_fragment_offsets": "updated_fragment_offset_bitmaps"}
-"""Fields with another name in messages."""
+"""Fields with different names in messages."""
 _PARTS: Final = {
     op.RewriteGroup: _T.Rewrite.RewriteGroup,
     op.DataReplacementGroup: _T.DataReplacementGroup,
     op.DataOverlayGroup: _T.DataOverlayGroup,
     BasePath: table_pb2.BasePath,
 }
-"""Parts of operations with the same fields as their messages."""
+"""Nested operation classes with the same fields as their messages."""
 
 
 def set_operation(transaction: transaction_pb2.Transaction, operation: op.Operation) -> None:
     """Write an operation into a transaction.
 
     Raises:
-        InvalidInputError: A part of the operation makes no sense.
+        InvalidInputError: The operation contains an invalid value.
     """
     arm = _ARMS[type(operation)]
     try:
@@ -56,10 +56,10 @@ def set_operation(transaction: transaction_pb2.Transaction, operation: op.Operat
 
 
 def operation_from_proto(transaction: transaction_pb2.Transaction, where: str) -> op.Operation | None:
-    """Return the operation of a transaction; None for one that is not known.
+    """Return the operation of a transaction, or None if it is unknown.
 
     Raises:
-        CorruptError: The message contradicts itself.
+        CorruptError: The message is inconsistent.
     """
     arm = transaction.WhichOneof("operation")
     form = _OPERATIONS.get(arm or "")
@@ -74,7 +74,7 @@ def operation_from_proto(transaction: transaction_pb2.Transaction, where: str) -
 
 
 def _message(part: Any) -> Any:
-    """Return the message of an operation, or of a part of one."""
+    """Return the message of an operation or a nested object."""
     form: type = type(part)
     values = {
         _NAMES.get(field, field): converted(getattr(part, field), kind, _WRITERS)
@@ -123,7 +123,7 @@ _WRITERS: Final[Parts] = {
 
 
 def _read(form: type, message: Any, where: str) -> Any:
-    """Return the operation, or the part of one, that a message holds."""
+    """Return the operation or nested object that a message holds."""
     readers = _readers(where)
     values = {
         field: converted(_stored(message, field, kind), kind, readers) for field, kind in field_types(form).items()

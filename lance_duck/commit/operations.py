@@ -1,12 +1,12 @@
-"""Operations of transactions, by Lance's names (Append, Delete, Update, Rewrite and others).
+"""Operations of transactions, with Lance's names (Append, Delete, Update, Rewrite and others).
 
-Their messages (`messages`) and the classes in pylance's shape (`verbs.public.lance_operation`, which explains the
-fields to users) have the same names and fields. The types of the fields here say how each is converted.
+Their messages (`messages`) and pylance's classes (`verbs.public.lance_operation`, which documents the fields for users)
+have the same names and fields. The field types determine how each field is converted.
 
-Operations hold fragments and schemas as manifests have them. Ids of new fragments, row ids and row versions are
-assigned by the commit, anew in each attempt; in an operation they mean:
-    fragment id     ignored for new fragments, but for those of a Rewrite (0: assign one) and of a Merge
-    row_ids         None, or the ids of the first rows, which moved here; the other rows get new ones
+Operations hold fragments and schemas in the form of manifests. The commit assigns ids of new fragments, row ids and row
+versions, again in each attempt. In an operation they mean:
+    fragment id     ignored for new fragments, except in a Rewrite (0: assign one) and in a Merge
+    row_ids         None, or the ids of the first rows, which moved here; the other rows get new ids
     created_at      None, or the versions of the rows whose ids are given
 """
 
@@ -28,7 +28,7 @@ from lance_duck.wire.schema import Schema
 
 KeyExistenceFilter: TypeAlias = transaction_pb2.Transaction.KeyExistenceFilter
 Parts: TypeAlias = Mapping[Any, Callable[[Any], Any]]
-"""Conversions by the type that a field of an operation has."""
+"""Conversions by field type."""
 
 REWRITE_ROWS = "rewrite_rows"
 REWRITE_COLUMNS = "rewrite_columns"
@@ -61,7 +61,7 @@ class Delete(Operation):
 
 @dataclass(frozen=True)
 class Overwrite(Operation):
-    """Replace all rows and the schema, or create a table; settings and metadata of the table stay.
+    """Replace all rows and the schema, or create a table. Table settings and metadata are kept.
 
     Attributes:
         config_upsert_values: Settings to add.
@@ -75,10 +75,10 @@ class Overwrite(Operation):
 
 @dataclass(frozen=True)
 class Update(Operation):
-    """Change rows: by deleting them and writing them anew, or by new files for some of their columns.
+    """Change rows by deleting and rewriting them, or with new files for some columns.
 
     Attributes:
-        updated_fragment_offsets: Serialized roaring bitmaps of the rows that changed in place, by fragment id.
+        updated_fragment_offsets: Offsets of rows that changed in place, by fragment id, as serialized roaring bitmaps.
     """
 
     removed_fragment_ids: Sequence[int] = ()
@@ -93,7 +93,7 @@ class Update(Operation):
 
 @dataclass(frozen=True)
 class Merge(Operation):
-    """Give fragments other columns: holds all fragments of the table, and its new schema."""
+    """Change the columns of fragments. Holds all fragments of the table and the new schema."""
 
     fragments: Sequence[Fragment]
     schema: Schema
@@ -102,7 +102,7 @@ class Merge(Operation):
 
 @dataclass(frozen=True)
 class Project(Operation):
-    """Drop, rename or reorder columns, or change their nullability; no file is touched."""
+    """Drop, rename or reorder columns, or change their nullability. Files do not change."""
 
     schema: Schema
     preserves_nullability: bool = False
@@ -110,7 +110,7 @@ class Project(Operation):
 
 @dataclass(frozen=True)
 class RewriteGroup:
-    """Fragments that were rewritten together, and the fragments that hold their rows now."""
+    """Fragments rewritten together, and the fragments that now hold their rows."""
 
     old_fragments: Sequence[Fragment]
     new_fragments: Sequence[Fragment]
@@ -118,7 +118,7 @@ class RewriteGroup:
 
 @dataclass(frozen=True)
 class RewrittenIndex:
-    """An index segment that was rewritten for the new places of its rows."""
+    """An index segment rewritten for the new addresses of its rows."""
 
     old_id: UUID
     new_id: UUID
@@ -130,7 +130,7 @@ class RewrittenIndex:
 
 @dataclass(frozen=True)
 class Rewrite(Operation):
-    """Write the same rows into other fragments."""
+    """Move rows into other fragments without changing them."""
 
     groups: Sequence[RewriteGroup]
     rewritten_indices: Sequence[RewrittenIndex] = ()
@@ -138,14 +138,14 @@ class Rewrite(Operation):
 
 @dataclass(frozen=True)
 class ReserveFragments(Operation):
-    """Reserve the next fragment ids; the last of them is the `max_fragment_id` of the resulting version."""
+    """Reserve the next fragment ids. The last one is the `max_fragment_id` of the new version."""
 
     num_fragments: int
 
 
 @dataclass(frozen=True)
 class Restore(Operation):
-    """Restore the table as it was in an earlier version."""
+    """Restore an earlier version of the table."""
 
     version: int
 
@@ -160,7 +160,7 @@ class CreateIndex(Operation):
 
 @dataclass(frozen=True)
 class DataReplacementGroup:
-    """A file that takes the place of the one with the same fields, or adds fields that no file has."""
+    """A file that replaces the one with the same fields, or adds fields that no file has."""
 
     fragment_id: int
     new_file: DataFile
@@ -175,7 +175,7 @@ class DataReplacement(Operation):
 
 @dataclass(frozen=True)
 class DataOverlayGroup:
-    """Overlays of one fragment, of which each wins over those before it; the commit sets their versions."""
+    """Overlays of one fragment. Later overlays override earlier ones. The commit sets their versions."""
 
     fragment_id: int
     overlays: Sequence[Overlay]
@@ -183,14 +183,14 @@ class DataOverlayGroup:
 
 @dataclass(frozen=True)
 class DataOverlay(Operation):
-    """Give some cells new values, in files beside the data files; the rows stay where they are."""
+    """Overlay files with new values for some cells. The rows do not move."""
 
     groups: Sequence[DataOverlayGroup]
 
 
 @dataclass(frozen=True)
 class UpdateMap:
-    """Changes of a map of texts; None removes the key."""
+    """Changes to a map of strings. None removes the key."""
 
     updates: Mapping[str, str | None]
     replace: bool = False
@@ -198,7 +198,7 @@ class UpdateMap:
 
 @dataclass(frozen=True)
 class UpdateConfig(Operation):
-    """Change settings of the table, and metadata of the table, its schema, and its fields by their ids."""
+    """Change table settings, and the metadata of the table, its schema, and its fields by id."""
 
     config_updates: UpdateMap | None = None
     table_metadata_updates: UpdateMap | None = None
@@ -208,7 +208,7 @@ class UpdateConfig(Operation):
 
 @dataclass(frozen=True)
 class Clone(Operation):
-    """Begin a table or a branch as a copy of a version elsewhere."""
+    """Create a table or a branch as a copy of an existing version."""
 
     is_shallow: bool
     ref_name: str | None
@@ -219,24 +219,24 @@ class Clone(Operation):
 
 @dataclass(frozen=True)
 class UpdateBases(Operation):
-    """Add base paths; the commit assigns ids to those with id 0."""
+    """Add base paths. The commit assigns ids to those with id 0."""
 
     new_bases: Sequence[BasePath]
 
 
 @cache
 def field_types(form: type) -> Mapping[str, Any]:
-    """Return the types of the fields of an operation, or of a part of one, by name."""
+    """Return the field types of an operation or a nested class, by name."""
     return get_type_hints(form)
 
 
 def converted(value: Any, kind: Any, parts: Parts, sequence: Callable[..., Any] = tuple) -> Any:
-    """Convert the value of a field.
+    """Convert a field value.
 
     Args:
         value: The value.
         kind: Type of the field in `operations`.
-        parts: Conversions; values of other types stay as they are.
+        parts: Conversions. Values of other types are returned unchanged.
         sequence: Type of converted sequences.
     """
     origin, inner = get_origin(kind), get_args(kind)

@@ -1,4 +1,4 @@
-"""Repetition of changes that lost a race: from the newest version, but never on another table at the same place."""
+"""Retries of changes that lost a race: from the newest version, but never on a table that replaced the original."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFUSALS: Final = (
     MemWalWarning,
     DerivedDataWarning,
 )
-"""Errors of a commit after which there is certainly no new version; after any other error that is unknown."""
+"""Commit errors that guarantee that no version was created. After other errors, the outcome is unknown."""
 
 _T = TypeVar("_T")
 
@@ -40,17 +40,17 @@ _T = TypeVar("_T")
 def run_again(
     snapshot: Snapshot, attempt: Callable[[Snapshot], _T], retries: int = 10, timeout: float | None = None
 ) -> _T:
-    """Make a change, and make it again from the newest version as long as others come first.
+    """Execute a change, and repeat it from the newest version after lost races.
 
     Args:
-        snapshot: Version to begin with.
-        attempt: Makes the change from a version and commits it.
-        retries: How often to repeat it.
-        timeout: Seconds after which no attempt begins.
+        snapshot: Version to start from.
+        attempt: Makes the change based on a version and commits it.
+        retries: Maximum number of repetitions.
+        timeout: Time limit for starting attempts, in seconds.
 
     Raises:
-        RetryableError: The error of the last attempt, which says who came first.
-        IncompatibleError: The table was dropped and made again.
+        RetryableError: The error of the last attempt, which names the conflicting writer.
+        IncompatibleError: The table was dropped and recreated.
     """
     current = snapshot
 
@@ -65,13 +65,13 @@ def run_again(
 
 
 def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
-    """Return the newest version of the table that was read.
+    """Return the newest version of the table, if it is still the table that was read.
 
-    An object store is asked for the newest version and for the one that was read at once.
+    On an object store, the newest version and the version read are requested concurrently.
 
     Raises:
-        IncompatibleError: Another table was made in the place of the one that was read, whose files are gone.
-        NotFoundError: There is no table.
+        IncompatibleError: Another table replaced the one that was read. The old files no longer exist.
+        NotFoundError: The table does not exist.
     """
     store, manifest = snapshot.store, snapshot.manifest
     look: Callable[[], bool | None] = partial(versions.is_present, store, manifest)
@@ -97,10 +97,10 @@ def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
 
 @contextmanager
 def same_table(snapshot: Snapshot) -> Iterator[None]:
-    """Turn a missing file into an error that says that another table took the place, if that is why it is missing.
+    """If a file is missing because another table replaced this one, raise an error that explains it.
 
     Raises:
-        IncompatibleError: The block did not find a file, and another table has taken the place.
+        IncompatibleError: The body of the `with` statement did not find a file, and another table replaced this one.
     """
     try:
         yield

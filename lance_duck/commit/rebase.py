@@ -1,8 +1,8 @@
-"""Rebasing: a change that was made from one version is put on top of a newer one.
+"""Rebasing: a change based on one version is applied to a newer one.
 
-Precondition: no newer version conflicts with the change (`conflicts`). Fragments get a three-way merge: whatever ours
-left as it was in the version read is taken from the newest version. Different rows that both versions deleted from a
-fragment go into one deletion file.
+Precondition: no newer version conflicts with the change (`conflicts`). Fragments get a three-way merge: everything that
+ours did not change is taken from the newest version. If both versions deleted different rows of a fragment, the
+deletions are combined into one deletion file.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def rebase(
     """Rebase a transaction onto the newest version.
 
     Args:
-        transaction: The transaction as it was made; not changed.
-        read: Version that it was made from.
-        newest: Version that it goes on top of.
-        affected: Offsets of the rows that it deletes or changes, by fragment id; None if not known.
+        transaction: The original transaction; not changed.
+        read: Version that it is based on.
+        newest: Version that it is applied to.
+        affected: Offsets of the rows that it deletes or changes, by fragment id. None if unknown.
         report_file: Called with the path of each deletion file that is written.
-        winner: Describes the transaction that changed a fragment meanwhile.
-        moved: Ids of fragments out of which rows were moved meanwhile.
+        winner: Describes the concurrent transaction that changed a fragment.
+        moved: Ids of fragments from which rows moved concurrently.
 
     Raises:
         RetryableError: Both change the same row, or the files of the same fragment.
@@ -81,7 +81,7 @@ def rebase(
 
 
 def _check_fields_stay(files: Iterable[table_pb2.DataFile], read: Snapshot, newest: Snapshot) -> None:
-    """Refuse data files of which every field was dropped meanwhile: readers take such files for broken."""
+    """Reject data files whose fields were all dropped concurrently. Readers treat such files as damaged."""
     before, now = ({f.id for f in version.manifest.proto.fields} for version in (read, newest))
     if before <= now:
         return
@@ -97,7 +97,7 @@ def _check_fields_stay(files: Iterable[table_pb2.DataFile], read: Snapshot, newe
 def _check_rows_stay(
     rows: Mapping[int, NDArray[np.uint32]], read: Snapshot, newest: Snapshot, winner: Callable[[int], str | None]
 ) -> None:
-    """Refuse new values of rows that may have moved meanwhile, with their old values."""
+    """Reject new values for rows that may have moved concurrently with their old values."""
     before, now = _by_id(read), _by_id(newest)
     for fragment_id, offsets in rows.items():
         old, new = before.get(fragment_id), now.get(fragment_id)
@@ -118,7 +118,7 @@ def _check_rows_stay(
 
 
 class _Merger:
-    """The merge of the fragments that a change updates with their newest state."""
+    """Merges the fragments that a change updates with their newest state."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Merger:
         self._where = newest.uri
 
     def merge(self, fragments: Iterable[table_pb2.DataFragment], empty_ids: Iterable[int]) -> list[int]:
-        """Merge `fragments` in place, and return the ids of those without any row left."""
+        """Merge `fragments` in place. Returns the ids of fragments without remaining rows."""
         for fragment_id in empty_ids:
             before, now = self._versions(fragment_id)
             if before.deletion_file != now.deletion_file:
@@ -173,7 +173,7 @@ class _Merger:
         before: table_pb2.DataFragment,
         now: table_pb2.DataFragment,
     ) -> bool:
-        """Give `merged` a deletion file of the rows that either deletes, and return whether no row is left."""
+        """Give `merged` a deletion file with the deletions of both. Returns whether all rows are deleted."""
         rows = None if self._affected is None else self._affected.get(mine.id)
         if rows is None:
             raise self._lost(mine.id, "both change rows of")
@@ -208,7 +208,7 @@ class _Merger:
 
 
 def _narrow(segments: Iterable[table_pb2.IndexMetadata], read: Snapshot, newest: Snapshot) -> None:
-    """Remove fragments from new index segments where their values have changed in place since they were read."""
+    """Remove fragments from new index segments if their values changed in place since they were read."""
     before, now = _by_id(read), _by_id(newest)
     for segment in segments:
         ids = coverage.bitmap_fragments(segment)
@@ -231,7 +231,7 @@ def _files_of(fragment: table_pb2.DataFragment, fields: set[int]) -> set[tuple[i
 def _take(
     merged: table_pb2.DataFragment, mine: table_pb2.DataFragment, before: table_pb2.DataFragment, sequence: str
 ) -> None:
-    """Take a sequence from `mine`, if it differs from the one before."""
+    """Copy a sequence from `mine` if it differs from the previous one."""
     name, old = mine.WhichOneof(sequence), before.WhichOneof(sequence)
     if name is not None and (name != old or getattr(mine, name) != getattr(before, name)):
         if old is not None:

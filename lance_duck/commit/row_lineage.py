@@ -1,7 +1,7 @@
-"""Row ids and row versions of the fragments of a table with stable row ids.
+"""Row ids and row versions of fragments in a table with stable row ids.
 
-A new fragment comes with the ids of its first rows, which moved there, or with none; its other rows are new. Both ids
-and versions are serialized in the fragment: see `rows`.
+A new fragment stores the ids of its first rows, which moved there, or none. Its other rows are new. Ids and versions
+are serialized in the fragment: see `rows`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
 
     Args:
         fragment: Message of the fragment; changed in place.
-        next_row_id: First id that is free.
-        version: Version in which the fragment appears.
+        next_row_id: First free id.
+        version: Version that adds the fragment.
 
     Returns:
-        The first id that is free afterwards.
+        The first free id afterwards.
 
     Raises:
-        InvalidInputError: The fragment comes with more ids or versions than rows, or no id is free.
+        InvalidInputError: The fragment has more ids or versions than rows, or all ids are used.
     """
     rows, where = fragment.physical_rows, f"new fragment of {fragment.physical_rows} rows"
     row_ids = given_row_ids(fragment)
@@ -57,7 +57,7 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
 
 
 def given_row_ids(fragment: table_pb2.DataFragment) -> RowIdSequence | None:
-    """Return the row ids that a new fragment comes with; None if all of them are in a separate file."""
+    """Return the row ids stored in a new fragment, or None if they are in a separate file."""
     match fragment.WhichOneof("row_id_sequence"):
         case "external_row_ids":
             return None
@@ -74,17 +74,17 @@ def forget_rows(fragment: table_pb2.DataFragment) -> None:
 
 
 def touch_rows(fragment: table_pb2.DataFragment, version: int) -> None:
-    """Note that all rows of a fragment were updated in a version."""
+    """Record that a version updated all rows of a fragment."""
     fragment.inline_last_updated_at_versions = VersionSequence.constant(version, fragment.physical_rows).to_bytes()
 
 
 def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: bytes) -> None:
-    """Note that some rows of a fragment were updated in a version.
+    """Record that a version updated some rows of a fragment.
 
     Args:
         fragment: Message of the fragment; changed in place.
         version: The version.
-        bitmap: Serialized roaring bitmap of the offsets of the rows.
+        bitmap: Offsets of the rows, as a serialized roaring bitmap.
 
     Raises:
         CorruptError: The bitmap is broken.
@@ -103,14 +103,14 @@ def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: byte
 
 
 def recall_created_at(transaction: transaction_pb2.Transaction, snapshot: Snapshot) -> None:
-    """Set the versions in which rows were created that moved into new fragments of an Update.
+    """Set the creation versions of rows that an Update moved into new fragments.
 
     Args:
-        transaction: The transaction; changed in place where a fragment comes with row ids but without these versions.
-        snapshot: A version in which the rows are in their old places.
+        transaction: The transaction; fragments with row ids but without these versions are changed in place.
+        snapshot: A version that contains the rows at their old positions.
 
     Raises:
-        InvalidInputError: A fragment comes with a row id that no row has.
+        InvalidInputError: A fragment has a row id that does not exist.
     """
     for fragment in transaction.update.new_fragments:
         if fragment.WhichOneof("created_at_version_sequence") is not None:

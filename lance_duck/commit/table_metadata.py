@@ -1,4 +1,4 @@
-"""Schema, settings and metadata of a table, in the message of its manifest."""
+"""Schema, settings and metadata of a table, in its manifest message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEYS = "lance-schema:unenforced-"
 def set_schema(
     manifest: table_pb2.Manifest, fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes] | None
 ) -> None:
-    """Give a table another schema; where `metadata` is None the metadata of the schema stays as it is."""
+    """Replace the table schema. If `metadata` is None, the schema metadata does not change."""
     copies = table_pb2.Manifest(fields=fields)
     manifest.ClearField("fields")
     manifest.fields.MergeFrom(copies.fields)
@@ -31,7 +31,7 @@ def set_schema(
 
 
 def follow_columns(before: table_pb2.Manifest, after: table_pb2.Manifest) -> None:
-    """Make the metadata of pandas fit the columns of a new version."""
+    """Adapt the pandas metadata to the columns of a new version."""
     text = after.schema_metadata.get(PANDAS)
     if text is None:
         return
@@ -47,7 +47,7 @@ def follow_columns(before: table_pb2.Manifest, after: table_pb2.Manifest) -> Non
 
 
 def forget_row_labels(manifest: table_pb2.Manifest) -> None:
-    """Make the metadata of pandas fit other rows."""
+    """Adapt the pandas metadata to other rows."""
     text = manifest.schema_metadata.get(PANDAS)
     if text is not None:
         manifest.schema_metadata[PANDAS] = without_row_labels(text.decode(errors="replace")).encode()
@@ -61,7 +61,7 @@ def _known_type(field: Field) -> pa.DataType | None:
 
 
 def apply_config(manifest: table_pb2.Manifest, operation: transaction_pb2.Transaction.UpdateConfig) -> None:
-    """Change the settings of a table, and the metadata of the table and its schema."""
+    """Change table settings, and the metadata of the table and its schema."""
     for key in operation.delete_keys:
         manifest.config.pop(key, None)
     for key, value in operation.upsert_values.items():
@@ -76,11 +76,11 @@ def apply_config(manifest: table_pb2.Manifest, operation: transaction_pb2.Transa
 
 
 def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb2.Transaction.UpdateConfig) -> None:
-    """Change the metadata of fields, and with it what the manifest says of their keys outside of the metadata.
+    """Change field metadata, and the key information that the manifest stores separately.
 
     Raises:
-        IncompatibleError: There is no such field.
-        InvalidInputError: A field cannot be the key that it is declared to be.
+        IncompatibleError: A field does not exist.
+        InvalidInputError: A field cannot be the declared key.
     """
     fields = {f.id: f for f in manifest.fields}
     field_ids = {*operation.field_metadata_updates, *operation.field_metadata}
@@ -101,7 +101,7 @@ def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb
 
 
 def _spell_out_keys(fields: Iterable[file_pb2.Field], schema: Schema | None) -> None:
-    """Move the keys that fields are part of into their metadata, and nowhere else."""
+    """Move the key information of fields into their metadata only."""
     for field in fields:
         assert schema is not None
         for key, value in schema.by_id(field.id).metadata.items():

@@ -1,9 +1,8 @@
-"""The public interface of compaction, optimization of indexes, cleanup and validation.
+"""The public interface of compaction, index optimization, cleanup and validation.
 
-You hold: a dataset, and options of a compaction. You get: the dataset on its new version, plans, tasks and results that
-pickle, and problems. `compaction` has the steps of a compaction, `optimizer` what
-`LanceDataset.optimize` is, `upkeep` the methods of a dataset. Never here: what is
-rewritten or removed, which `maintenance` decides.
+Input: a dataset and compaction options. Output: the dataset at its new version, plans, tasks and results that can be
+pickled, and problems. `compaction` runs compaction in steps, `optimizer` is `LanceDataset.optimize`, and `upkeep` holds
+the dataset's methods. `maintenance` decides what is rewritten or removed.
 """
 
 from typing import TYPE_CHECKING

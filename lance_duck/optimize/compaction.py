@@ -27,7 +27,7 @@ else:
 
 @dataclass(frozen=True)
 class CompactionMetrics:
-    """Numbers of fragments and files that a compaction removed and added; removed deletion files count, too."""
+    """Number of fragments and files that a compaction removed and added. Removed deletion files count as files."""
 
     fragments_removed: int = 0
     fragments_added: int = 0
@@ -40,11 +40,11 @@ class RewriteResult:
     """The result of a task. It compares, pickles, and converts to JSON and back.
 
     Attributes:
-        metrics: Numbers of fragments and files.
+        metrics: Number of fragments and files removed and added.
         old_fragments: Fragments that were read.
         new_fragments: Fragments that replace them once `Compaction.commit` commits the result.
-        read_version: Version that the old fragments were read in.
-        row_addrs: Old addresses of the rows, as a serialized treemap, which pylance needs to commit the result.
+        read_version: Version from which the old fragments were read.
+        row_addrs: Old row addresses, as a serialized treemap. pylance needs them to commit the result.
     """
 
     metrics: CompactionMetrics
@@ -94,10 +94,10 @@ class CompactionTask:
     options: CompactionOptions = field(default_factory=CompactionOptions)
 
     def execute(self, dataset: TableMethods) -> RewriteResult:
-        """Rewrite the group, in any process that reaches the table.
+        """Rewrite the group. Any process with access to the table can run it.
 
         Raises:
-            InvalidInputError: The planned version has no such fragments.
+            InvalidInputError: A fragment does not exist in the planned version.
         """
         snapshot = dataset.handle.snapshot.checkout(self.read_version)
         fragments = [snapshot.fragment(f.id) for f in self.fragments]
@@ -172,7 +172,7 @@ class Compaction:
 
     @staticmethod
     def plan(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionPlan:
-        """Plan a compaction; options are those of `DatasetOptimizer.compact_files`."""
+        """Plan a compaction. Takes the same options as `DatasetOptimizer.compact_files`."""
         snapshot = dataset.handle.snapshot
         settings = compaction_options(options, snapshot.config)
         with uncollected():
@@ -189,11 +189,11 @@ class Compaction:
     def commit(
         dataset: TableMethods, rewrites: Sequence[RewriteResult], options: Mapping[str, Any] | None = None
     ) -> CompactionMetrics:
-        """Commit the results of tasks, as one change; the dataset moves to the new version.
+        """Commit the results of tasks as one change. The dataset moves to the new version.
 
         Raises:
             RetryableError: Another writer changed one of the fragments: plan anew.
-            UnsupportedError: Indices of a table with stable row ids are to be remapped later.
+            UnsupportedError: The options defer index remapping, and the table has stable row ids.
         """
         settings = compaction_options(options, dataset.handle.snapshot.config)
         groups = [
@@ -214,7 +214,7 @@ def compact_table(
     properties: Mapping[str, str] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> CompactionMetrics:
-    """Compact a table, which moves to the new version: see `DatasetOptimizer.compact_files`."""
+    """Compact a table and move it to the new version: see `DatasetOptimizer.compact_files`."""
     settings = compaction_options(options, dataset.handle.snapshot.config)
     compacted = compact.compact(dataset.handle.snapshot, settings, properties, progress)
     dataset.handle.move_to(compacted.snapshot)

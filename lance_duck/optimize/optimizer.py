@@ -1,4 +1,4 @@
-"""DatasetOptimizer: compaction, optimization of indexes, and automatic cleanup, as `LanceDataset.optimize`."""
+"""DatasetOptimizer: compaction, index optimization and automatic cleanup, as `LanceDataset.optimize`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ else:
 
 
 class AutoCleanupConfig(TypedDict):
-    """Settings of the automatic cleanup of a table.
+    """Settings of a table's automatic cleanup.
 
     Attributes:
-        interval: Number of versions from one cleanup to the next.
-        older_than_seconds: Age of the versions that are removed, in seconds.
+        interval: Number of versions between cleanups.
+        older_than_seconds: Minimum age of removed versions, in seconds.
     """
 
     interval: int
@@ -36,10 +36,10 @@ class AutoCleanupConfig(TypedDict):
 
 @checked_calls
 class DatasetOptimizer:
-    """Compaction, optimization of indexes, and automatic cleanup of a table.
+    """Compaction, index optimization and automatic cleanup of a table.
 
     Args:
-        dataset: The table; it moves to the version that each change makes.
+        dataset: The table. Each change moves it to the new version.
     """
 
     def __init__(self, dataset: ConfigChanges) -> None:
@@ -52,13 +52,13 @@ class DatasetOptimizer:
         transaction_properties: Mapping[str, str] | None = None,
         **options: Unpack[CompactionArguments],
     ) -> CompactionMetrics:
-        """Join small fragments with their neighbours, and drop the values of deleted rows and dropped columns.
+        """Merge small adjacent fragments, and remove deleted rows and dropped columns from the files.
 
         Args:
-            progress: Called with the number of groups written so far, and of all groups.
-            transaction_properties: Texts by name that are stored with the transaction.
-            options: See `lance_duck.maintenance.options.CompactionOptions`; defaults come from the config of the table
-                ("lance.compaction.…").
+            progress: Called with the number of groups written so far and the total.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
+            options: See `lance_duck.maintenance.options.CompactionOptions`. The table config ("lance.compaction.…")
+                supplies defaults.
 
         Raises:
             InvalidInputError: An option is unknown or invalid.
@@ -77,29 +77,31 @@ class DatasetOptimizer:
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Index the rows that no segment covers; if all rows are covered, there is no new version.
+        """Index the rows that no segment covers. If all rows are covered, no new version is created.
 
-        Each index gets one new segment with these rows. Segments with outdated entries of these rows, because values
-        changed in place or rows moved, are always merged into it. A vector index whose segments would all be merged is
-        rebuilt if it has at least twice as many vectors as it was trained with, and its partitions are uneven, or too
-        large (unless the user set their number); never if the user gave its centroids.
+        Each index gets one new segment with these rows. Segments with outdated entries for these rows are always merged
+        into it. Entries become outdated when values change in place or rows move. A vector index whose segments would
+        all be merged is rebuilt if it has at least twice as many vectors as it was trained with, and its partitions are
+        uneven or too large. User-specified partition counts are never too large, and an index with user-specified
+        centroids is never rebuilt.
 
         Args:
-            num_indices_to_merge: Number of the newest segments to merge into the new one (0 for none, which writes
-                least); None for those that are small, or not much larger than the new rows.
-            index_names: Names of the indexes; None for all.
-            retrain: Build the indexes anew, of all rows; also replaces broken segments.
-            memory_limit: Bytes, or a text such as "256MB", that making an index may hold, about; None for 1 GiB.
-            progress: Called with the number of rows read so far, and of all rows to read; True: print them to stderr.
-            commit_message: Message that is stored with the transaction.
-            transaction_properties: Texts by name that are stored with the transaction.
+            num_indices_to_merge: Number of newest segments to merge into the new one. 0 merges none and writes the
+                least. By default, small segments are merged, and segments that are not much larger than the new rows.
+            index_names: Names of the indexes. Defaults to all.
+            retrain: Rebuild the indexes from all rows. This also replaces broken segments.
+            memory_limit: Approximate memory limit for building an index, in bytes or as a string such as "256MB".
+                Defaults to 1 GiB.
+            progress: Called with the number of rows read so far and the total. True prints them to stderr.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Warns:
-            IndexWarning: An index is left alone, because it is broken or of an unsupported kind.
+            IndexWarning: An index is skipped because it is broken or its kind is not supported.
 
         Raises:
-            IndexNotFoundError: There is no index of a name.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            IndexNotFoundError: An index does not exist.
+            CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         told = kinds.progress_of(progress)
         options = index_upkeep.OptimizeOptions(num_indices_to_merge, index_names, retrain, told, memory_limit)

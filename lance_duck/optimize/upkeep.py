@@ -32,7 +32,7 @@ class Upkeep(ConfigChanges):
 
     @property
     def optimize(self) -> optimizer.DatasetOptimizer:
-        """Compaction, optimization of indexes, and automatic cleanup."""
+        """Compaction, index optimization and automatic cleanup."""
         return optimizer.DatasetOptimizer(self)
 
     def cleanup_old_versions(
@@ -49,16 +49,17 @@ class Upkeep(ConfigChanges):
     ) -> cleanup.CleanupStats:
         """Remove old versions, and the files that only they refer to.
 
-        The newest version, that of this handle, tagged ones, and those that branches were made from stay.
+        The newest version, this handle's version, tagged versions and branch points are kept.
 
         Args:
-            older_than: Age of the versions to remove; 14 days if neither `retain_versions` nor `versions` is given.
-            retain_versions: Number of the newest versions that stay.
-            delete_unverified: Also remove files less than a week old that no version refers to. Only if no other
+            older_than: Minimum age of removed versions. Defaults to 14 days if neither `retain_versions` nor `versions`
+                is given.
+            retain_versions: Number of newest versions to keep.
+            delete_unverified: Also remove unreferenced files that are less than a week old. Use this only if no other
                 process changes the table: such a file may belong to a change in progress.
-            error_if_tagged_old_versions: Whether a tagged version to remove is an error; else it stays.
-            delete_rate_limit: Files to delete per second at most; None for no limit.
-            versions: The only versions to remove.
+            error_if_tagged_old_versions: Whether to raise an error for a tagged version. Otherwise it is kept.
+            delete_rate_limit: Maximum number of files deleted per second. Unlimited by default.
+            versions: Remove only these versions.
             delete_concurrency: Checked, but without effect: the store decides how many deletions run at a time.
             dry_run: Remove nothing, and return what would be removed.
 
@@ -88,7 +89,7 @@ class Upkeep(ConfigChanges):
         include_files: bool = False,
         max_files: int = 1000,
     ) -> cleanup.CleanupExplanation:
-        """Describe what `cleanup_old_versions` would remove, with the same arguments; nothing is removed.
+        """Describe what `cleanup_old_versions` would remove, without removing it.
 
         Args:
             older_than: See `cleanup_old_versions`.
@@ -97,8 +98,8 @@ class Upkeep(ConfigChanges):
             error_if_tagged_old_versions: See `cleanup_old_versions`.
             delete_rate_limit: Without effect: nothing is deleted.
             versions: See `cleanup_old_versions`.
-            include_files: List the files that would be removed.
-            max_files: Files to list at most.
+            include_files: Whether to list the files that would be removed.
+            max_files: Maximum number of files to list.
 
         Raises:
             InvalidInputError: A number is not positive.
@@ -115,38 +116,39 @@ class Upkeep(ConfigChanges):
         return cleanup.explain_cleanup(self.handle.snapshot, policy, max_files if include_files else None)
 
     def validate(self) -> None:
-        """Read everything of this version: manifest, deletion files, row ids, indices, and every value.
+        """Read everything in this version: manifest, deletion files, row ids, indexes, and every value.
 
         Raises:
-            CorruptError: There are problems, which it names; `find_problems` returns them as a list.
+            CorruptError: The version is damaged. The message lists the problems, as `find_problems` does.
         """
         validation.validate(self.handle.snapshot)
 
     def check_files(self) -> list[files.FileCheck]:
-        """Compare all files of this version with their checksums, whatever the storage options.
+        """Compare all files of this version with their checksums, regardless of the storage options.
 
         Returns:
-            For each file its path, kind, bytes, and whether it is "sound", "damaged" or has no checksums ("none"); also
-            for tags, branches, and sidecars of blobs that have digests.
+            Path, kind, size in bytes, and status of each file: "sound", "damaged", or "none" if it has no checksums.
+            Includes tags, branches, and blob sidecars that have digests.
         """
         return files.check_files(self.handle.snapshot)
 
     def repair(self, *, dry_run: bool = False, restore_deleted: bool = False) -> losses.Losses:
-        """Remove what cannot be read: rows with a lost value, and damaged index segments.
+        """Remove unreadable data: rows with a lost value, and damaged index segments.
 
-        Rows are lost by chunks of pages, or of overlays; older versions still have them. Indexes can be built anew.
+        Whole chunks of pages or overlays are lost at a time. Older versions still contain the rows. Indexes
+        can be rebuilt.
 
         Args:
             dry_run: Commit nothing.
             restore_deleted: Restore all rows of fragments whose deletion file cannot be read.
 
         Returns:
-            The losses: what cannot be read in the version of this handle.
+            The losses: the data of this handle's version that cannot be read.
 
         Raises:
             CorruptError: A deletion file cannot be read, and `restore_deleted` is not set.
             InvalidInputError: Checksums are not compared (`storage_options={"checksums": "false"}`).
-            UnsupportedError: A file cannot be read by this package, and may be sound.
+            UnsupportedError: This package cannot read a file, which may be intact.
             RetryableError: Another change was committed first.
         """
         found = losses.find_losses(self.handle.snapshot)
@@ -162,5 +164,5 @@ class Upkeep(ConfigChanges):
         return found
 
     def find_problems(self) -> list[validation.Problem]:
-        """Read everything of this version, as `validate` does, and return its problems."""
+        """Read everything in this version, as `validate` does, and return its problems."""
         return validation.find_problems(self.handle.snapshot)

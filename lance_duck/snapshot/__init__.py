@@ -1,9 +1,9 @@
-"""Versions of a table: their list, their publication, tags and branches, and one version, immutable.
+"""Versions of a table: their list, publication, tags and branches, and single immutable versions.
 
-You hold: a URI and a version (number, tag, branch, time). You get: a Snapshot, the only door to reads: its schema,
+Input: a URI and a version (number, tag, branch, time). Output: a Snapshot, through which all reads go: schema,
 fragments, deletion vectors, row ids, and data files, each opened once.
-Where a store cannot put a file only if it is absent, an external manifest store claims versions (`publish`).
-Never here: filters, indexes, and decisions about conflicts.
+If a store does not support put-if-absent, an external manifest store claims versions (`publish`).
+Not here: filters, indexes, and conflict decisions.
 """
 
 from lance_duck.snapshot.location import Location

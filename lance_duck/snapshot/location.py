@@ -1,4 +1,4 @@
-"""The location of a branch of a table, and the settings that it is opened with."""
+"""The location of a table's branch, and the settings used to open it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lance_duck.wire.manifest import BasePath
 
 @dataclass(frozen=True)
 class Location:
-    """The place of a branch of a table.
+    """The location of a table's branch.
 
     Attributes:
         uri: Path or URI.
-        storage_options: Storage options as the user gave them.
-        commit_lock: Lock that is held while a version appears; None: the store alone decides who was first.
+        storage_options: The user's storage options.
+        commit_lock: Lock held while a version is published. None leaves the decision to the store.
     """
 
     uri: str
@@ -38,10 +38,11 @@ class Location:
         storage_options: Mapping[str, str] | None = None,
         commit_lock: CommitLock | None = None,
     ) -> Location:
-        """Return the location that a user names.
+        """Parse and validate a user's location.
 
         Raises:
-            WrongTypeError: The value is no path or URI, the settings are no dict of strings, or the lock no function.
+            WrongTypeError: `uri` is not a path or URI, the options are not a dict of strings, or the
+                lock is not callable.
             InvalidInputError: The path is not valid.
         """
         text = checked_place(uri, storage_options)
@@ -51,16 +52,16 @@ class Location:
         return cls(text if path is None else abspath(path), dict(storage_options or {}), commit_lock)
 
     def store(self, uri: str | None = None, base_id: int | None = None, allowed: tuple[str, ...] = ()) -> Store:
-        """Open the store at `uri`, or at the location itself, with the settings for a base path."""
+        """Open the store at `uri`, or at this location, with the settings for a base path."""
         own = f"base_{base_id}."
         options = {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
         options |= {k.removeprefix(own): v for k, v in self.storage_options.items() if k.startswith(own)}
         return open_store(self.uri if uri is None else uri, options, allowed)
 
     def options_for(self, uri: str) -> Mapping[str, str]:
-        """Return the options to open `uri` with: those of the table, unless it lies in another kind of store.
+        """Return the options for opening `uri`: the table's options, unless `uri` is in another kind of store.
 
-        A local table needs no options for itself, so its options are for the stores that it refers to.
+        Local tables do not need options themselves, so their options apply to the stores that they refer to.
         """
         own = urlsplit(self.uri).scheme if local_path(self.uri) is None else ""
         if own and own != urlsplit(uri).scheme:
@@ -68,19 +69,19 @@ class Location:
         return {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
 
     def base_uri(self, base: BasePath) -> str:
-        """Return the URI of a base path of the table; a relative one lies below the table."""
+        """Return the URI of a base path. Relative paths are below the table."""
         is_local = local_path(base.path) is not None
         if not is_local or base.path.startswith(("/", "~", "file:")) or os.path.isabs(base.path):
             return base.path
         return join_uri(self.uri, base.path)
 
     def at(self, uri: str) -> Location:
-        """Return another place, with the same settings."""
+        """Return another location with the same settings."""
         return Location(uri, self.storage_options, self.commit_lock)
 
     @cached_property
     def root(self) -> Location:
-        """Location of the main branch, with the tags and branches."""
+        """Location of the main branch, which has the tags and branches."""
         return self.at(refs.root_uri(self.uri, {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}))
 
 

@@ -1,10 +1,10 @@
-"""The write-ahead log (MemWAL) of other writers: what a change of the table must leave alone, or cannot reach.
+"""The write-ahead log (MemWAL) of other writers: the constraints that it puts on changes of the table.
 
-    _mem_wal/{shard}/manifest/{bits}.binpb    ShardManifest; {bits}: its version in 64 binary digits, reversed
-    _mem_wal/{shard}/wal/{bits}.arrow         rows in the order of their writes; {bits}: the position, likewise
+    _mem_wal/{shard}/manifest/{bits}.binpb    ShardManifest; {bits}: its version as 64 binary digits, reversed
+    _mem_wal/{shard}/wal/{bits}.arrow         rows in write order; {bits}: the position, in the same form
     _mem_wal/{shard}/{folder of an SSTable}/  a table of rows that are not merged into this one yet
 
-The log is never changed here. Its index entry says up to which SSTable each shard is merged.
+The log is never changed here. Its index entry stores the last merged SSTable of each shard.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ def has_log(snapshot: Snapshot) -> bool:
 
 
 def refuse_values(snapshot: Snapshot) -> None:
-    """Refuse values for new fields, so also casts, in a table with a write-ahead log.
+    """Reject values for new fields, including casts, in a table with a write-ahead log.
 
     Raises:
-        UnsupportedError: The table has a log, whose rows would be null in these fields.
+        UnsupportedError: The table has a log, and its rows would be null in these fields.
     """
     if has_log(snapshot):
         raise _no_values(snapshot.uri)
 
 
 def refuse_not_null(snapshot: Snapshot) -> None:
-    """Refuse to forbid nulls in a table with a write-ahead log.
+    """Reject non-null constraints in a table with a write-ahead log.
 
     Raises:
-        UnsupportedError: The table has a log, whose rows may be null.
+        UnsupportedError: The table has a log, and its rows may be null.
     """
     if has_log(snapshot):
         raise _no_not_null(snapshot.uri)
@@ -57,15 +57,15 @@ def refuse_not_null(snapshot: Snapshot) -> None:
 def check_schema_change(
     before: table_pb2.Manifest, after: table_pb2.Manifest, segments: Iterable[table_pb2.IndexMetadata]
 ) -> None:
-    """Refuse a change of the schema that the rows of a write-ahead log cannot follow.
+    """Reject a schema change that the rows of a write-ahead log cannot follow.
 
     Args:
         before: A version.
         after: The next version.
-        segments: Entries of indexes, which name the log.
+        segments: Index segments, including the log's entry.
 
     Raises:
-        UnsupportedError: As `refuse_values` and `refuse_not_null`, or a column of the primary key is renamed.
+        UnsupportedError: See `refuse_values` and `refuse_not_null`. Also raised if a primary key column is renamed.
     """
     if all(segment.name != MEM_WAL for segment in segments):
         return
@@ -87,11 +87,11 @@ def check_schema_change(
 
 
 def forget_progress(before: Sequence[table_pb2.IndexMetadata], after: Sequence[table_pb2.IndexMetadata]) -> None:
-    """Remove, from the entry of a write-ahead log, how far indexes that a commit changes follow the log.
+    """Remove the merge progress of changed indexes from the entry of a write-ahead log.
 
     Args:
-        before: Segments of the version before.
-        after: Segments of the next version; the log's entry is changed in place.
+        before: Segments of the previous version.
+        after: Segments of the next version. The log's entry is changed in place.
     """
     entry = next((segment for segment in after if segment.name == MEM_WAL), None)
     if entry is None:
@@ -110,15 +110,15 @@ def forget_progress(before: Sequence[table_pb2.IndexMetadata], after: Sequence[t
 
 
 def warn_of_waiting_rows(snapshot: Snapshot, change: str, *, removes: bool = False) -> None:
-    """Warn, once for a table in this process, that a change does not reach rows which wait in a write-ahead log.
+    """Warn that a change does not affect rows in a write-ahead log. Warns once per table and process.
 
     Args:
         snapshot: The version that is changed.
         change: Name of the operation.
-        removes: Whether the change removes the log from the table: then it warns each time.
+        removes: Whether the change removes the log from the table. If so, it warns each time.
 
     Raises:
-        MemWalWarning: Warnings of this kind are errors.
+        MemWalWarning: Warnings of this category are errors.
     """
     entry = next((index for index in snapshot.indices if index.name == MEM_WAL), None)
     if entry is None or (snapshot.uri in _warned and not removes):
@@ -139,7 +139,7 @@ def warn_of_waiting_rows(snapshot: Snapshot, change: str, *, removes: bool = Fal
 
 
 def _waiting_shards(snapshot: Snapshot, details: bytes) -> list[str]:
-    """Return the shards with rows that are in the log alone; also those whose state cannot be read."""
+    """Return the shards with rows that are only in the log, including shards whose state cannot be read."""
     try:
         message = index_pb2.MemWalIndexDetails.FromString(details)
         merged = {str(UUID(bytes=each.shard_id.uuid)): each.generation for each in message.compacted_sstables}

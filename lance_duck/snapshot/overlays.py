@@ -1,4 +1,4 @@
-"""Overlays of a fragment, opened: values of the fragment that lie elsewhere, and index segments that lack them."""
+"""Overlays of a fragment: reading their values, and the index segments that lack them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lance_duck.wire.schema import Field
 
 
 def with_overlays(snapshot: Snapshot, fragment: Fragment, field: Field, column: ColumnReader) -> ColumnReader:
-    """Return a reader of a top-level column that gives the values of overlays where there are any.
+    """Return a reader of a top-level column that includes overlay values.
 
     Args:
         snapshot: The version.
@@ -29,7 +29,7 @@ def with_overlays(snapshot: Snapshot, fragment: Fragment, field: Field, column: 
         column: Reader of the fragment's own values.
 
     Raises:
-        CorruptError: An overlay contradicts itself.
+        CorruptError: An overlay is inconsistent.
         UnsupportedError: A blob has values in an overlay.
     """
     if not fragment.overlays:
@@ -42,13 +42,13 @@ def with_overlays(snapshot: Snapshot, fragment: Fragment, field: Field, column: 
 def without_overlaid(
     snapshot: Snapshot, field_ids: set[int], version: int, fragments: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """Return fragments without those in which an overlay has newer values than an index segment.
+    """Exclude fragments with overlays newer than an index segment.
 
     Args:
         snapshot: The version.
-        field_ids: Fields of the segment, and those below them.
+        field_ids: Fields of the segment and their descendants.
         version: Version that the segment was built on.
-        fragments: Ids of the fragments that it covers; ids of fragments that this version does not have stay.
+        fragments: Ids of the covered fragments. Ids of missing fragments are kept.
     """
     stale = [
         fragment_id
@@ -59,7 +59,7 @@ def without_overlaid(
 
 
 def overlaid_rows(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArray[np.int64]:
-    """Return the offsets, ascending, of rows for which an overlay has a value of any field.
+    """Return the ascending offsets of the rows for which an overlay has a value in any field.
 
     Raises:
         CorruptError: A bitmap is broken.

@@ -1,11 +1,11 @@
 """Publication of a version: its manifest is put if absent.
 
-Where the store can put a file only if it is absent, that is all. Elsewhere an external manifest store decides, in four
-steps; any process that finds a version that stopped after the second step can finish it, with the same result:
+That is sufficient if the store supports put-if-absent. Otherwise an external manifest store decides, in four steps. Any
+process that finds a version stopped after step 2 can finish it, with the same result:
 
     1. stage    {manifest}-{uuid} is written
     2. claim    (table, version) → that path, if the version is free: decides which writer has it
-    3. copy     to {manifest}, where everybody looks
+    3. copy     to {manifest}, where all readers look
     4. record   (table, version) → {manifest}; the staged file is deleted
 """
 
@@ -25,7 +25,7 @@ from lance_duck.wire import paths
 from lance_duck.wire.paths import ManifestName
 
 CommitLock: TypeAlias = Callable[[int], AbstractContextManager[object]]
-"""Called with the number of a version; what it returns is entered before that version is put, and left afterwards."""
+"""Called with a version number. The context manager that it returns is held while that version is put."""
 
 
 def publish_manifest(
@@ -37,19 +37,19 @@ def publish_manifest(
     *,
     late: bool = False,
 ) -> None:
-    """Make a version visible. All files that it names must be written; they are flushed first (`Store.sync`).
+    """Make a version visible. All files that it names must be written. They are flushed first (`Store.sync`).
 
     Args:
         store: Root of the table.
-        name: Version and naming; a detached version (naming 0) is never the latest.
+        name: Version and naming. A detached version (naming 0) is never the latest.
         data: The manifest file.
-        beside: Small files that the manifest names, by path, which are put first.
-        lock: Held meanwhile; None for none. What it raises is not caught.
-        late: Whether the version may survive a power cut only after `Store.sync`.
+        beside: Small files referenced by the manifest, by path. They are put first.
+        lock: Held during the put. Its exceptions are not caught.
+        late: Whether the version may need `Store.sync` to survive a power failure.
 
     Raises:
-        AlreadyExistsError: The version is taken; perhaps by this very call, when an answer was lost.
-        StoreError: The write failed, or its outcome is not known: read the newest version to see.
+        AlreadyExistsError: The version is taken, possibly by this very call if a response was lost.
+        StoreError: The write failed, or its outcome is unknown. Read the newest version to find out.
     """
     with contextlib.nullcontext() if lock is None else lock(name.version):
         _publish(store, name, data, beside, late=late)
@@ -63,7 +63,7 @@ def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str,
     for path, content in (beside or {}).items():
         store.put(path, content)
     store.sync()
-    if store.exists(name.path):  # by a writer that knows of no external store
+    if store.exists(name.path):  # by a writer without the external store
         raise AlreadyExistsError(f"version {name.version} is taken", where=store.uri)
     staged = paths.staged_manifest(name, uuid.uuid4())
     store.put(staged, data)
@@ -72,7 +72,7 @@ def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str,
     try:
         external.put_if_not_exists(key, name.version, staged)
     except AlreadyExistsError:
-        # Perhaps this very call has claimed it, when an answer was lost and the call repeated.
+        # This very call may have claimed it, if a response was lost and the call was repeated.
         if external.get(key, name.version) != staged:
             with contextlib.suppress(LanceDuckError):
                 store.delete([staged])
@@ -81,15 +81,15 @@ def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str,
 
 
 def finish_claimed(store: Store, version: int | None = None) -> ManifestName | None:
-    """Finish a version that was claimed in an external manifest store: the one with a number, or the newest.
+    """Finish a version that was claimed in an external manifest store: the given version, or the newest.
 
     Returns:
-        The name of the version, whose manifest lies under it now; None when none is claimed, or the store needs no
+        The name of the version, whose manifest now exists. None if no version is claimed, or the store does not use
         claims.
 
     Raises:
-        StoreError: The manifest lies under its staged name, and could not be copied.
-        NotFoundError: The manifest lies nowhere.
+        StoreError: The manifest has its staged name and could not be copied.
+        NotFoundError: The manifest does not exist.
     """
     external = store.external
     if external is None:
@@ -106,14 +106,14 @@ def finish_claimed(store: Store, version: int | None = None) -> ManifestName | N
 
 
 def write_version_hint(store: Store, version: int) -> None:
-    """Note the newest version for readers that cannot list files. The note may be lost, and decides nothing."""
+    """Store the newest version for readers that cannot list files. A hint: it may be outdated or missing."""
     content = json.dumps({"version": version}, separators=(",", ":")).encode()
     with contextlib.suppress(LanceDuckError):
         store.put(paths.VERSION_HINT, content, safe=False)
 
 
 def forget_table(store: Store) -> None:
-    """Drop the claims of a table or branch that was deleted. Raises StoreError."""
+    """Delete the claims of a dropped table or branch. Raises StoreError."""
     if store.external is not None:
         store.external.delete(external_key(store))
 
@@ -125,7 +125,7 @@ def external_key(store: Store) -> str:
 
 
 def _finish(store: Store, external: ExternalManifestStore, version: int, staged: str) -> ManifestName:
-    """Do steps 3 and 4 of a version that any process has claimed; only the copy must succeed."""
+    """Execute steps 3 and 4 for a claimed version. Only the copy must succeed."""
     name = paths.parse_staged_manifest(staged)
     if name is None or name.version != version:
         raise StoreError(

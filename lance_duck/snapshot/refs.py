@@ -1,12 +1,12 @@
-"""Tags and branches of a table: small JSON files beside its main branch.
+"""Tags and branches of a table: small JSON files in the root of its main branch.
 
-_refs/tags/{name}.json        "branch" (null: main), "version", "createdAt" and "updatedAt" (ISO text, UTC)
+_refs/tags/{name}.json        "branch" (null: main), "version", "createdAt" and "updatedAt" (ISO strings, UTC)
 _refs/branches/{name}.json    "parentBranch" (null: main), "parentVersion", "createAt" (seconds since the epoch),
                               "identifier": {"version_mapping": [[parent version, 32 hex digits], …]}, one pair for each
-                              branch on the way from main
+                              branch on the path from main
 
-Names are percent-encoded in UTF-8; a file of another writer under its plain name is found in the listing.
-Both have "manifestSize" (bytes) and "metadata" (an object of texts), and a seal at the end: see `checksums.sealed`.
+Names are percent-encoded in UTF-8. Files that other writers store under the plain name are found in the listing.
+Both have "manifestSize" (bytes) and "metadata" (an object of strings), and a seal at the end: see `checksums.sealed`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAIN = "main"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of reference: what messages call it, and where its files are."""
+    """A kind of reference: its name in messages, and its folder."""
 
     noun: str
     folder: str
@@ -46,11 +46,11 @@ _TREE_PART = f"/{paths.TREE}/"
 
 @dataclass(frozen=True)
 class Tag:
-    """A name for a version.
+    """A named version.
 
     Attributes:
-        branch: Branch that the version is of; None for main.
-        manifest_size: Bytes of the version's manifest.
+        branch: Branch of the version. None is main.
+        manifest_size: Size of the version's manifest, in bytes.
     """
 
     branch: str | None
@@ -61,19 +61,19 @@ class Tag:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the tag as pylance shows it."""
+        """Return the tag in pylance's form."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A line of versions beside main.
+    """A line of versions in addition to main.
 
     Attributes:
-        parent_branch: Branch that it was made from; None for main.
-        branch_identifier: (parent version, identifier) of each branch on the way from main, itself last.
-        parent_version: Version that it was made from.
-        create_at: Time of its creation, in seconds since the epoch.
+        parent_branch: Branch that it was created from. None is main.
+        branch_identifier: (parent version, identifier) of each branch on the path from main. The last one is its own.
+        parent_version: Version that it was created from.
+        create_at: Creation time, in seconds since the epoch.
     """
 
     parent_branch: str | None
@@ -84,22 +84,22 @@ class Branch:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the branch as pylance shows it."""
+        """Return the branch in pylance's form."""
         return asdict(self)
 
 
 def tag_names(store: Store) -> list[str]:
-    """Return the names of the tags of the table at the root of a store, ascending."""
+    """Return the sorted tag names of the table in a store."""
     return sorted(_files(store, TAG))
 
 
 def branch_names(store: Store) -> list[str]:
-    """Return the names of the branches of the table at the root of a store, ascending; main is not among them."""
+    """Return the sorted branch names of the table in a store, without main."""
     return sorted(_files(store, BRANCH))
 
 
 def list_tags(store: Store) -> dict[str, Tag]:
-    """Return the tags of the table at the root of a store, by name."""
+    """Return the tags of the table in a store, by name."""
     return {name: read_tag(store, name) for name in tag_names(store)}
 
 
@@ -107,7 +107,7 @@ def read_tag(store: Store, name: str) -> Tag:
     """Read a tag.
 
     Raises:
-        NotFoundError: There is no tag of this name.
+        NotFoundError: The tag does not exist.
         CorruptError: The file is broken.
     """
     path, data = _existing(store, TAG, name)
@@ -125,7 +125,7 @@ def read_tag(store: Store, name: str) -> Tag:
 
 
 def list_branches(store: Store) -> dict[str, Branch]:
-    """Return the branches of the table at the root of a store, by name; main is not among them."""
+    """Return the branches of the table in a store, by name, without main."""
     return {name: read_branch(store, name) for name in branch_names(store)}
 
 
@@ -133,7 +133,7 @@ def read_branch(store: Store, name: str) -> Branch:
     """Read the description of a branch.
 
     Raises:
-        NotFoundError: There is no branch of this name.
+        NotFoundError: The branch does not exist.
         CorruptError: The file is broken.
     """
     path, data = _existing(store, BRANCH, name)
@@ -153,38 +153,38 @@ def read_branch(store: Store, name: str) -> Branch:
 
 
 def find(store: Store, kind: Kind, name: str) -> str:
-    """Return the path of the file of a tag or branch, without reading the file.
+    """Return the file path of a tag or branch, without reading the file.
 
     Raises:
-        NotFoundError: There is no tag or branch of this name.
+        NotFoundError: The tag or branch does not exist.
     """
     path = paths.ref_file(kind.folder, name)
     return path if store.exists(path) else _listed(store, kind, name)
 
 
 def has_folder(branch: str) -> bool:
-    """Return whether a branch of this name can have a folder; a name from a listing may lead out of the table."""
+    """Return whether a branch name is a valid folder name. A listed name might point outside the table."""
     return _NAME.fullmatch(branch) is not None
 
 
 def check_tag_name(name: str) -> None:
-    """Refuse a name that no new tag may have, with InvalidInputError."""
+    """Raise InvalidInputError if a new tag cannot have this name."""
     _check_name(name, "tag", _TAG_NAME, "letters, digits, '.', '-' and '_'")
 
 
 def check_branch_name(name: str) -> None:
-    """Refuse a name that no new branch may have, with InvalidInputError."""
+    """Raise InvalidInputError if a new branch cannot have this name."""
     if name == MAIN:
         raise InvalidInputError(f"{MAIN!r} is the branch that every table has", where="branch")
     _check_name(name, "branch", _BRANCH_NAME, "letters, digits, '.', '-', '_', and single slashes between")
 
 
 def write_tag(store: Store, name: str, tag: Tag, *, new: bool) -> None:
-    """Write a tag: with `new` under a name that is not taken, else in place of the tag of this name.
+    """Write a tag. With `new`, the name must be free; otherwise, the tag of this name is replaced.
 
     Raises:
-        AlreadyExistsError: A new tag has the name of another one.
-        NotFoundError: There is no tag to replace.
+        AlreadyExistsError: A new tag's name is taken.
+        NotFoundError: The tag to replace does not exist.
     """
     raw = {
         "branch": tag.branch,
@@ -211,12 +211,12 @@ def write_branch(store: Store, name: str, branch: Branch, *, new: bool) -> None:
 
 
 def branch_uri(root_uri: str, branch: str | None) -> str:
-    """Return the URI of a branch of the table at `root_uri`; None and "main" are the table itself."""
+    """Return the URI of a branch of the table at `root_uri`. None and "main" are the table itself."""
     return root_uri if branch in (None, MAIN) else join_uri(root_uri, paths.branch_root(str(branch)))
 
 
 def root_uri(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
-    """Return the URI of the table whose main branch or other branch lies at `uri`."""
+    """Return the URI of the table that has its main branch or another branch at `uri`."""
     at = uri.find(_TREE_PART)
     while at >= 0:
         branch = uri[at + len(_TREE_PART) :].strip("/")
@@ -245,13 +245,13 @@ def _write(store: Store, kind: Kind, name: str, raw: Mapping[str, Any], *, new: 
     try:
         store.put_if_absent(path, data)
     except AlreadyExistsError:
-        # A service may run a request twice and answer the second; time and identifier tell our own bytes from others.
+        # A service may repeat a request and answer the second. Time and identifier distinguish our bytes from others.
         if store.get(path) != data:
             raise AlreadyExistsError(f"{kind.noun} {name!r} already exists", where=store.uri) from None
 
 
 def _existing(store: Store, kind: Kind, name: str) -> tuple[str, bytes]:
-    """Return the path and the bytes of the file of a tag or branch. Raises NotFoundError."""
+    """Return the path and content of a tag or branch file. Raises NotFoundError."""
     path = paths.ref_file(kind.folder, name)
     try:
         return path, store.get(path)
@@ -271,7 +271,7 @@ def _files(store: Store, kind: Kind) -> dict[str, str]:
 
 
 def _listed(store: Store, kind: Kind, name: str) -> str:
-    """Return the path of a tag or branch from the listing. Raises NotFoundError."""
+    """Find the path of a tag or branch in the listing. Raises NotFoundError."""
     files = _files(store, kind)
     if name not in files:
         names = sorted(files)
@@ -282,7 +282,7 @@ def _listed(store: Store, kind: Kind, name: str) -> str:
 
 @contextmanager
 def _named(store: Store, kind: Kind, name: str) -> Iterator[None]:
-    """Make errors of a damaged tag or branch name it, and the way out."""
+    """Add the name and a remedy to errors about a damaged tag or branch."""
     try:
         yield
     except CorruptError as error:

@@ -1,6 +1,6 @@
-"""One version of a table, immutable: the only door to reads.
+"""One version of a table, immutable. All reads go through it.
 
-A file named in the manifest lies below the root of the table, or below the base path whose id it carries:
+A file named in the manifest is below the table root, or below the base path with its id:
 
     base path is a dataset root      {base}/data/…, {base}/_deletions/…, {base}/_indices/…
     base path is a plain directory   {base}/…
@@ -56,28 +56,28 @@ def open_snapshot(
 
     Args:
         uri: Path or URI of the table.
-        version: A number (of the branch at `uri`), a tag, or (branch, number, tag or None); None for the latest.
-        asof: A time; the newest version that was committed before it is opened. Ignored when `version` is given.
-        storage_options: Settings of the object store. "base_{id}.{name}" is a setting for one base path alone.
+        version: A number (on the branch at `uri`), a tag, or (branch, number, tag or None). None is the latest.
+        asof: Open the newest version committed before this time. Ignored if `version` is given.
+        storage_options: Object store settings. "base_{id}.{name}" is a setting for a single base path.
         commit_lock: See `Location`.
 
     Raises:
-        NotFoundError: There is no such table, version, tag or branch.
+        NotFoundError: The table, version, tag or branch does not exist.
         FormatError: The manifest cannot be read.
     """
     return _open(Location.of(uri, storage_options, commit_lock), version, asof)
 
 
 class Snapshot:
-    """One version of a table. Safe to use from several threads.
+    """One version of a table. Thread-safe.
 
     Args:
-        location: Place of its branch.
+        location: Location of the branch.
         manifest: Manifest of the version.
-        store: The store of the location, as it was opened to read the manifest; None to open it when needed.
+        store: The store that was opened to read the manifest. None opens it on demand.
 
     Attributes:
-        base: For a version that is only in memory, the committed one below it; None for a committed version.
+        base: For a version in memory, the committed version that it is based on. None for a committed version.
     """
 
     def __init__(self, location: Location, manifest: Manifest, store: Store | None = None) -> None:
@@ -99,7 +99,7 @@ class Snapshot:
 
     @property
     def uri(self) -> str:
-        """Path or URI of the table, or of the branch that the version is on."""
+        """Path or URI of the table, or of the version's branch."""
         return self.store.uri
 
     @property
@@ -109,12 +109,12 @@ class Snapshot:
 
     @property
     def branch(self) -> str | None:
-        """Branch that the version is of; None for main."""
+        """Branch of the version. None is main."""
         return self.manifest.branch
 
     @property
     def timestamp(self) -> datetime:
-        """Time of the commit, UTC."""
+        """Commit time in UTC."""
         return self.manifest.timestamp
 
     @property
@@ -124,7 +124,7 @@ class Snapshot:
 
     @property
     def fragments(self) -> Fragments:
-        """Fragments, in the order of a scan."""
+        """Fragments, in scan order."""
         return self.manifest.fragments
 
     @property
@@ -144,12 +144,12 @@ class Snapshot:
 
     @property
     def base_paths(self) -> Mapping[int, BasePath]:
-        """Other places where files of the table lie, by id."""
+        """Locations of files outside the table root, by id."""
         return self.manifest.base_paths
 
     @property
     def data_storage_version(self) -> str:
-        """Version that new data files take."""
+        """File format version of new data files."""
         return self.manifest.data_storage_version
 
     @property
@@ -163,29 +163,29 @@ class Snapshot:
         return self._bases.root
 
     def count_rows(self) -> int:
-        """Count the rows that are not deleted: from metadata alone, unless an old manifest does not say."""
+        """Return the number of living rows: from metadata alone, unless an old manifest does not store it."""
         return sum(self.row_counts())
 
     def row_counts(self) -> Sequence[int]:
-        """Return the number of rows of each fragment that are not deleted: see `count_rows`."""
+        """Return the living row count of each fragment: see `count_rows`."""
         counts = self.fragments.row_counts()
         return [self.num_rows(f) for f in self.fragments] if counts is None else counts
 
     def fragment(self, fragment_id: int) -> Fragment:
-        """Return a fragment by its id. Raises InvalidInputError."""
+        """Return a fragment by id. Raises InvalidInputError."""
         place = self._places.get(fragment_id)
         if place is None:
             raise InvalidInputError(f"no fragment {fragment_id}", where=self.uri)
         return self.fragments[place]
 
     def physical_rows(self, fragment: Fragment) -> int:
-        """Return the number of rows of a fragment, deleted ones included; read from its data file for old manifests."""
+        """Return a fragment's row count, including deleted rows. Read from its data file for old manifests."""
         if fragment.physical_rows or not fragment.files:
             return fragment.physical_rows
         return self.data_file(fragment.files[0]).num_rows
 
     def num_rows(self, fragment: Fragment) -> int:
-        """Return the number of rows of a fragment that are not deleted; read from its files for old manifests."""
+        """Return a fragment's living row count. Read from its files for old manifests."""
         physical = self.physical_rows(fragment)
         if fragment.deletion_file is None or fragment.num_deletions:
             return physical - fragment.num_deletions
@@ -193,11 +193,11 @@ class Snapshot:
         return physical - (vector.count if vector is not None else 0)
 
     def data_file(self, data_file: DataFile) -> LanceFile:
-        """Open a data file; those used last stay open.
+        """Open a data file. The most recently used files stay open.
 
         Raises:
-            UnsupportedError: The file has a version that is not read.
-            CorruptError: The file is not what the manifest says.
+            UnsupportedError: The file version is not supported.
+            CorruptError: The file does not match the manifest.
             NotFoundError: The file does not exist.
         """
 
@@ -211,10 +211,10 @@ class Snapshot:
         return self._files.get((data_file.base_id, data_file.path), open_)
 
     def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
-        """Return the deleted rows of a fragment; None when there are none.
+        """Return the deleted rows of a fragment, or None if no row is deleted.
 
         Raises:
-            CorruptError: The file is not what the manifest says.
+            CorruptError: The file does not match the manifest.
             NotFoundError: The file does not exist.
         """
         file = fragment.deletion_file
@@ -231,15 +231,15 @@ class Snapshot:
         return self._deletions.get((file.base_id, path), read)
 
     def keep_deletions(self, file: DeletionFile, path: str, vector: DeletionVector) -> None:
-        """Cache the deleted rows of a deletion file that was just written, so that it need not be read."""
+        """Cache the rows of a deletion file that was just written, so that it need not be read."""
         self._deletions.put((file.base_id, path), vector)
 
     def row_ids(self, fragment: Fragment) -> RowIdSequence | None:
-        """Return the stable row ids of a fragment's physical rows; None when the table has none.
+        """Return the stable row ids of a fragment's physical rows, or None for a table without stable row ids.
 
         Raises:
-            CorruptError: The ids are missing, or are not as many as the rows.
-            UnsupportedError: The ids are stored in a way that is not read.
+            CorruptError: The ids are missing, or their number differs from the row count.
+            UnsupportedError: The storage of the ids is not supported.
         """
         if not self.has_stable_row_ids:
             return None
@@ -251,27 +251,27 @@ class Snapshot:
         return self._sequence(fragment, fragment.row_ids, read_row_ids, "row ids")
 
     def created_at(self, fragment: Fragment) -> VersionSequence | None:
-        """Return the version in which each physical row was created; None where it is not kept."""
+        """Return the creation version of each physical row, or None if it is not stored."""
         if fragment.created_at is None:
             return None
         return self._sequence(fragment, fragment.created_at, read_versions, "created at")
 
     def last_updated_at(self, fragment: Fragment) -> VersionSequence | None:
-        """Return the version in which each physical row was last updated; None where it is not kept."""
+        """Return the last update version of each physical row, or None if it is not stored."""
         if fragment.last_updated_at is None:
             return None
         return self._sequence(fragment, fragment.last_updated_at, read_versions, "last updated at")
 
     @cached_property
     def row_id_index(self) -> RowIdIndex | None:
-        """Index from stable row ids to row addresses; None when the table has no stable row ids."""
+        """Index from stable row ids to row addresses. None for a table without stable row ids."""
         if not self.has_stable_row_ids:
             return None
         sequences = [(f.id, ids) for f in self.fragments if (ids := self.row_ids(f)) is not None]
         return RowIdIndex(sequences, lambda place: self.deletion_vector(self.fragments[place]))
 
     def transaction(self) -> Transaction | None:
-        """Return the transaction that made this version; None when its writer kept none, or it was cleaned up."""
+        """Return the transaction of this version, or None if it was not kept."""
         inline = self.manifest.inline_transaction
         if inline is not None:
             return transaction_from_proto(inline)
@@ -285,28 +285,28 @@ class Snapshot:
             return None
 
     def place(self, base_id: int | None) -> tuple[Store, BasePath | None]:
-        """Return the store that holds files with this base id, and the base path; None is the table itself.
+        """Return the store with the files of a base id, and the base path. None is the table itself.
 
         Raises:
-            CorruptError: The manifest has no such base path.
+            CorruptError: The manifest does not contain the base path.
         """
         return self._bases.place(base_id)
 
     def derived(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return a value that follows from this version alone, made once and kept as long as the version."""
+        """Return a value that depends only on this version. Computed once and cached with the version."""
         return cast("_T", self._derived.get(key, make))
 
     def shared(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return a value that is the same in all versions of the table, made once; its `nbytes` is its size in memory.
+        """Return a value that is the same in all versions of the table. Its `nbytes` is its size in memory.
 
-        The values used last are kept, up to `SHARED_BYTES`, by all versions that followed each other in this process.
+        The most recently used values are cached, up to `SHARED_BYTES`, across successive versions in this process.
         """
         return cast("_T", self._shared.get(key, make))
 
     def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
-        """Open another version: see `open_snapshot`. A number means a version of this version's branch.
+        """Open another version: see `open_snapshot`. A number refers to this version's branch.
 
-        If it is this version, this object is returned, and the manifest is not read again.
+        For this version, the same object is returned without reading the manifest again.
         """
         if isinstance(version, int) and version == self.version:
             return self
@@ -322,9 +322,9 @@ class Snapshot:
         return self.followed_by(versions.load_manifest(self.store, latest.path))
 
     def followed_by(self, manifest: Manifest) -> Snapshot:
-        """Return another version of the branch, from its manifest; the two share open files and stores.
+        """Return another version of the branch from its manifest. The two share open files and stores.
 
-        Segments that a later version no longer has are let go: each holds several open files, however small it is.
+        Segments missing from a later version are released: each holds several open files, even if it is small.
         """
         snapshot = self.sharing_files(manifest)
         if snapshot._shared is self._shared and self.version < snapshot.version:
@@ -332,7 +332,7 @@ class Snapshot:
         return snapshot
 
     def sharing_files(self, manifest: Manifest) -> Snapshot:
-        """Return another version of the branch, which may not be committed yet; the two share open files and stores."""
+        """Return another version of the branch, committed or not. The two share open files and stores."""
         snapshot = Snapshot(self.location, manifest)
         if snapshot.base_paths == self.base_paths:
             snapshot._files, snapshot._deletions = self._files, self._deletions
@@ -341,31 +341,31 @@ class Snapshot:
         return snapshot
 
     def _let_go(self, after: Snapshot) -> None:
-        """Let go of the segments that a later version no longer has, where both lists of segments can be read."""
+        """Release segments that a later version no longer has, if both segment lists can be read."""
         with suppress(LanceDuckError):
             gone = {segment.uuid for segment in self.indices} - {segment.uuid for segment in after.indices}
             if gone:
                 self._shared.drop_where(lambda key: isinstance(key, tuple) and not gone.isdisjoint(key))
 
     def forget_files(self, names: Collection[str]) -> None:
-        """Let go of files that were removed from the disk, by their paths below the root of the table.
+        """Close files that were deleted, given by path relative to the table root.
 
-        While they are open, the system keeps their bytes on the disk.
+        The system does not free their disk space while they are open.
         """
         gone = frozenset(names)
         self._files.drop_where(lambda key: key[0] is None and paths.data_file(key[1]) in gone)
         self._deletions.drop_where(lambda key: key[0] is None and key[1] in gone)
 
     def latest_version(self) -> int:
-        """Return the number of the newest version of the branch that this version is of."""
+        """Return the newest version number of this version's branch."""
         return versions.latest_version(self.store).version
 
     def versions(self) -> list[dict[str, Any]]:
-        """Return all versions of the branch, oldest first: {"version", "timestamp", "metadata"} as in pylance."""
+        """Return all versions of the branch, oldest first: {"version", "timestamp", "metadata"}, as in pylance."""
         return [versions.describe_version(m) for m in versions.load_all(self.store)]
 
     def version_numbers(self) -> list[int]:
-        """Return the numbers of all versions of the branch, oldest first, without reading their manifests."""
+        """Return all version numbers of the branch, oldest first, without reading the manifests."""
         return [name.version for name in versions.all_versions(self.store)]
 
     def tags(self) -> dict[str, refs.Tag]:
@@ -373,7 +373,7 @@ class Snapshot:
         return refs.list_tags(self.location.root.store())
 
     def branches(self) -> dict[str, refs.Branch]:
-        """Return the branches of the table, by name; main is not among them."""
+        """Return the branches of the table by name, without main."""
         return refs.list_branches(self.location.root.store())
 
     @cached_property
@@ -397,13 +397,13 @@ class Snapshot:
 
 
 class _Bases:
-    """The stores that a table's files lie in: its root, and those of its base paths."""
+    """The stores of a table's files: its root and its base paths."""
 
     def __init__(self, location: Location, manifest: Manifest, store: Store | None) -> None:
         self._location = location
         self._manifest = manifest
         self.stores: dict[int, Store] = {}
-        if store is not None and not manifest.base_paths:  # links may lead from the root into base paths
+        if store is not None and not manifest.base_paths:  # links may point from the root into base paths
             self.root = store
 
     @cached_property
@@ -425,7 +425,7 @@ class _Bases:
         return store, base
 
     def open_external(self, base_id: int, name: str) -> ByteSource:
-        """Open a file that the table refers to but does not own: below a base path, or (0) anywhere, by its URI."""
+        """Open a file that the table refers to but does not own: below a base path, or (0) at any URI."""
         if base_id:
             return self.place(base_id)[0].open(name)
         return open_source(name, self._location.options_for(name))
@@ -447,7 +447,7 @@ def _open(location: Location, version: Version | None, asof: datetime | date | s
 
 
 def _resolve(location: Location, version: Version | None) -> tuple[Location, int | None]:
-    """Return where a version lies, and its number; None stands for the latest."""
+    """Resolve a version to its location and number. None is the latest."""
     if version is None or (isinstance(version, int) and not isinstance(version, bool)):
         return location, version
     root = location.root

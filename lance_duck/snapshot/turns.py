@@ -1,10 +1,10 @@
-"""Turns: writers of one machine make the next version of a table one after the other.
+"""Turns: writers on one machine create versions of a table one after the other.
 
-A writer that loses the race for a version has built and flushed a manifest for nothing, and must do so again. A turn is
-a lock of the system (`flock`) on the directory of the manifests, which ends with the process that holds it. It is a
-courtesy and decides nothing: a name is put only if absent, and a writer that has waited long enough goes ahead without
-the lock. Writers of other machines and libraries know nothing of it.
-Apart from the commit loop, which would exceed 500 lines, and tested alone.
+A writer that loses the race for a version has built and flushed a manifest in vain, and must repeat it. A turn is a
+system lock (`flock`) on the manifest directory, which is released when its process ends. It is only an optimization:
+names are put if absent, and a writer that has waited too long continues without the lock. Writers on other machines and
+other libraries do not use it.
+Separate from the commit loop, which would exceed 500 lines, and tested alone.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ except ImportError:  # Windows: writers race
 
 @contextlib.contextmanager
 def own_turn(store: Store) -> Iterator[None]:
-    """Hold the turn of this machine's writers; wait for it `LONGEST_TURN` seconds at most, then go on without it.
+    """Hold the turn of this machine's writers. Waits at most `LONGEST_TURN` seconds, then continues without it.
 
     Args:
-        store: Root of the table. On an object store there are no turns.
+        store: Root of the table. Object stores do not use turns.
     """
     root = local_path(store.uri)
     handle = None if root is None or fcntl is None else _opened(os.path.join(root, paths.VERSIONS))
@@ -41,7 +41,7 @@ def own_turn(store: Store) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_UN)  # explicitly: a process forked meanwhile has the handle, too
+            fcntl.flock(handle, fcntl.LOCK_UN)  # explicitly, since a forked process also has the handle
         os.close(handle)
 
 
@@ -53,7 +53,7 @@ def _opened(directory: str) -> int | None:
 
 
 def _wait(handle: int) -> None:
-    """Take the lock, if the disk has locks and the holder releases it in time; otherwise return without it."""
+    """Take the lock if the disk supports locks and the holder releases it in time. Otherwise continue without it."""
     end, poll = time.monotonic() + LONGEST_TURN, SHORTEST_POLL
     with contextlib.suppress(OSError):
         while True:

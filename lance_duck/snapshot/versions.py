@@ -1,7 +1,7 @@
-"""The versions of a table, and the places of their manifests.
+"""The versions of a table, and the paths of their manifests.
 
-Which version is newest is decided by the names of the manifests alone, and by the claims in an external manifest store
-where there is one. The hint file only helps on web servers, which have no listings.
+The newest version is determined only by the manifest names, and by claims in an external manifest store if one is used.
+The hint file only helps on web servers, which do not support listings.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest, read_manifest
 from lance_duck.wire.paths import ManifestName
 
-_PAGE = 1000  # names that a listing brings at once, as services give them
-_READERS = 16  # threads that read manifests side by side
+_PAGE = 1000  # number of names per page of a listing, as in object stores
+_READERS = 16  # number of threads that read manifests
 _RANGES_NAMED = 8  # in a message
 _TABLES_NAMED = 3  # in a message
 
 
 def latest_version(store: Store) -> ManifestName:
-    """Return the newest version of the table at the root of a store.
+    """Return the newest version of the table in a store.
 
     Raises:
-        NotFoundError: There is no table.
+        NotFoundError: The table does not exist.
     """
     if not store.can_list:
         return _probe(store)
@@ -46,7 +46,7 @@ def all_versions(store: Store) -> list[ManifestName]:
     """Return all versions of the table, oldest first.
 
     Raises:
-        NotFoundError: There is no table.
+        NotFoundError: The table does not exist.
     """
     finish_claimed(store)
     names = {n.version: n for n in sorted(_attached(store), key=lambda n: (n.version, n.naming))}
@@ -59,7 +59,7 @@ def load_version(store: Store, version: int) -> Manifest:
     """Read the manifest of a version.
 
     Raises:
-        NotFoundError: There is no such version, or no table.
+        NotFoundError: The version or the table does not exist.
         FormatError: The manifest cannot be read.
     """
     candidates = paths.manifest_candidates(version) if 0 < version <= paths.MAX_VERSION else ()
@@ -99,11 +99,11 @@ def is_present(store: Store, manifest: Manifest) -> bool | None:
 
 
 def seems_newest(store: Store, manifest: Manifest) -> bool:
-    """Return whether a version that was read seems to be the newest, without a listing, on a local disk.
+    """Return whether a version seems to be the newest, without a listing, on a local disk.
 
-    A listing takes the longer the more versions there are (`benchmarks/appends.py --only "by handle"` times appends
-    that ask this instead). The answer is wrong only where writers that leave no hint made several versions and removed
-    the first of them; a commit, which lists all versions, notices it.
+    The time of a listing grows with the number of versions (`benchmarks/appends.py --only "by handle"` times appends
+    that use this instead). The result is wrong only if writers without hints created several versions and removed the
+    first of them. Commits list all versions and detect this.
     """
     if local_path(store.uri) is None or store.external is not None or _hinted(store) != manifest.version:
         return False
@@ -112,12 +112,12 @@ def seems_newest(store: Store, manifest: Manifest) -> bool:
 
 
 def load_manifest(store: Store, path: str) -> Manifest:
-    """Read the manifest at a path below the root of a store."""
+    """Read the manifest at a path in a store."""
     return read_manifest(store.get(path), f"{store.uri}/{path}")
 
 
 def load_all(store: Store) -> list[Manifest]:
-    """Read the manifests of all versions, oldest first; versions that vanish meanwhile are left out."""
+    """Read the manifests of all versions, oldest first. Versions removed in the meantime are skipped."""
     names = all_versions(store)
 
     def load(name: ManifestName) -> Manifest | None:
@@ -131,15 +131,15 @@ def load_all(store: Store) -> list[Manifest]:
 
 
 def load_asof(store: Store, moment: datetime | date | str) -> Manifest:
-    """Read the manifest of the newest version that was committed before a moment.
+    """Read the manifest of the newest version committed before a time.
 
     Args:
         store: Root of the table.
-        moment: A datetime or ISO text; local time when it names no zone.
+        moment: A datetime or ISO string. Local time if it does not have a time zone.
 
     Raises:
-        NotFoundError: The table is younger, or does not exist.
-        InvalidInputError: The moment is not a time.
+        NotFoundError: The table is newer or does not exist.
+        InvalidInputError: The value is not a valid time.
     """
     cutoff = to_moment(moment)
     for name in reversed(all_versions(store)):
@@ -154,7 +154,7 @@ def load_asof(store: Store, moment: datetime | date | str) -> Manifest:
 
 
 def to_moment(moment: datetime | date | str) -> datetime:
-    """Return a moment as a datetime with a zone, the local one when it names none. Raises InvalidInputError."""
+    """Convert a time to a datetime with a time zone, by default the local one. Raises InvalidInputError."""
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment.strip())
@@ -170,13 +170,13 @@ def to_moment(moment: datetime | date | str) -> datetime:
 
 
 def describe_version(manifest: Manifest) -> dict[str, Any]:
-    """Describe a version as pylance does: "version", "timestamp" (naive local time) and "metadata" (counts as text)."""
+    """Describe a version like pylance: "version", "timestamp" (naive local time) and "metadata" (counts as strings)."""
     local = manifest.timestamp.astimezone().replace(tzinfo=None)
     return {"version": manifest.version, "timestamp": local, "metadata": manifest.summary()}
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers as text, with consecutive ones as ranges; of many ranges the first are left out."""
+    """Format ascending numbers, with consecutive ones as ranges. If there are many ranges, the first are omitted."""
     ends = [n for i, n in enumerate(numbers) if i + 1 == len(numbers) or numbers[i + 1] != n + 1]
     starts = [n for i, n in enumerate(numbers) if i == 0 or numbers[i - 1] != n - 1]
     texts = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True)]
@@ -190,7 +190,7 @@ def _listed(store: Store) -> ManifestName | None:
     names = store.names(paths.VERSIONS)
     page = list(islice(names, _PAGE))
     newest = paths.newest_manifest(page)
-    # Names of naming 2 come newest first, so that one page of an object store's listing is enough.
+    # Naming 2 sorts the newest first, so that one page of an object store's listing is sufficient.
     if newest is None or newest.naming != 2:
         newest = paths.newest_manifest([*page, *names])
     return newest
@@ -243,7 +243,7 @@ def _no_table(store: Store) -> NotFoundError:
 
 
 def _tables_below(store: Store) -> list[str]:
-    """Return the first tables in a local directory that was perhaps taken for a table; object stores are not asked."""
+    """Return the first tables in a local directory that may have been mistaken for a table. Empty for object stores."""
     if local_path(store.uri) is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""Parts that all changes of a table share: the commit of an operation, properties of transactions, retries."""
+"""Shared code of all changes: committing an operation, transaction properties, retries."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def commit_change(
     message: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Commit the operation that a function makes from a version, and move the handle to the result.
+    """Commit the operation that `make` builds from a version, and move the handle to the result.
 
-    If another change was committed first, the operation is made anew from the newest version.
+    If another change was committed first, the operation is rebuilt from the newest version.
     """
     texts = transaction_properties(message, properties)
     handle.move_to(
@@ -37,7 +37,7 @@ def commit_change(
 
 
 def transaction_properties(message: str | None, properties: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Return the properties of a transaction, with its message; None for none.
+    """Return the transaction properties, including the message. Returns None if both are empty.
 
     Raises:
         InvalidInputError: A key or a value is not a string.
@@ -54,7 +54,7 @@ def transaction_properties(message: str | None, properties: Mapping[str, str] | 
 
 
 def check_patience(retries: int, timeout: timedelta) -> None:
-    """Raise InvalidInputError for an invalid number of retries, or time limit of them."""
+    """Raise InvalidInputError for an invalid retry count or time limit."""
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise InvalidInputError("conflict_retries", expected="a number that is not negative", found=repr(retries))
     if not isinstance(timeout, timedelta):
@@ -62,7 +62,7 @@ def check_patience(retries: int, timeout: timedelta) -> None:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value can be stored as text: a string without lone surrogates."""
+    """Return whether a value is a string without lone surrogates."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:

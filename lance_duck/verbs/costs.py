@@ -1,7 +1,7 @@
-"""The thresholds by which changes choose their way: each with its unit and its reason.
+"""Thresholds that decide how a change runs, with units and reasons.
 
-A threshold changes speed and memory, never the rows of the table. `benchmarks/changes.py` and `benchmarks/indexes.py`
-measure what they give together. Bounds of memory stand beside what they bound.
+They affect speed and memory, never the rows of the table. `benchmarks/changes.py` and `benchmarks/indexes.py` measure
+their effect. Memory limits are defined next to the code that they limit.
 """
 
 from __future__ import annotations
@@ -11,51 +11,59 @@ from typing import Final
 # Rows
 
 ROWS_AT_ONCE: Final = 1 << 16
-"""Rows that are read by address, joined or written at a time: enough that the work for each batch does not count."""
+"""Batch size for reading rows by address, joining and writing, in rows. Makes the cost per batch negligible."""
 
 BYTES_AT_ONCE: Final = 8 << 20
-"""Bytes of such a batch at most, where rows are wide."""
+"""Maximum batch size for wide rows, in bytes."""
 
 SPREAD_KEYS: Final = 64
-"""Ratio of the range of integer keys to their number, up to which they are looked up in a table and not hashed: hashed,
-a merge of 200,000 keys with 2 million wide rows takes 1.25 times as long."""
+"""Maximum ratio of the key range to the key count for lookups of integer keys by array instead of hashing.
+
+With hashing, a merge of 200,000 keys into 2 million wide rows takes 1.25 times longer.
+"""
 
 SET_KEYS: Final = 1 << 18
-"""Keys that are neither numbers nor texts, up to which rows of the table are sifted by a set of them; with more, all
-rows are matched."""
+"""Maximum number of keys, other than numbers and strings, for which a set preselects table rows.
+
+With more keys, all rows are matched.
+"""
 
 # Merges
 
 MATCHED_ROWS: Final = 1 << 18
-"""Rows of the table that are matched with a source at a time; twice the rows of the source where these are more."""
+"""Minimum number of table rows matched against a source at a time. A larger source raises it to twice its row count."""
 
 ROWS_PER_KEY: Final = 8192
-"""Minimum number of table rows per source key at which keys are looked up in an index: each may need its own page."""
+"""Minimum number of table rows per source key for an index lookup: each key may need its own page."""
 
 PART_KEYS: Final = 1 << 18
-"""Inserted keys that a part of a merge sends to its commit: with more, the commit takes any new row for one of them."""
+"""Maximum number of inserted keys that a partial merge reports. Above it, any new row may be a conflict."""
 
 JOINED_SOURCE_BYTES: Final = 64 << 20
-"""Bytes of a source up to which its batches are concatenated: rows are taken from one array faster than from many."""
+"""Maximum source size for concatenating its batches, in bytes: taking rows from one array is faster than from many."""
 
 # Indexes
 
 TEXT_BATCH_BYTES: Final = 4 << 20
-"""Bytes of a batch of texts for a full-text index: with 16 MiB, a build takes 1.6 times the anonymous memory
-(`benchmarks/full_text.py --only JSON`)."""
+"""Size of a batch of documents for a full-text index, in bytes.
+
+With 16 MiB, a build takes 1.6 times the anonymous memory (`benchmarks/full_text.py --only JSON`).
+"""
 
 SMALL_SEGMENT: Final = 1 << 18
-"""Rows of a segment up to which `optimize_indices` always merges it with newer ones."""
+"""Segments of up to this many rows are always merged with newer ones by `optimize_indices`."""
 
 SMALL_VECTOR_SEGMENT: Final = 1 << 14
-"""Rows of a segment of a vector index up to which it is always merged: graphs and partitions take longer to merge."""
+"""Vector segments of up to this many rows are always merged. Merging graphs and partitions is slower."""
 
 MERGED_RATIO: Final = 4
-"""Ratio of the rows of a larger segment to those of all newer segments, up to which it is merged with them: a row is
-then rewritten only a few times while an index grows."""
+"""Maximum size ratio between a segment and all newer segments together for merging them.
+
+Each row is then rewritten only a few times while an index grows.
+"""
 
 WHOLE_SAMPLE_BYTES: Final = 64 << 20
 """Maximum size of a vector column that is read whole for training, in bytes: a sample would touch most pages."""
 
 SAMPLE_GROWTH: Final = 16
-"""Factor by which the next sample is larger where too many vectors of a sample were null or unusable."""
+"""Growth factor of the next sample if too many sampled vectors were null or unusable."""

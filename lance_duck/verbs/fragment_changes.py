@@ -52,14 +52,14 @@ def stage_fragments(
     """Write data as fragments of a table, which need not exist yet.
 
     Args:
-        data: Data of any kind that `to_reader` takes.
+        data: Data in any form that `to_reader` accepts.
         target: The table.
-        schema: Schema of data that have none of their own.
-        mode: "append": with the columns of the table, if it exists. Other modes: with columns of their own.
-        settings: As for `write_dataset`.
+        schema: Schema for data that does not include one.
+        mode: "append" writes the columns of the table, if it exists. Other modes write the data's columns.
+        settings: See `write_dataset`.
 
     Returns:
-        The fragments, and the version of the table that they were written for; None for a new table.
+        The fragments, and the table version that they were written for. For a new table, the version is None.
 
     Raises:
         InvalidInputError: The data does not fit the table.
@@ -86,7 +86,7 @@ def _stage(
 
 
 def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) -> tuple[Fragment, Schema]:
-    """Write new columns of one fragment; return the fragment and the schema of the table with the columns."""
+    """Write new columns of one fragment. Returns the fragment and the table schema, both with the new columns."""
     table = TableScan(snapshot)
     version = snapshot.data_storage_version
     columns = add_fields(snapshot.schema, source.schema(table), version, next_field_id(snapshot), keep=source.keeps)
@@ -108,14 +108,14 @@ def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) 
 def update_in_fragment(
     snapshot: Snapshot, fragment: Fragment, data: pa.Table, left_on: str, right_on: str
 ) -> tuple[Fragment, list[int], bytes]:
-    """Rewrite columns of one fragment, with the values of other data where a key matches.
+    """Update columns of one fragment with the values of other data, in rows whose key matches.
 
     Returns:
-        The fragment with a new file of these columns, the ids of their fields, and the offsets of the rows that
-        changed, as a serialized roaring bitmap.
+        The fragment with a new file for these columns, the ids of their fields, and the offsets of the changed rows
+        as a serialized roaring bitmap.
 
     Raises:
-        InvalidInputError: A column does not exist, or is hidden, or a key is invalid.
+        InvalidInputError: A column does not exist or is hidden, or a key is invalid.
     """
     source = JoinedColumns(data, left_on, right_on)
     names = [name for name in data.column_names if name not in (right_on, left_on)]
@@ -145,7 +145,11 @@ def update_in_fragment(
 
 
 def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: FilterLike) -> Fragment | None:
-    """Delete the rows of one fragment that satisfy a condition; return the fragment, None if no row is left."""
+    """Delete the rows of one fragment that match a condition.
+
+    Returns:
+        The changed fragment, or None if all rows are deleted.
+    """
     table = TableScan(snapshot)
     options = ScanOptions(columns=[ROW_ADDRESS], filter=predicate)
     offset_arrays = [batch.column(0).to_numpy() for batch in table.reader(table.plan(options, fragment))]
@@ -154,10 +158,13 @@ def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: Filter
 
 
 def delete_fragment_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any) -> Fragment | None:
-    """Delete the rows of one fragment at some offsets; return the fragment, None if no row is left.
+    """Delete rows of one fragment by physical offset.
+
+    Returns:
+        The changed fragment, or None if all rows are deleted.
 
     Raises:
-        InvalidInputError: An offset is beyond the rows of the fragment.
+        InvalidInputError: An offset is out of range.
     """
     rows = snapshot.physical_rows(fragment)
     row_offsets = np.asarray(offsets, np.int64)

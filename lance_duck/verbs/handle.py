@@ -1,4 +1,4 @@
-"""The handle of a dataset: the version of the table that it is on, and its moves to other versions."""
+"""The handle of a dataset: the table version that it reads, and its moves to other versions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lance_duck.snapshot import Snapshot
 
 
 class Handle:
-    """The version of a table that a dataset is on. Each dataset has exactly one, and changes move it.
+    """The table version that a dataset reads. Each dataset has exactly one handle, and changes move it.
 
     Args:
         uri: Path or URI of the table, as the user passed it.
-        table: Reads of the version, perhaps restricted to some of its rows.
+        table: The version's scan, possibly restricted to some rows.
     """
 
     def __init__(self, uri: str, table: TableScan) -> None:
@@ -23,12 +23,12 @@ class Handle:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that the handle is on."""
+        """The version that the handle reads."""
         return self.table.snapshot
 
     @property
     def base(self) -> Snapshot:
-        """The version that a change of rows starts from; refused if the handle sees only some of the rows."""
+        """The version that row changes start from. Raises an error if the handle is restricted to some rows."""
         if self.table.restriction is not None:
             raise InvalidInputError(
                 "this dataset is a part of a table, chosen by a filter", remedy="change the rows of the table itself"
@@ -36,19 +36,19 @@ class Handle:
         return self.snapshot
 
     def checkout(self, snapshot: Snapshot) -> None:
-        """Move to another version of the table; other handles stay where they are."""
+        """Move to another version of the table. Other handles do not move."""
         self.table = TableScan(snapshot, self.table.restriction)
 
     def move_to(self, snapshot: Snapshot) -> None:
-        """Move to the version that a change resulted in; other handles stay where they are."""
+        """Move to the version that a change produced. Other handles do not move."""
         self.checkout(snapshot)
 
 
 class TableMethods:
-    """Base of the mixins with the methods of a dataset, which reach the table by its handle."""
+    """Base of the dataset mixins, which access the table through the handle."""
 
     handle: Handle
 
     @abstractmethod
     def __init__(self, uri: str, *, table: TableScan) -> None:
-        """Make a dataset on an open version."""
+        """Create a dataset for an open version."""

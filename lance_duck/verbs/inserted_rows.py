@@ -30,10 +30,10 @@ class Arrivals:
 
     Attributes:
         version: Number of the version.
-        operation: Name of its operation, as in transactions; "Unknown" if it is unknown, or was not kept.
-        fragments: Ids of the fragments whose rows are all new, in the order of the table.
-        changed: Whether older rows were deleted or updated. If they were replaced, `fragments` is empty, since new rows
-            cannot be told from old ones.
+        operation: Name of its operation. "Unknown" if the transaction is missing or not recognized.
+        fragments: Ids of the fragments that contain only new rows, in table order.
+        changed: Whether older rows were deleted or updated. If they were replaced, `fragments` is empty, since new and
+            old rows cannot be distinguished.
     """
 
     version: int
@@ -43,9 +43,9 @@ class Arrivals:
 
 
 def arrivals(now: Snapshot) -> Arrivals:
-    """Find the rows that a version inserted. Compaction, indexes, settings and new columns insert none.
+    """Find the rows that a version inserted. Compactions, indexes, settings and new columns insert nothing.
 
-    The version before is read only if the transaction is not sufficient.
+    The previous version is read only if the transaction is not sufficient.
     """
     transaction = now.transaction()
     operation = UNKNOWN if transaction is None else transaction.operation
@@ -57,7 +57,7 @@ def arrivals(now: Snapshot) -> Arrivals:
 
 
 def unchanged_fragments(fragments: Mapping[int, tuple[str, ...]], now: Snapshot) -> frozenset[int]:
-    """Return the ids of fragments that a version has with the same data files, and without deleted rows."""
+    """Return the ids of fragments that a version contains with unchanged data files and without deleted rows."""
     there = ((f.id, f) for f in now.manifest.proto.fragments if f.id in fragments and not f.HasField("deletion_file"))
     return frozenset(i for i, f in there if tuple(file.path for file in f.files) == fragments[i])
 
@@ -113,7 +113,7 @@ def _before(now: Snapshot) -> Snapshot | None:
 
 
 def _with_files(now: Snapshot, fragments: Iterable[Any]) -> tuple[int, ...]:
-    """Return the ids of written fragments, which got their numbers from the commit, and are the last ones."""
+    """Return the ids that the commit assigned to written fragments. They are the last ones of the table."""
     paths = {fragment.files[0].path for fragment in fragments if fragment.files}
     result: list[int] = []
     for fragment in reversed(now.manifest.proto.fragments):
@@ -125,7 +125,7 @@ def _with_files(now: Snapshot, fragments: Iterable[Any]) -> tuple[int, ...]:
 
 
 def _compared(now: Snapshot) -> _NewFragments:
-    """Return the new fragments if all older ones are unchanged; else None."""
+    """Return the new fragments, or None if an older fragment changed."""
     before = _before(now)
     if before is None:
         return None

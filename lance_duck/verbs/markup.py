@@ -1,4 +1,4 @@
-"""HTML by which a notebook shows a table and its indexes, and a picture of its layout, from metadata alone."""
+"""HTML descriptions of a table and its indexes for notebooks, and an SVG of the layout, from metadata alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROWS, _DELETED, _COVERED, _BARE = "#5b8ff9", "#e8684a", "#5ad8a6", "#d9d9d9"
 
 
 def table_html(uri: str, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the HTML that describes a version: its figures, columns and indexes."""
+    """Yield the HTML that describes a version: its statistics, columns and indexes."""
     counts = snapshot.fragments.row_counts()
     rows = None if counts is None else sum(counts)
     files = [file for fragment in snapshot.fragments for file in fragment.files]
@@ -47,11 +47,11 @@ def table_html(uri: str, snapshot: Snapshot) -> Iterator[str]:
 def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
     """Return the layout of a version as SVG.
 
-    Each fragment is a box, as wide as its number of rows; deleted rows are red. Below, each index is a bar, coloured
-    where it covers a fragment. If there are too many fragments to tell apart, neighbours share a box.
+    Each fragment is a box whose width is its row count. Deleted rows are red. Each index is a bar below the boxes,
+    coloured over the fragments that it covers. If there are too many fragments, neighbours share a box.
 
     Returns:
-        The picture; empty if there are no fragments, or the metadata does not have their numbers of rows.
+        The SVG. Empty for a table without fragments, or if the metadata lacks row counts.
     """
     fragments = snapshot.fragments
     rows = np.array([fragment.physical_rows for fragment in fragments], np.int64)
@@ -78,7 +78,7 @@ def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
 def _boxes(
     sizes: NDArray[np.int64], less: NDArray[np.int64], top: int, height: int, scale: float, colors: tuple[str, str]
 ) -> Iterator[str]:
-    """Yield boxes side by side, each of two colours: one for the part that is there, one for the rest."""
+    """Yield adjacent boxes in two colours: one for the remaining share, one for the rest."""
     ends = np.cumsum(sizes) * scale + _LABEL
     for end, size, missing in zip(ends.tolist(), (sizes * scale).tolist(), (less * scale).tolist(), strict=True):
         edge = min(1.0, size / 4)  # between neighbours

@@ -1,6 +1,6 @@
-"""Errors for attributes that a dataset lacks, which name the one that was probably meant.
+"""Errors for missing dataset attributes, with a suggestion.
 
-That is the name here of what other libraries call otherwise, or the nearest public name.
+The suggestion is the equivalent of another library's name, or the nearest public name.
 A mixin, since `dataset.py` would exceed 500 lines.
 """
 
@@ -48,7 +48,7 @@ _HERE: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class OtherNames:
-    """Mixin whose error for a missing attribute names the one that was probably meant."""
+    """Mixin whose errors for missing attributes suggest the right name."""
 
     if not TYPE_CHECKING:  # to a type checker a name that does not exist stays an error
 
@@ -61,7 +61,7 @@ class OtherNames:
 
 
 def _nearest(dataset: object, name: str) -> str | None:
-    """Return the hint at the nearest public name; None for private names, which libraries probe for."""
+    """Return a suggestion of the nearest public name. Returns None for private names, which libraries probe for."""
     if name.startswith("_"):
         return None
     return did_you_mean(name, (public for public in dir(type(dataset)) if not public.startswith("_")))

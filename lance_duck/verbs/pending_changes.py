@@ -1,8 +1,8 @@
-"""Changes of rows that are made one after the other, and committed together or not at all.
+"""Row changes that are made one after the other, and committed together or not at all.
 
-Each change makes a version in memory; its files are on disk. The commit folds all changes: rows of the base version
-that are gone are deleted, and fragments that the changes wrote become new fragments. A fragment some of whose rows were
-deleted again, or that has both moved rows and new ones, is rewritten.
+Each change creates a version in memory; its files are on disk. The commit combines all changes. It deletes removed rows
+of the base version and adds the written fragments. A fragment is rewritten first if some of its rows were deleted
+again, or if it contains both moved and new rows.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _NO_ROWS: Final = np.empty(0, np.uint64)
 
 
 class PendingChanges:
-    """Uncommitted changes of the rows of one table.
+    """Uncommitted changes to the rows of one table.
 
     Args:
-        base: The version that the changes begin with.
+        base: The version that the changes start from.
 
     Attributes:
-        base: The version that the changes begin with.
-        current: The version that results from the changes, in memory.
+        base: The version that the changes start from.
+        current: The version that the changes produce, in memory.
     """
 
     def __init__(self, base: Snapshot) -> None:
@@ -55,10 +55,10 @@ class PendingChanges:
     def apply(
         self, operation: Operation, guard: Callable[[Snapshot], Callable[[Snapshot], None]] | None = None
     ) -> None:
-        """Make a change on top of those before it.
+        """Apply a change on top of the previous ones.
 
         Args:
-            operation: The change, whose files are written.
+            operation: The change. Its files are already written.
             guard: See `RowEdits`.
         """
         if guard is not None:
@@ -73,11 +73,14 @@ class PendingChanges:
         self._discard_but(())
 
     def commit(self, properties: Mapping[str, str] | None = None) -> Snapshot:
-        """Commit all changes as one version, on top of what others committed; return the base if nothing changed.
+        """Commit all changes as one version, on top of concurrent commits.
+
+        Returns:
+            The new version, or the base version if nothing changed.
 
         Raises:
-            CommitConflictError: Others changed the same rows, or dropped the table and made it anew; everything is
-                discarded.
+            CommitConflictError: Another writer changed the same rows, or dropped and recreated the table. All changes
+                are discarded.
         """
         with same_table(self.base), UncommittedFiles(self.base) as draft:
             fragments = self._added(draft)
@@ -97,7 +100,7 @@ class PendingChanges:
             guard(newest)
 
     def _affected(self) -> dict[int, NDArray[np.uint32]]:
-        """Return the offsets of the rows that are gone, by fragment of the base version."""
+        """Return the offsets of removed rows, by fragment of the base version."""
         now = {fragment.id: fragment for fragment in self.current.fragments}
         affected = {}
         for fragment in self.base.fragments:
@@ -111,7 +114,7 @@ class PendingChanges:
         return affected
 
     def _added(self, draft: UncommittedFiles) -> list[Fragment]:
-        """Return the new fragments; rewrite those with deleted rows, or with both moved and new rows."""
+        """Return the new fragments. Fragments with deleted rows, or with both moved and new rows, are rewritten."""
         ids = self.base.fragments.id_set
         new = [fragment for fragment in self.current.fragments if fragment.id not in ids]
         ready = [(fragment, self._ready(fragment)) for fragment in new]
@@ -127,7 +130,7 @@ class PendingChanges:
         return [*(as_committed for _, as_committed in ready if as_committed is not None), *rows.numbered(fragments)]
 
     def _ready(self, fragment: Fragment) -> Fragment | None:
-        """Return a fragment as it is committed; None if its rows have to be rewritten."""
+        """Return a fragment ready to commit, or None if its rows have to be rewritten."""
         if fragment.deletion_file is not None:
             return None
         ids = self.current.row_ids(fragment)
@@ -145,7 +148,7 @@ class PendingChanges:
 
 
 def _folded(base: Snapshot, fragments: Sequence[Fragment], deletion: RowDeletion) -> Operation | None:
-    """Return the operation of all changes; None if they cancel out."""
+    """Return the operation that combines all changes, or None if they cancel out."""
     if not fragments:
         return Delete(deletion.updated, deletion.removed) if deletion.affected else None
     if not deletion.affected:
@@ -170,7 +173,7 @@ def _live_offsets(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64]:
 
 
 class _LiveRows:
-    """Living rows of some fragments: first those that moved from the base version, then new ones."""
+    """Living rows of some fragments: first rows moved from the base version, then new ones."""
 
     def __init__(self, snapshot: Snapshot, fragments: Sequence[Fragment], first_new: int) -> None:
         self._snapshot = snapshot
@@ -196,7 +199,7 @@ class _LiveRows:
             yield from rows_at(self._snapshot, self._new, names)
 
     def numbered(self, fragments: Sequence[Fragment]) -> Sequence[Fragment]:
-        """Return the fragments of these rows with the stable row ids of the moved ones."""
+        """Return the fragments of these rows, with the stable row ids of moved rows."""
         if not self._ids:
             return fragments
         return moved_rows(fragments, np.concatenate(self._ids), np.concatenate(self._created))

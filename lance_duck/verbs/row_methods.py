@@ -1,4 +1,4 @@
-"""The methods of a dataset that change rows: delete, update, merge_insert, insert, truncate."""
+"""Dataset methods that change rows: delete, update, merge_insert, insert, truncate."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ UPDATE_MODES: Final = ("rewrite_rows", "data_overlay")
 
 
 class DeleteResult(TypedDict):
-    """Number of rows that were deleted."""
+    """Number of deleted rows."""
 
     num_deleted_rows: int
 
 
 class UpdateResult(TypedDict):
-    """Number of rows that were updated."""
+    """Number of updated rows."""
 
     num_rows_updated: int
 
 
 @checked_calls
 class RowChanges(TableMethods):
-    """Changes of the rows of a table, for a handle on one of its versions.
+    """Row changes of a table, through a handle on one of its versions.
 
-    A change is made from the version that the handle is on, and put on top of newer versions. If it conflicts with one,
-    it is made anew from the newest version, at most `conflict_retries` times, and not after `retry_timeout`. Then the
-    handle is on the version that results; other handles stay where they are.
+    A change is made from the handle's version and committed on top of newer versions. If it conflicts with one of them,
+    it is repeated from the newest version, at most `conflict_retries` times and only within `retry_timeout`. The handle
+    then moves to the new version; other handles do not move.
 
-    Each change makes a new version, even if it finds no row.
+    Each change creates a version, even if it does not match any row.
     """
 
     def delete(
@@ -67,16 +67,16 @@ class RowChanges(TableMethods):
         """Delete rows.
 
         Args:
-            predicate: Condition of the rows to delete: SQL text, (SQL text, parameters), a pyarrow expression, or a
-                query of `lance_duck.query`.
+            predicate: Condition of the rows to delete: a SQL string, (SQL string, parameters), a pyarrow expression, or
+                a `lance_duck.query` full-text query.
             conflict_retries: See the class.
             retry_timeout: See the class.
-            commit_message: Message that is stored with the transaction.
-            transaction_properties: Texts by name that are stored with the transaction.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
             InvalidInputError: The condition is invalid.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         change.check_patience(conflict_retries, retry_timeout)
         properties = change.transaction_properties(commit_message, transaction_properties)
@@ -101,23 +101,23 @@ class RowChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> UpdateResult:
-        """Update rows with new values. The rows are rewritten and keep their stable row ids.
+        """Update rows. They are rewritten and keep their stable row ids.
 
         Args:
             updates: SQL expressions by column, over the old values of the row.
-            where: Condition of the rows, as for `delete`; None for all rows.
+            where: Row condition; see `delete`. Defaults to all rows.
             conflict_retries: See the class.
             retry_timeout: See the class.
-            data_storage_version: Version of the new data files; None for that of the table.
-            update_mode: "rewrite_rows"; or "data_overlay", to leave the rows where they are and write the new values
-                alone, in data overlay files, until a compaction folds them in: readers without that feature refuse the
-                table, as pylance 14 does unless LANCE_ENABLE_UNSTABLE_DATA_OVERLAY_FILES is set. Not in pylance.
-            commit_message: Message that is stored with the transaction.
-            transaction_properties: Texts by name that are stored with the transaction.
+            data_storage_version: Version of the new data files. Defaults to the table's version.
+            update_mode: "rewrite_rows" or "data_overlay". With "data_overlay", rows stay in their files and only the
+                new values are written, as overlay files that a compaction merges. Readers without overlay support
+                cannot open the table; pylance 14 needs LANCE_ENABLE_UNSTABLE_DATA_OVERLAY_FILES. Not in pylance.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
             InvalidInputError: The condition or an expression is invalid, or a value does not fit its column.
-            UnsupportedError: An overlay for a struct or blobs, or in a table of version 0.1.
+            UnsupportedError: An overlay would contain a struct or blobs, or the table has version 0.1.
             CommitConflictError: See `delete`.
         """
         change.check_patience(conflict_retries, retry_timeout)
@@ -135,16 +135,16 @@ class RowChanges(TableMethods):
         return {"num_rows_updated": count}
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> builder.MergeInsertBuilder:
-        """Begin a merge of other rows into the table: insert, update, upsert, replace.
+        """Start a merge of other rows into the table: insert, update, upsert, replace.
 
         Args:
-            on: Key columns by which rows match; None for the unenforced primary key.
+            on: Key columns that match rows. Defaults to the unenforced primary key.
 
         Returns:
-            A builder, which runs the merge by `execute`.
+            A builder. Its `execute` runs the merge.
 
         Raises:
-            InvalidInputError: There is no such column, or no key at all.
+            InvalidInputError: A column does not exist, or the table does not declare a key and none is given.
         """
         return builder.MergeInsertBuilder(self, on)
 
@@ -154,10 +154,10 @@ class RowChanges(TableMethods):
         """Write data to the table.
 
         Args:
-            data: Data of any kind that `write_dataset` takes.
+            data: Data in any form that `write_dataset` accepts.
             mode: "append" or "overwrite".
-            schema: Schema of data that have none of their own.
-            settings: The other arguments of `write_dataset`, explained there.
+            schema: Schema for data that does not include one.
+            settings: Other arguments of `write_dataset`.
 
         Raises:
             InvalidInputError: The data does not fit the table.
@@ -167,7 +167,7 @@ class RowChanges(TableMethods):
         self.handle.move_to(write_table.write_table(data, self.handle.base, schema, mode, write))
 
     def truncate_table(self) -> None:
-        """Delete all rows; the schema stays."""
+        """Delete all rows. The schema does not change."""
         self.handle.move_to(commits.run_again(self.handle.base, delete.delete_all))
 
     truncate = truncate_table

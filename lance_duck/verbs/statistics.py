@@ -1,4 +1,4 @@
-"""Sizes of the fields of a version, and statistics of its indexes."""
+"""Field sizes of a version, and index statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_duck.verbs.indexes.describe import index_statistics
 
 @dataclass(frozen=True)
 class FieldStatistics:
-    """Bytes of a field in the data files."""
+    """Size of a field in the data files, in bytes."""
 
     id: int
     bytes_on_disk: int
@@ -19,19 +19,19 @@ class FieldStatistics:
 
 @dataclass(frozen=True)
 class DataStatistics:
-    """Bytes of each field, in the order of the schema."""
+    """Size of each field in bytes, in schema order."""
 
     fields: list[FieldStatistics]
 
 
 class LanceStats:
-    """Sizes of a version, and statistics of its indexes."""
+    """Sizes and index statistics of a version."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
-        """Count fragments from metadata; one is small if it has fewer than `max_rows_per_group` rows."""
+        """Count fragments from metadata. Fragments with fewer than `max_rows_per_group` rows count as small."""
         fragments = self._snapshot.fragments
         return {
             "num_deleted_rows": sum(
@@ -45,12 +45,12 @@ class LanceStats:
         """Return the statistics of an index: see `verbs.indexes.describe.index_statistics`.
 
         Raises:
-            IndexNotFoundError: There is no index of this name.
+            IndexNotFoundError: The index does not exist.
         """
         return index_statistics(self._snapshot, index_name)
 
     def data_stats(self) -> DataStatistics:
-        """Return the bytes of each field, from the footers of the data files."""
+        """Return the size of each field, from the footers of the data files."""
         sizes = {field.id: 0 for field in self._snapshot.schema.walk()}
         for fragment in self._snapshot.fragments:
             for data_file in fragment.files:

@@ -1,13 +1,11 @@
-"""Batches of streams that are committed once: a version records the batch that it came from.
+"""Exactly-once commits of stream batches: each version records the batch that it came from.
 
-It does so in the properties of its transaction, by the names that others use, too:
-
+It is stored in the transaction properties, under the names that other Lance writers use:
     lance.streaming.queryId     the stream
-    lance.streaming.epochId     number of the batch
+    lance.streaming.epochId     batch number
+The same commit also stores it in the table config, since old versions are cleaned up:
 
-and, because versions are cleaned up, in the config of the table, in the same commit:
-
-    lance.streaming.epoch.{stream}     number of the last batch that landed
+    lance.streaming.epoch.{stream}     number of the last committed batch
 """
 
 from __future__ import annotations
@@ -25,19 +23,19 @@ STREAM: Final = "lance.streaming.queryId"
 BATCH: Final = "lance.streaming.epochId"
 LAST: Final = "lance.streaming.epoch."
 LOOKBACK: Final = 100
-"""Versions that are searched for the last batch of a stream, if the config of the table does not have it."""
+"""Number of versions searched for the last batch of a stream, if the table config does not store it."""
 
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """A batch of a stream. Batches of a stream are numbered upwards, and committed in that order.
+    """A batch of a stream. Batch numbers increase, and batches are committed in that order.
 
     Attributes:
-        stream: Name of the stream, the same after each restart.
+        stream: Name of the stream. It must stay the same after restarts.
         number: Number of the batch, from 0.
 
     Raises:
-        InvalidInputError: The name is empty, or the number is below 0.
+        InvalidInputError: The name is empty, or the number is negative.
     """
 
     stream: str
@@ -51,27 +49,27 @@ class StreamBatch:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Properties of the transaction of the batch."""
+        """Transaction properties of the batch."""
         return {STREAM: self.stream, BATCH: str(self.number)}
 
     @property
     def config(self) -> dict[str, str]:
-        """Config of the table after the batch."""
+        """Table config after the batch."""
         return {LAST + self.stream: str(self.number)}
 
     def has_landed(self, snapshot: Snapshot) -> bool:
-        """Return whether a version contains the batch; searches earlier transactions if the config does not tell."""
+        """Return whether a version contains the batch. Falls back to earlier transactions."""
         last = snapshot.config.get(LAST + self.stream)
         return (_last_of(self.stream, snapshot) if last is None else _number(last)) >= self.number
 
     def amend(self, base: Snapshot, draft: ManifestDraft, report_file: Callable[[str], None]) -> None:
-        """Record the batch in the config of the next version; an `amend` of `commit`."""
+        """Record the batch in the config of the next version. Used as `amend` of `commit`."""
         for key, value in self.config.items():
             draft.manifest.config[key] = value
         draft.manifest.writer_feature_flags |= flags.TABLE_CONFIG
 
     def guard(self, newest: Snapshot) -> None:
-        """Raise IncompatibleError for a version that contains the batch already; a `guard` of `commit`."""
+        """Raise IncompatibleError if a version already contains the batch. Used as `guard` of `commit`."""
         if self.has_landed(newest):
             raise IncompatibleError(
                 f"batch {self.number} of stream {self.stream} has been committed already", where=newest.uri

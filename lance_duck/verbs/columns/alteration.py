@@ -18,13 +18,13 @@ from lance_duck.wire.schema_write import is_primary_key, schema_from_arrow
 from lance_duck.write.enums import ENUM_KEYS
 
 _OF_TYPE: Final = (EXTENSION_NAME, EXTENSION_METADATA, *ENUM_KEYS)
-"""Keys of field metadata that hold for the type of the field alone."""
+"""Field metadata keys that only apply to the field's type."""
 _KEYS: Final = ("path", "name", "nullable", "data_type")
 
 
 @dataclass(frozen=True)
 class Alteration:
-    """An alteration of one column; None leaves an attribute as it is."""
+    """An alteration of one column. None leaves an attribute unchanged."""
 
     path: str
     name: str | None = None
@@ -38,8 +38,8 @@ class AlteredSchema:
 
     Attributes:
         schema: The schema.
-        casts: Ids of new fields, by the id of the field whose values are cast.
-        tightened: Ids of fields that were nullable, and no longer are.
+        casts: Id of the new field, by the id of the field whose values are cast.
+        tightened: Ids of fields that become non-nullable.
     """
 
     schema: Schema
@@ -48,26 +48,26 @@ class AlteredSchema:
 
 
 def parse_alterations(raw: Iterable[Any]) -> list[Alteration]:
-    """Check the alterations of a user.
+    """Validate a user's alterations.
 
     Raises:
-        InvalidInputError: One is not a mapping, has no path or an unknown key, or changes nothing.
+        InvalidInputError: An alteration is not a mapping, lacks a path, has an unknown key, or has no effect.
     """
     return [_parse(one) for one in raw]
 
 
 def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str, first_id: int) -> AlteredSchema:
-    """Apply alterations of columns to a schema.
+    """Apply column alterations to a schema.
 
     Args:
-        schema: Schema of the table; it has all paths.
+        schema: Schema of the table. It contains all paths.
         alterations: The alterations.
-        version: Version of the data files that columns of another type are written to.
+        version: File version of the columns that change their type.
         first_id: Lowest id for the fields of these columns.
 
     Raises:
-        InvalidInputError: There is no such column, a name is taken, a type is one that the column cannot be cast to, or
-            a column is cast and made non-nullable at once.
+        InvalidInputError: A column does not exist, a name is taken, a column cannot be cast to the type, or a column is
+            cast and made non-nullable at once.
     """
     targets = {schema.by_path(alteration.path).id: alteration for alteration in alterations}
     if len(targets) < len(alterations):
@@ -165,7 +165,7 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
 
 
 def _refuse_in_map(path: Sequence[Field], alteration: Alteration) -> None:
-    """Raise InvalidInputError if the entries, key or value of a map would get what no map has."""
+    """Raise InvalidInputError if map entries, keys or values would be altered in a way that maps do not support."""
     maps = [depth for depth, field in enumerate(path[:-1], 1) if field.logical_type == "map"]
     below = len(path) - maps[-1] if maps else 0
     is_value = below == 2 and path[-1] == path[-2].children[1]
@@ -177,7 +177,7 @@ def _refuse_in_map(path: Sequence[Field], alteration: Alteration) -> None:
 
 
 def _refuse_cast_in(above: Sequence[Field], alteration: Alteration) -> None:
-    """Raise InvalidInputError if a field is in a map, list of fixed size or packed struct: files store these whole."""
+    """Raise InvalidInputError for fields in maps, fixed-size lists and packed structs, which files store whole."""
     for field in above:
         if field.logical_type == "map" or field.logical_type.startswith("fixed_size_list:") or field.is_packed:
             raise InvalidInputError(
@@ -188,10 +188,10 @@ def _refuse_cast_in(above: Sequence[Field], alteration: Alteration) -> None:
 
 
 def can_cast(old: pa.DataType, new: pa.DataType) -> bool:
-    """Return whether values of one type can be cast to another: both must be of one kind, at any width.
+    """Return whether a type can be cast to another. Both must be of the same kind, with any width.
 
-    Lists and vectors can be cast to each other, and lists of any numbers to vectors of floats; the values decide
-    whether their lengths fit.
+    Lists and vectors can be cast to each other, and lists of numbers to vectors of floats. Whether the lengths fit
+    depends on the values.
     """
     if isinstance(old, pa.BaseExtensionType) or isinstance(new, pa.BaseExtensionType):
         return bool(old == new)

@@ -26,11 +26,11 @@ from lance_duck.write.plain_casts import with_row
 
 
 def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFiles, Callable[[], Operation]]:
-    """Return the files of cast columns, and a function that writes them and makes the operation."""
+    """Return the files of cast columns, and a function that writes them and builds the operation."""
     schema = only(altered.schema, set(altered.casts.values()))
     files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
     sources = _sources(snapshot.schema, altered)
-    # The files of one list must agree about its lengths, also in deleted rows.
+    # All files of a list must have the same lengths, also for deleted rows.
     whole = any(field.logical_type != "struct" for i in altered.casts for field in path_of(snapshot.schema, i)[:-1])
     names = [quoted_name(sources[field.name]) for field in schema.fields]
     rows = LiveRows(TableScan(snapshot), names, deleted=whole)
@@ -44,7 +44,7 @@ def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFile
             file = files.write_all(fragment, schema, batches) if whole else files.write(fragment, batches)
             fragments.append(with_file(fragment, file, altered.schema))
             done += snapshot.num_rows(fragment)
-        # Rows that others append meanwhile have only the old columns: their writers must write them again.
+        # Concurrently appended rows only have the old columns. Their writers must write them again.
         return Merge(tuple(fragments), altered.schema, preserves_nullability=False)
 
     return files, make
@@ -65,7 +65,7 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
 
 
 def _sources(schema: Schema, altered: AlteredSchema) -> dict[str, str]:
-    """Return the old names of columns with casts, by their new names."""
+    """Return the old names of cast columns, by new name."""
     sources = {}
     for old_id, new_id in altered.casts.items():
         sources[path_of(altered.schema, new_id)[0].name] = path_of(schema, old_id)[0].name
@@ -87,8 +87,8 @@ def _cast(
         before: The columns.
         schema: The columns with their new types.
         altered: The alterations.
-        live: Offsets of the living rows among all rows; None if all are alive. Other values need not fit.
-        first_row: Number of living rows in the fragments before this one, for errors.
+        live: Offsets of the living rows, or None if no row is deleted. Values of deleted rows need not fit.
+        first_row: Number of living rows in previous fragments, for errors.
     """
     origins = {new: old for old, new in altered.casts.items()}
 
@@ -123,7 +123,7 @@ def _cast_array(
     *,
     safe: bool,
 ) -> pa.Array:
-    """Cast the array to the type of the new field, which may drop or rename members of structs."""
+    """Cast an array to the new field's type. Struct fields may be dropped or renamed."""
     path = (*above, new.name)
     if old.id != new.id:
         return _cast_values(array, new, join_path(path), safe=safe)
@@ -163,10 +163,10 @@ def _cast_values(array: pa.Array, new: Field, path: str, *, safe: bool) -> pa.Ar
 
 
 def _in_lists_of(array: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
-    """Make vectors of lists, or lists of vectors, as a type has them, and leave the items as they are.
+    """Convert between lists and vectors to match a type. The items do not change.
 
     Raises:
-        DataMismatchError: A list has another length than the vectors.
+        DataMismatchError: A list does not have the length of the vectors.
     """
     form = _form(array.type, kind)
     if form == array.type:
@@ -177,7 +177,7 @@ def _in_lists_of(array: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
 
 
 def _form(old: pa.DataType, new: pa.DataType) -> pa.DataType:
-    """Return the old type with vectors and lists where the new type has them."""
+    """Return the old type, with vectors and lists as in the new type."""
     if not (is_list(old) and is_list(new)):
         return old
     item = old.value_field.with_type(_form(old.value_type, new.value_type))

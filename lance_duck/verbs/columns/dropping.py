@@ -1,9 +1,9 @@
-"""Structure of tables, structs, lists and maps that lose their last stored field.
+"""The structure of tables, structs, lists and maps that lose their last stored field.
 
-Nulls of structs, and lengths and nulls of lists and maps, are levels of the stored fields below them. A field that was
-added as null is in no file. If it alone stays, it must be written, or its parents become null in every row. The same
-holds for columns: readers refuse a fragment without data files. A map is written whole: a file of values needs their
-keys.
+Nulls of structs, and lengths and nulls of lists and maps, are levels of the stored fields below them. A field added as
+null is not stored in any file. If only such a field remains, it must be written, or its parents become null in every
+row. The same applies to columns: readers reject a fragment without data files. A map is written whole: a file with its
+values needs its keys.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from lance_duck.wire.schema import Field, Schema
 
 
 def structure_bearers(snapshot: Snapshot, schema: Schema) -> dict[Fragment, Set[int]]:
-    """Return the fields to write, so that everything above them keeps its structure.
+    """Return the fields to write so that all fields above them keep their structure.
 
     Args:
         snapshot: The version before fields are dropped.
-        schema: The fields that stay.
+        schema: The remaining fields.
 
     Returns:
-        Ids of fields without children, and of maps, for fragments that need some.
+        Ids of leaf fields and maps, for each fragment that needs some.
     """
     before, after = (Field(-1, "", -1, "struct", False, {}, each.fields) for each in (snapshot.schema, schema))
     found: dict[Fragment, Set[int]] = {}
@@ -48,11 +48,11 @@ def structure_bearers(snapshot: Snapshot, schema: Schema) -> dict[Fragment, Set[
 def drop_with_structure(
     snapshot: Snapshot, schema: Schema, bearers: Mapping[Fragment, Set[int]]
 ) -> tuple[ColumnFiles, Callable[[], Operation]]:
-    """Return the files of fields that keep structure, and a function that writes them and makes the operation.
+    """Return the files of fields that preserve structure, and a function that writes them and builds the operation.
 
     Args:
         snapshot: The version before fields are dropped.
-        schema: The fields that stay.
+        schema: The remaining fields.
         bearers: The result of `structure_bearers`.
     """
     files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
@@ -67,14 +67,14 @@ def drop_with_structure(
                 file = files.write_all(fragment, part, _structure(table, fragment, part))
                 changed = with_fields_of(fragment, file, {field.id for field in part.walk() if not field.children})
             fragments.append(with_file(changed, None, schema))
-        # Rows that others append meanwhile may lack the field: their writers must write them again.
+        # Concurrently appended rows may lack the field. Their writers must write them again.
         return Merge(tuple(fragments), schema, preserves_nullability=False)
 
     return files, make
 
 
 def _bearers(old: Field, new: Field, stored: Set[int]) -> set[int]:
-    """Return fields below a field that must be written; none if a file still has its structure, or never had it."""
+    """Return the fields to write below a field. Empty if a file still stores its structure, or never did."""
     if not new.children or not _is_stored(old, stored):
         return set()
     before = {child.id: child for child in old.children}
@@ -83,7 +83,7 @@ def _bearers(old: Field, new: Field, stored: Set[int]) -> set[int]:
 
 
 def _written_with(schema: Schema, leaf: int) -> int:
-    """Return the outermost map around a field without children, or the field itself."""
+    """Return the outermost map around a leaf field, or the field itself."""
     return next((field.id for field in path_of(schema, leaf) if field.logical_type == "map"), leaf)
 
 
@@ -92,7 +92,7 @@ def _is_stored(field: Field, stored: Set[int]) -> bool:
 
 
 def _first_leaf(field: Field) -> Field:
-    """Return a field without children below a field, as high as possible."""
+    """Return the shallowest leaf field below a field."""
     level = [field]
     while all(each.children for each in level):
         level = [child for each in level for child in each.children]
@@ -100,9 +100,9 @@ def _first_leaf(field: Field) -> Field:
 
 
 def _structure(table: TableScan, fragment: Fragment, part: Schema) -> Iterator[pa.RecordBatch]:
-    """Yield all rows of a fragment, in the structure that is stored now.
+    """Yield all rows of a fragment, with the structure that is stored now.
 
-    Deleted rows count: the files of one list must agree about all its lengths.
+    Includes deleted rows: all files of a list must have the same lengths.
     """
     before = table.snapshot.schema
     olds = [before.by_id(field.id) for field in part.fields]
@@ -113,7 +113,7 @@ def _structure(table: TableScan, fragment: Fragment, part: Schema) -> Iterator[p
 
 
 def _shrunk(array: pa.Array, old: Field, new: Field) -> pa.Array:
-    """Return an array without the fields that are dropped."""
+    """Return an array without the dropped fields."""
     arrow = new.to_arrow().type
     if not new.children:
         return pa.nulls(len(array), arrow) if array.null_count == len(array) else array
@@ -124,7 +124,7 @@ def _shrunk(array: pa.Array, old: Field, new: Field) -> pa.Array:
         children = [_shrunk(array.field(places[c.id]), old.children[places[c.id]], c) for c in new.children]
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=mask)
-    # The buffers, and the values that they count, do not know that the array is a slice.
+    # The buffers, and the values that they count, ignore that the array is a slice.
     (child,) = new.children
     values = _shrunk(array.values, old.children[0], child)
     buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(arrow) else 2]

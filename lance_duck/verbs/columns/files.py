@@ -1,6 +1,6 @@
-"""Files of new columns of a fragment: one value for each physical row, deleted ones included.
+"""Files with new columns of a fragment: one value for each physical row, including deleted rows.
 
-A deleted row gets the value of the next living row, or of the last one; it is never read.
+A deleted row gets the value of the next living row, or of the last one. It is never read.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ else:
 
 
 class LiveRows:
-    """Columns, or SQL expressions by name, of the living rows of fragments; blobs as their bytes.
+    """Columns or SQL expressions of the living rows of fragments. Blobs are read as bytes.
 
     Args:
-        table: The version that is read.
-        columns: Names, hidden columns included, or SQL by name; None for all columns.
-        batch_size: Rows of a batch at most.
-        deleted: Whether deleted rows are read, too.
+        table: The version to read.
+        columns: Column names, including hidden columns, or SQL expressions by name. None selects all columns.
+        batch_size: Maximum number of rows per batch.
+        deleted: Whether to include deleted rows.
 
     Raises:
         InvalidInputError: A column is unknown, or an expression is invalid.
@@ -64,7 +64,7 @@ class LiveRows:
 
 
 def live_rows(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64] | None:
-    """Return the offsets of the living rows of a fragment; None if no row is deleted."""
+    """Return the offsets of a fragment's living rows, or None if no row is deleted."""
     vector = snapshot.deletion_vector(fragment)
     if vector is None or not vector.count:
         return None
@@ -78,12 +78,12 @@ def spread(
 
     Args:
         batches: One row for each living row.
-        live: Offsets of the living rows; None for all rows.
-        physical_rows: Rows of the fragment.
+        live: Offsets of the living rows, or None for all rows.
+        physical_rows: Physical row count of the fragment.
         where: The fragment, for messages.
 
     Raises:
-        InvalidInputError: There are more or fewer rows than living ones.
+        InvalidInputError: The number of rows differs from the number of living rows.
     """
     expected = physical_rows if live is None else len(live)
     start, at, last = 0, 0, None
@@ -107,7 +107,7 @@ def spread(
 
 
 class EarlierFiles:
-    """Files of attempts that lost a race, which serve again for fragments that did not change.
+    """Files of attempts that lost a race, reused for fragments that did not change.
 
     Without them, a table with constant appends would never get a new column.
     """
@@ -118,7 +118,7 @@ class EarlierFiles:
         self._useless: list[DataFile] = []
 
     def take(self, before: Schema, new: Schema) -> dict[Fragment, DataFile]:
-        """Return the files by fragment, if they are for the same new columns, made from the same schema."""
+        """Return the files by fragment, if they contain the same new columns for the same schema."""
         files, self._files = self._files, {}
         if self._schemas != (before, new):
             self._useless += files.values()
@@ -137,13 +137,13 @@ class EarlierFiles:
 
 
 class ColumnFiles:
-    """The files of new columns that a change writes, by fragment; they are discarded if the change fails.
+    """The files of new columns that a change writes, by fragment. They are discarded if the change fails.
 
     Args:
         snapshot: The version that is changed.
         schema: The new columns only.
         version: Version of the data files.
-        earlier: Files of earlier attempts; None for none.
+        earlier: Files of earlier attempts, or None.
         transaction: Transaction of the files: see `WriteOptions.transaction`.
     """
 
@@ -163,7 +163,7 @@ class ColumnFiles:
         self._written: dict[Fragment, DataFile] = {}
 
     def write(self, fragment: Fragment, batches: Iterable[pa.RecordBatch]) -> DataFile | None:
-        """Write new columns of the living rows of a fragment, or reuse an earlier file; None without living rows."""
+        """Write new columns of a fragment's living rows, or reuse an earlier file. Returns None without living rows."""
         data_file = self._usable.pop(fragment, None)
         if data_file is not None:
             self._written[fragment] = data_file
@@ -178,11 +178,11 @@ class ColumnFiles:
         return self._write(fragment, self._schema, placed)
 
     def write_all(self, fragment: Fragment, schema: Schema, batches: Iterable[pa.RecordBatch]) -> DataFile:
-        """Write columns of all rows of a fragment, deleted ones included.
+        """Write columns of all rows of a fragment, including deleted rows.
 
         Args:
             fragment: The fragment.
-            schema: The columns, in place of those of the other fragments.
+            schema: The columns, instead of the ones for other fragments.
             batches: One row for each physical row.
         """
         return self._write(fragment, schema, batches)
@@ -198,7 +198,7 @@ class ColumnFiles:
         del self._written[fragment]
 
     def lost(self) -> None:
-        """Leave the files to the next attempt, after a lost race."""
+        """Leave the files to the next attempt after a lost race."""
         if self._earlier is None:
             self.discard()
         else:
@@ -219,7 +219,7 @@ class ColumnFiles:
 
 
 def options_in(snapshot: Snapshot, fragment: Fragment, options: WriteOptions) -> WriteOptions:
-    """Return the options of a data file that is added to a fragment: those of version 0.1 share their batches.
+    """Return the options of a data file for a fragment. Files of version 0.1 share their batch sizes.
 
     Raises:
         LanceDuckError: A file of the fragment cannot be opened.
@@ -232,10 +232,10 @@ def options_in(snapshot: Snapshot, fragment: Fragment, options: WriteOptions) ->
 
 
 def refuse_missing_values(snapshot: Snapshot, fragment: Fragment) -> None:
-    """Refuse new columns of a fragment that no file holds, in a table of version 0.1.
+    """Reject new columns that a fragment does not store in any file, for a table of version 0.1.
 
     Raises:
-        UnsupportedError: The table is of version 0.1, whose readers find each column in a file.
+        UnsupportedError: The table has version 0.1, whose readers expect each column in a file.
     """
     if snapshot.manifest.has_legacy_files:
         raise UnsupportedError(
@@ -246,7 +246,7 @@ def refuse_missing_values(snapshot: Snapshot, fragment: Fragment) -> None:
 
 
 def with_file(fragment: Fragment, file: DataFile | None, schema: Schema) -> Fragment:
-    """Return the fragment with one more data file, and without files that have no field of the schema."""
+    """Return the fragment with an additional data file, and without files that only hold dropped fields."""
     live = {field.id for field in schema.walk()}
     files = [*fragment.files, *([] if file is None else [file])]
     overlays = tuple(overlay for overlay in fragment.overlays if not live.isdisjoint(overlay.file.fields))
@@ -254,10 +254,10 @@ def with_file(fragment: Fragment, file: DataFile | None, schema: Schema) -> Frag
 
 
 def with_fields_of(fragment: Fragment, file: DataFile, field_ids: Set[int]) -> Fragment:
-    """Return the fragment, where a file has taken some fields over from those before it.
+    """Return the fragment after a file has taken over some fields from earlier files.
 
     Raises:
-        UnsupportedError: A file of version 0.1 would lose its lowest field, from which other readers count its pages.
+        UnsupportedError: A version 0.1 file would lose its lowest field, from which other readers count its pages.
     """
     files = []
     for old in fragment.files:

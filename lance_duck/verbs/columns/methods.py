@@ -1,4 +1,4 @@
-"""The methods of a dataset that add, merge, alter and drop columns."""
+"""Dataset methods that add, merge, alter and drop columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Properties = Mapping[str, str] | None
 
 @checked_calls
 class ColumnChanges(TableMethods):
-    """Changes of columns, for a handle on a table. Each is committed as a version of its own."""
+    """Changes to columns. Each call commits a version."""
 
     def add_columns(
         self,
@@ -53,26 +53,26 @@ class ColumnChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Properties = None,
     ) -> None:
-        """Add columns, or members of structs. Only files of the new columns are written.
+        """Add columns or struct fields. Only files of the new columns are written.
 
-        Columns from SQL, or from a function without `output_schema`, get no field metadata but that of their extension
-        type. Data never declare a primary key or a computed column: `update_field_metadata` declares a key.
+        Columns from SQL, or from a function without `output_schema`, only get the field metadata of their extension
+        type. Data cannot declare a primary key or a computed column. Use `update_field_metadata` to declare a key.
 
         Args:
-            transforms: Values of the new columns. A dict: SQL expressions by the name of the new column. A function,
-                also one from `batch_udf`: called with batches of the table, returns batches of the new columns. A
-                field, fields or a schema: nulls, for which nothing is written. Data of any kind that `write_dataset`
-                takes: one row for each row of the table, in the order of a scan.
-            read_columns: Columns that the function gets, perhaps with `_rowid` and `_rowaddr`; None for all.
-            reader_schema: Schema of data that have none of their own.
-            batch_size: Rows of a batch that is computed at a time; None for as many as a scan has.
-            commit_message: Message that is stored with the transaction; see `read_transaction`.
-            transaction_properties: Texts by name that are stored with the transaction.
+            transforms: Values of the new columns. A dict maps new column names to SQL expressions. A function,
+                optionally from `batch_udf`, takes batches of the table and returns batches of the new columns. A field,
+                a list of fields or a schema adds null columns without writing files. Other data, in any form that
+                `write_dataset` accepts, must have one row for each table row, in scan order.
+            read_columns: Columns passed to the function, optionally with `_rowid` and `_rowaddr`. Defaults to all.
+            reader_schema: Schema for data that does not include one.
+            batch_size: Number of rows per computed batch. Defaults to the scan's batch size.
+            commit_message: Message to store with the transaction; see `read_transaction`.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
-            InvalidInputError: A column exists already, an expression is invalid, or there are more or fewer rows than
-                in the table.
-            CommitConflictError: Other changes were committed first each time.
+            InvalidInputError: A column already exists, an expression is invalid, or the row count differs from the
+                table's.
+            CommitConflictError: All retries lost the race.
             IncompatibleError: Another change was committed first, and the data can be read only once.
         """
         with ExitStack() as opened:
@@ -89,19 +89,21 @@ class ColumnChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Properties = None,
     ) -> None:
-        """Add the columns of other data, joined by a key: null where no key matches; of equal keys the last one counts.
+        """Add the columns of other data, joined by key.
+
+        Rows without a matching key get nulls. If several rows match, the last one wins.
 
         Args:
-            data_obj: Data of any kind that `write_dataset` takes; read into memory.
-            left_on: The key in the table: a column, `_rowid` or `_rowaddr`.
-            right_on: The key in the data, which does not become a column; None for the same name.
-            schema: Schema of data that have none of their own.
-            commit_message: Message that is stored with the transaction; see `read_transaction`.
-            transaction_properties: Texts by name that are stored with the transaction.
+            data_obj: Data in any form that `write_dataset` accepts. It is read into memory.
+            left_on: Key of the table: a column, `_rowid` or `_rowaddr`.
+            right_on: Key of the data, which is not added as a column. Defaults to `left_on`.
+            schema: Schema for data that does not include one.
+            commit_message: Message to store with the transaction; see `read_transaction`.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
-            InvalidInputError: There is no such key, the keys have different types, or a column exists already.
-            CommitConflictError: As for `add_columns`.
+            InvalidInputError: A key does not exist, the keys have different types, or a column already exists.
+            CommitConflictError: See `add_columns`.
         """
         source = made_columns.joined_columns(data_obj, left_on, right_on, schema)
         self._add(source, commit_message, transaction_properties)
@@ -112,20 +114,20 @@ class ColumnChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Properties = None,
     ) -> None:
-        """Rename columns, allow or forbid nulls in them, or give them another type.
+        """Rename columns, change their nullability, or change their type.
 
         Args:
-            alterations: Mappings with "path" ("a.b.c" for members of structs, "l.item" for the values of lists) and any
-                of "name", "nullable" and "data_type" (a pyarrow type of the same kind: whole numbers, floats, decimals,
-                texts, bytes, times, lists of them). Only a new type writes files, and only for that column.
-            commit_message: Message that is stored with the transaction; see `read_transaction`.
-            transaction_properties: Texts by name that are stored with the transaction.
+            alterations: Mappings with "path" ("a.b.c" for struct fields, "l.item" for list items) and any of "name",
+                "nullable" and "data_type", a pyarrow type of the same kind: integers, floats, decimals, strings,
+                binary, temporal types, and lists of them. Only type changes write files, and only for that column.
+            commit_message: Message to store with the transaction; see `read_transaction`.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
-            InvalidInputError: There is no such column, a name is taken, a column to be non-nullable has nulls, a type
+            InvalidInputError: A column does not exist, a name is taken, a column to be non-nullable has nulls, a type
                 is of another kind, or a value does not fit the new type.
-            ReferencedError: A column that would get another type has an index.
-            CommitConflictError: Other changes were committed first each time.
+            ReferencedError: A column that changes its type has an index.
+            CommitConflictError: All retries lost the race.
         """
         changes = alteration.parse_alterations(alterations)
         properties = _properties(commit_message, transaction_properties)
@@ -140,23 +142,23 @@ class ColumnChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Properties = None,
     ) -> None:
-        """Drop columns, or members of structs. Writes metadata alone, with one exception.
+        """Drop columns or struct fields. Usually writes only metadata.
 
-        Data files keep nulls of structs and lengths of lists beside the fields in them. If the last such field goes,
-        and fields without values stay, the nulls of one of these are written.
+        Data files store the nulls of structs and the lengths of lists together with the fields inside them. If the last
+        stored field is dropped while fields without values remain, the nulls of one of these are written.
 
-        The values are gone once `optimize.compact_files` has rewritten the files, and `cleanup_old_versions` removed
-        the old ones.
+        The values are deleted from disk after `optimize.compact_files` has rewritten the files and
+        `cleanup_old_versions` has removed the old ones.
 
         Args:
-            columns: Paths of the columns ("a.b.c" for members of structs, "l.item.a" below lists). A struct, list or
-                map is dropped with its last member.
-            commit_message: Message that is stored with the transaction; see `read_transaction`.
-            transaction_properties: Texts by name that are stored with the transaction.
+            columns: Paths of the columns ("a.b.c" for struct fields, "l.item.a" inside lists). A struct, list or map is
+                dropped with its last field.
+            commit_message: Message to store with the transaction; see `read_transaction`.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
-            InvalidInputError: There is no such column, it is the key or value of a map, or none would be left.
-            CommitConflictError: Other changes were committed first each time.
+            InvalidInputError: A column does not exist or is a map's key or value, or no column would remain.
+            CommitConflictError: All retries lost the race.
         """
         if isinstance(columns, str):
             raise InvalidInputError("columns to drop", expected="a list of names", found=repr(columns))
@@ -255,7 +257,7 @@ def _drop(snapshot: Snapshot, names: Sequence[str], properties: Properties) -> S
 
 
 def _refuse_indexed(snapshot: Snapshot, field_ids: Iterable[int]) -> None:
-    """Refuse to cast a column if it, or a field above or below it, has an index, which would lose the column."""
+    """Reject casts of a column if it, an ancestor or a descendant has an index, which would lose the column."""
     schema = snapshot.schema
     concerned: set[int] = set()
     for field_id in field_ids:
@@ -278,7 +280,7 @@ def commit_files(
     make: Callable[[], operations.Operation],
     properties: Properties,
 ) -> Snapshot:
-    """Write the files of a change and commit it; delete the files if the commit is known to have failed."""
+    """Write and commit the files of a change. The files are deleted if the commit is known to have failed."""
     try:
         operation = make()
     except BaseException:

@@ -1,4 +1,4 @@
-"""Sources of the values of new columns: SQL, a function, a stream, a join, or nulls."""
+"""Sources of values for new columns: SQL, a function, a stream, a join, or nulls."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ class NewColumns(Protocol):
 
     @property
     def repeatable(self) -> bool:
-        """Whether the values can be made anew, for a newer version of the table."""
+        """Whether the values can be computed again for a newer table version."""
 
     def schema(self, table: TableScan) -> pa.Schema:
-        """Return the new columns; raises InvalidInputError if they cannot be made for this table."""
+        """Return the new columns. Raises InvalidInputError if they cannot be computed for this table."""
 
     def keeps(self, key: str) -> bool:
-        """Return whether the new columns keep field metadata of the schema, by key."""
+        """Return whether the new columns keep a field metadata key of the schema."""
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
-        """Return the values for the living rows of a fragment; None if all are null."""
+        """Return the values for a fragment's living rows, or None if all are null."""
 
     def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
-        """Return the file of a fragment that an earlier, failed change has checkpointed; None if there is none."""
+        """Return a fragment's file from the checkpoint of an earlier, failed change, or None."""
 
     def keep(self, fragment: Fragment, file: DataFile) -> bool:
-        """Checkpoint the file of a fragment; return whether it stays if the change fails."""
+        """Checkpoint a fragment's file. Returns whether it is kept if the change fails."""
 
     def finish(self) -> None:
-        """Finish after the last fragment; raises InvalidInputError if values are left over."""
+        """Finish after the last fragment. Raises InvalidInputError if values are left over."""
 
     def committed(self) -> None:
         """Delete checkpoints after the commit."""
 
 
 class _Plain:
-    """Base of sources: repeatable, without checkpoints, and the metadata of data declares nothing."""
+    """Base of sources that are repeatable, without checkpoints, and whose metadata declares nothing."""
 
     repeatable = True
 
@@ -83,7 +83,7 @@ class _Plain:
 
 @dataclass
 class NullColumns(_Plain):
-    """New columns that are null; only the schema changes."""
+    """New columns that are null. Only the schema changes."""
 
     arrow: pa.Schema
 
@@ -99,7 +99,7 @@ class NullColumns(_Plain):
         return self.arrow
 
     def keeps(self, key: str) -> bool:
-        """See `NewColumns`: the schema was written for these columns."""
+        """See `NewColumns`. The schema was written for these columns."""
         return True
 
     def batches(self, table: TableScan, fragment: Fragment) -> None:
@@ -108,11 +108,11 @@ class NullColumns(_Plain):
 
 
 class SqlColumns(_Plain):
-    """New columns from SQL expressions over the columns of the table.
+    """New columns from SQL expressions on the table's columns.
 
     Args:
-        expressions: SQL by the name of the new column.
-        batch_size: Rows that are computed at a time.
+        expressions: SQL expressions by new column name.
+        batch_size: Number of rows per computed batch.
     """
 
     _rows: LiveRows
@@ -130,7 +130,7 @@ class SqlColumns(_Plain):
         return self._rows.schema.remove_metadata()
 
     def keeps(self, key: str) -> bool:
-        """See `NewColumns`: the metadata is that of a column which the expression names."""
+        """See `NewColumns`. The metadata describes the column that the expression names."""
         return False
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
@@ -142,12 +142,12 @@ class SqlColumns(_Plain):
 
 
 class FunctionColumns(_Plain):
-    """New columns from a function of batches of the table.
+    """New columns from a function of table batches.
 
     Args:
         function: See `batch_udf`.
-        read_columns: Columns that it gets, perhaps with `_rowid` and `_rowaddr`; None for all of the table.
-        batch_size: Rows of a batch at most; None for any number.
+        read_columns: Columns passed to it, optionally with `_rowid` and `_rowaddr`. None passes all columns.
+        batch_size: Maximum number of rows per batch. None is unlimited.
     """
 
     _rows: LiveRows
@@ -216,7 +216,7 @@ class FunctionColumns(_Plain):
 
 
 class StreamColumns(_Plain):
-    """New columns from a stream, in the order of a scan of the table."""
+    """New columns from a stream, in scan order."""
 
     repeatable = False
 
@@ -250,7 +250,9 @@ class StreamColumns(_Plain):
 
 
 class JoinedColumns(_Plain):
-    """New columns from other data, joined by a key: null where no key matches; of equal keys the last one counts.
+    """New columns from other data, joined by key.
+
+    Rows without a matching key get nulls. If several rows match, the last one wins.
 
     Args:
         data: The other data, in memory.
@@ -270,7 +272,7 @@ class JoinedColumns(_Plain):
         self._left_on = left_on
         self._key = concatenate(data.column(right_on).chunks)
         self._values = data.drop_columns([right_on])
-        # Of equal keys the last one counts, but index_in finds the first.
+        # The last of several equal keys wins, but index_in finds the first.
         self._reversed = _equal_bits(self._key.take(pa.array(range(len(self._key) - 1, -1, -1), pa.int64())))
 
     def schema(self, table: TableScan) -> pa.Schema:
@@ -287,7 +289,7 @@ class JoinedColumns(_Plain):
             yield self.taken(self.matches(batch.column(0)))
 
     def check_key(self, table: TableScan) -> None:
-        """Raise InvalidInputError if the table has no such key, or a key of another type."""
+        """Raise InvalidInputError if the table lacks the key, or its type differs."""
         self._rows = LiveRows(table, [self._left_on])
         key_type = self._rows.schema.field(0).type
         if key_type != self._key.type:
@@ -296,13 +298,13 @@ class JoinedColumns(_Plain):
             )
 
     def taken(self, rows: pa.Array) -> pa.RecordBatch:
-        """Return the columns except the key, of rows by number; null where the number is null."""
+        """Return the non-key columns of rows by number. Null numbers give nulls."""
         values = self._values.take(rows)
         arrays = [column.combine_chunks() for column in values.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=values.schema)
 
     def matches(self, keys: pa.Array) -> pa.Array:
-        """Return the row number in the data of each key; null where there is none."""
+        """Return the data's row number for each key; null without a match."""
         try:
             positions = pc.index_in(_equal_bits(keys), self._reversed)
         except (pa.ArrowException, NotImplementedError) as error:
@@ -323,10 +325,10 @@ def new_columns(
     *,
     opened: ExitStack,
 ) -> NewColumns:
-    """Return the source of values for the argument of `add_columns`; `opened` closes the stream that it is read from.
+    """Return the source of values for an argument of `add_columns`. `opened` closes its stream.
 
     Raises:
-        InvalidInputError: The argument is of no known kind.
+        InvalidInputError: The argument is not of a supported kind.
     """
     if isinstance(transforms, pa.Field):
         return NullColumns(pa.schema([transforms]))

@@ -1,4 +1,4 @@
-"""New columns in parts: values of fragments are written by any process, and committed together."""
+"""New columns in parts: any process can write values of fragments. All parts are committed together."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ColumnValues:
     """Values of new columns for some rows of a fragment.
 
     Attributes:
-        offsets: int64 (n,): offsets of the rows, ascending.
-        rows: n rows of the new columns.
+        offsets: Ascending row offsets; int64, shape (n,).
+        rows: Values of the new columns; n rows.
     """
 
     offsets: Offsets
@@ -38,10 +38,10 @@ class ColumnValues:
 
 
 def plan_columns(snapshot: Snapshot, arrow: pa.Schema) -> ColumnAddition:
-    """Return the schema of a version with new columns.
+    """Return a version's schema with new columns.
 
     Raises:
-        InvalidInputError: A column exists already.
+        InvalidInputError: A column already exists.
         UnsupportedError: A type cannot be stored.
     """
     mem_wal.refuse_values(snapshot)
@@ -51,20 +51,20 @@ def plan_columns(snapshot: Snapshot, arrow: pa.Schema) -> ColumnAddition:
 def write_values(
     snapshot: Snapshot, new: Schema, fragment_id: int, values: Iterable[ColumnValues], transaction: UUID | None = None
 ) -> tuple[DataFile | None, int]:
-    """Write a file of new columns for a fragment; rows without a value are null.
+    """Write a file of new columns for a fragment. Rows without a value are null.
 
     Args:
         snapshot: The version that is changed.
         new: The new columns, with their ids.
         fragment_id: The fragment.
-        values: Values, in the order of the rows.
+        values: Values, in row order.
         transaction: Transaction of the file: see `WriteOptions.transaction`.
 
     Returns:
-        The file, None if the fragment has no living rows; and the number of rows that got values.
+        The file, or None if all rows are deleted, and the number of rows with values.
 
     Raises:
-        InvalidInputError: A row does not exist, has several values, or a value does not fit its column.
+        InvalidInputError: A row does not exist or has several values, or a value does not fit its column.
     """
     if fragment_id not in snapshot.fragments.ids():
         raise _unknown(snapshot, fragment_id << 32)
@@ -79,10 +79,10 @@ def write_values(
 
 
 def check_same_rows(base: Snapshot, snapshot: Snapshot) -> None:
-    """Refuse a version in which row addresses of another version may mean other rows.
+    """Reject a version in which row addresses of another version may refer to other rows.
 
     Raises:
-        IncompatibleError: A fragment of the other version is gone, or rows of it are.
+        IncompatibleError: A fragment of the other version, or one of its rows, no longer exists.
     """
     now = {fragment.id: fragment for fragment in snapshot.fragments}
     for fragment in base.fragments:
@@ -102,17 +102,17 @@ def commit_columns(
     draft: UncommittedFiles,
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Commit new columns, after their files are written.
+    """Commit new columns whose files are written.
 
     Args:
         snapshot: The version that is changed.
         columns: The columns.
-        files: Files by the id of the fragment; rows of other fragments are null.
+        files: Files by fragment id. Rows of all other fragments are null.
         draft: Has recorded the files.
         properties: Properties of the transaction.
 
     Raises:
-        InvalidInputError: A fragment has no values, and a column is not nullable.
+        InvalidInputError: A fragment does not have values for a non-nullable column.
         RetryableError: Another change was committed first.
     """
     if columns.tightens:
@@ -125,7 +125,7 @@ def commit_columns(
 
 
 class _ValuePlacer:
-    """Places values at their rows among the living rows of a fragment."""
+    """Assigns values to a fragment's living rows."""
 
     def __init__(self, snapshot: Snapshot, fragment_id: int, live: Offsets | None) -> None:
         self._snapshot = snapshot

@@ -1,4 +1,4 @@
-"""Schemas after changes of columns. Pure; fields that stay keep their ids."""
+"""Schemas after column changes. Pure. Remaining fields keep their ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ColumnAddition:
 
     Attributes:
         whole: The schema with the new columns.
-        new: The new columns only; a struct that gets a member is there with this member only.
+        new: The new columns only. A struct with a new field is included with this field only.
     """
 
     whole: Schema
@@ -32,7 +32,7 @@ class ColumnAddition:
 
     @property
     def tightens(self) -> bool:
-        """Whether a new column is not nullable, so that all rows must have values."""
+        """Whether a new column is non-nullable, so that all rows need values."""
         old_ids = set(self._old_ids)
         return any(not field.nullable for field in self.new.walk() if field.id not in old_ids)
 
@@ -43,14 +43,14 @@ class ColumnAddition:
 
 
 def next_field_id(snapshot: Snapshot) -> int:
-    """Return an id above those of all fields and files of a version."""
+    """Return an id that exceeds all field ids of a version and its files."""
     ids = [field.id for field in snapshot.schema.walk()]
     ids += [i for fragment in snapshot.fragments for file in fragment.all_files for i in file.fields]
     return max(*ids, snapshot.manifest.proto.max_allocated_field_id, -1, -1) + 1
 
 
 def declares_nothing(key: str) -> bool:
-    """Return whether field metadata declares neither a key of the table nor a computed column of LanceDB."""
+    """Return whether field metadata declares neither a table key nor a LanceDB computed column."""
     return not key.startswith(_DECLARATIONS)
 
 
@@ -63,18 +63,18 @@ def add_fields(
     lists: bool = False,
     keep: Callable[[str], bool] | None = declares_nothing,
 ) -> ColumnAddition:
-    """Add columns at the end, or members to structs.
+    """Append columns, or add fields to structs.
 
     Args:
         schema: Schema of the table.
         arrow: The new columns.
-        version: Version of the data files that will hold the columns.
+        version: File version of the new columns.
         first_id: Lowest id for new fields.
-        lists: Whether structs in lists may get members, too.
-        keep: Whether to keep field metadata of the new columns, by key; None keeps all.
+        lists: Whether fields can be added to structs inside lists.
+        keep: Whether to keep field metadata of the new columns, by key. None keeps all.
 
     Raises:
-        InvalidInputError: A column exists already, a name is repeated, or the columns extend a primary key.
+        InvalidInputError: A column already exists, a name is repeated, or the columns extend a primary key.
         UnsupportedError: A type cannot be stored.
     """
     new_schema = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema, keep=keep)
@@ -96,11 +96,11 @@ def add_fields(
 
 
 def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
-    """Drop columns, or members of structs; what holds a struct without members is dropped, too.
+    """Drop columns or struct fields. Empty structs, lists and maps are also dropped.
 
     Raises:
-        InvalidInputError: There is no such column, it is the key or value of a map, or no column would be left.
-        UnsupportedError: It is a field of a packed struct, which is one column on disk.
+        InvalidInputError: A column does not exist or is a map's key or value, or no column would remain.
+        UnsupportedError: The field belongs to a packed struct, which is one column on disk.
     """
     field_ids = {_droppable(schema, path).id for path in paths}
     fields = tuple(pruned for field in schema.fields if (pruned := _without(field, field_ids)) is not None)
@@ -112,7 +112,7 @@ def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
 
 
 def replace_fields(schema: Schema, replacement: Callable[[Field], Field | None]) -> Schema:
-    """Replace fields at all depths by the result of a function; a field for which it returns None stays."""
+    """Replace fields at all depths with the result of a function. None keeps the field."""
 
     def walk(field: Field) -> Field:
         new = replacement(field)
@@ -124,7 +124,7 @@ def replace_fields(schema: Schema, replacement: Callable[[Field], Field | None])
 
 
 def only(schema: Schema, ids: set[int]) -> Schema:
-    """Return the schema with only the fields of some ids, and the fields above and below them."""
+    """Return the schema restricted to some field ids, with their ancestors and descendants."""
 
     def prune(field: Field) -> Field | None:
         if field.id in ids:
@@ -136,7 +136,7 @@ def only(schema: Schema, ids: set[int]) -> Schema:
 
 
 def path_of(schema: Schema, field_id: int) -> list[Field]:
-    """Return the fields from a column down to the field of an id."""
+    """Return the fields from a column down to the field with an id."""
     field = schema.by_id(field_id)
     fields = [field]
     while field.parent_id >= 0:
@@ -146,7 +146,7 @@ def path_of(schema: Schema, field_id: int) -> list[Field]:
 
 
 def check_column_name(name: str, siblings: Sequence[Field], path: str) -> None:
-    """Raise InvalidInputError if the new name of a field is empty, has a dot, or is taken."""
+    """Raise InvalidInputError if a field's new name is empty, contains a dot, or is taken."""
     if not isinstance(name, str) or not name or "." in name:
         raise InvalidInputError("not a name for a column", where=path, expected="text without dots", found=repr(name))
     if any(field.name == name for field in siblings):
@@ -154,7 +154,7 @@ def check_column_name(name: str, siblings: Sequence[Field], path: str) -> None:
 
 
 def check_new_names(schema: Schema, paths: Iterable[str]) -> None:
-    """Raise InvalidInputError if a new column exists already."""
+    """Raise InvalidInputError if a new column already exists."""
     for path in paths:
         if path in schema.names:
             raise _exists((path,))
@@ -163,7 +163,7 @@ def check_new_names(schema: Schema, paths: Iterable[str]) -> None:
 def _extend(
     old: Sequence[Field], additions: Sequence[Field], path: tuple[str, ...], *, lists: bool
 ) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-    """Return the old fields with the additions, and the additions only, with ids for new fields."""
+    """Return the old fields with the additions, and the additions only. New fields get ids."""
     fields, new = list(old), []
     for field in additions:
         place = next((i for i, other in enumerate(fields) if other.name == field.name), None)

@@ -1,4 +1,4 @@
-"""Functions of a user that compute columns, and the file that holds their results until they are committed.
+"""User functions that compute columns, and the file that stores their results until they are committed.
 
 The checkpoint is an SQLite database:
 
@@ -22,12 +22,12 @@ from lance_duck.write.inputs import to_reader
 
 
 class BatchUDF:
-    """A function from batches of a table to batches of new columns; see `batch_udf`.
+    """A function from table batches to batches of new columns; see `batch_udf`.
 
     Args:
         func: The function.
-        output_schema: The new columns; None to find them by a call with one row.
-        checkpoint_file: File that holds results until they are committed; None for none.
+        output_schema: The new columns. None infers them by calling the function with one row.
+        checkpoint_file: File that stores results until they are committed. Optional.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class BatchUDF:
 
 
 class BatchUDFCheckpoint:
-    """File with results of a function that are not committed yet. Safe to use from several threads.
+    """File with uncommitted results of a function. Thread-safe.
 
     Args:
-        path: The file; created if it does not exist.
+        path: The file. Created if it does not exist.
     """
 
     class BatchInfo(NamedTuple):
@@ -72,7 +72,7 @@ class BatchUDFCheckpoint:
         os.remove(self.path)
 
     def get_batch(self, info: BatchInfo) -> pa.RecordBatch | None:
-        """Return the stored result for a batch; None if there is none."""
+        """Return the stored result of a batch, or None."""
         with self._connect() as connection:
             row = connection.execute(
                 "SELECT result FROM batches WHERE fragment_id = ? AND batch_index = ?", info
@@ -88,13 +88,13 @@ class BatchUDFCheckpoint:
             connection.execute("INSERT OR REPLACE INTO batches VALUES (?, ?, ?)", (*info, sink.getvalue().to_pybytes()))
 
     def get_fragment(self, fragment_id: int) -> str | None:
-        """Return the stored data file of a fragment, as JSON; None if there is none."""
+        """Return the stored data file of a fragment as JSON, or None."""
         with self._connect() as connection:
             row = connection.execute("SELECT data FROM fragments WHERE fragment_id = ?", (fragment_id,)).fetchone()
         return None if row is None else str(row[0])
 
     def insert_fragment(self, fragment_id: int, fragment: str) -> None:
-        """Store the data file of a whole fragment, as JSON, in place of its batches."""
+        """Store the data file of a whole fragment as JSON, replacing its batches."""
         with self._connect() as connection:
             connection.execute("INSERT OR REPLACE INTO fragments VALUES (?, ?)", (fragment_id, fragment))
             connection.execute("DELETE FROM batches WHERE fragment_id = ?", (fragment_id,))
@@ -120,12 +120,12 @@ class BatchUDFCheckpoint:
 def batch_udf(
     output_schema: pa.Schema | None = None, checkpoint_file: str | os.PathLike[str] | None = None
 ) -> Callable[[Callable[[pa.RecordBatch], Any]], BatchUDF]:
-    """Decorate a function for `add_columns`: from a batch to a batch of new columns, with as many rows.
+    """Decorate a function for `add_columns` that maps a batch to new columns with the same row count.
 
     Args:
-        output_schema: The new columns; None to find them by a call with one row.
-        checkpoint_file: File that holds results until they are committed, so that a repeated call continues a failed
-            one; None for none.
+        output_schema: The new columns. None infers them by calling the function with one row.
+        checkpoint_file: File that stores results until they are committed, so that a failed call can be resumed.
+            Optional.
     """
 
     def wrap(func: Callable[[pa.RecordBatch], Any]) -> BatchUDF:
@@ -135,15 +135,15 @@ def batch_udf(
 
 
 def as_batch(result: Any, rows: int | None, expected: pa.Schema | None) -> pa.RecordBatch:
-    """Return the result of a function as a batch without schema metadata; pandas and polars frames are converted.
+    """Convert a function's result to a batch without schema metadata. Accepts pandas and polars DataFrames.
 
     Args:
         result: The result.
-        rows: Rows that it must have; None for any number.
-        expected: Columns that it must have; None for any.
+        rows: Expected row count. None accepts any.
+        expected: Expected columns. None accepts any.
 
     Raises:
-        InvalidInputError: The result is neither a batch nor a frame, or has other rows or columns.
+        InvalidInputError: The result is neither a batch nor a DataFrame, or has other rows or columns.
     """
     batch = _convert(result)
     batch = batch.replace_schema_metadata(None)

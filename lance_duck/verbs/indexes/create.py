@@ -1,4 +1,4 @@
-"""Creating and dropping indexes: segments written here or by other processes, and committed together."""
+"""Creation and removal of indexes. Segments are written here or by other processes, and committed together."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def create_index(
     properties: Mapping[str, str] | None = None,
     workers: Workers | None = None,
 ) -> tuple[Snapshot, list[IndexMetadata]]:
-    """Build an index of all rows, and commit it.
+    """Build an index of all rows and commit it.
 
-    After a lost race, segments that are still valid are committed as they are. If other processes write segments, only
-    fragments that changed are indexed again.
+    After a lost race, segments that are still valid are committed unchanged. If other processes write segments, only
+    changed fragments are indexed again.
 
     Args:
-        snapshot: Version to begin with.
+        snapshot: Version to start from.
         spec: The index.
         properties: Properties of the transaction.
-        workers: Processes that write the segments; None to write one segment here.
+        workers: Processes that write the segments, or None to write one segment in this process.
 
     Returns:
         The new version, and the segments.
 
     Raises:
-        UnknownColumnError, NotIndexableError: There is no such column, or it cannot have such an index.
-        IndexExistsError: The name is taken; nothing is built.
-        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        UnknownColumnError, NotIndexableError: The column does not exist or cannot have this index.
+        IndexExistsError: The name is taken. Nothing is built.
+        CommitConflictError: A conflicting change was committed first, or all retries lost the race.
     """
     change = None if workers is None else uuid4()
 
@@ -78,10 +78,10 @@ def create_index(
 
 
 def drop_index(snapshot: Snapshot, name: str, properties: Mapping[str, str] | None = None) -> Snapshot:
-    """Remove an index of any kind from the table; its files stay for older versions.
+    """Remove an index of any kind from the table. Its files are kept for older versions.
 
     Raises:
-        IndexNotFoundError: There is no index of this name.
+        IndexNotFoundError: The index does not exist.
     """
     return run_again(
         snapshot,
@@ -98,16 +98,16 @@ def build_segments(
     workers: Workers | None = None,
     change: UUID | None = None,
 ) -> Iterator[IndexMetadata]:
-    """Write the segments of an index over fragments, lazily.
+    """Write the segments of an index lazily.
 
     Args:
         snapshot: The version.
         path: Dotted path of the column.
         name: Name of the index.
-        fragments: Ids of the fragments; if there are none, one segment that covers nothing is written here.
+        fragments: Ids of the fragments. If empty, one segment without coverage is written in this process.
         spec: The index.
-        workers: Processes that write the segments; None to write one segment here.
-        change: In the uuids of segments that workers write.
+        workers: Processes that write the segments, or None to write one segment in this process.
+        change: First half of the UUIDs of segments that workers write.
     """
     ids = sorted(set(fragments))
     uuid = None if change is None else part_uuid(change)
@@ -126,15 +126,15 @@ def build_segments(
 
 
 def settled(snapshot: Snapshot, spec: IndexSpec) -> tuple[str, str, list[IndexMetadata]]:
-    """Return the dotted path of the column of a new index, the name of the index, and the segments that it replaces.
+    """Resolve a new index: the dotted path of its column, its name, and the segments that it replaces.
 
-    The default name is "{path}_idx", for list elements "{path}_list_element_idx", with a number if an index over
-    another column, of another kind, or of other documents has that name.
+    The default name is "{path}_idx", or "{path}_list_element_idx" for list elements. A number is appended if the name
+    belongs to an index over another column, of another kind, or with other documents.
 
     Raises:
-        UnknownColumnError, NotIndexableError: There is no such column, or it cannot have such an index.
-        IndexExistsError: The name is that of an index over another column, or of any index that may not be replaced.
-        InvalidInputError: The name is empty, reserved by the format, or no text that can be stored.
+        UnknownColumnError, NotIndexableError: The column does not exist or cannot have this index.
+        IndexExistsError: The name belongs to an index over another column, or to an index that may not be replaced.
+        InvalidInputError: The name is empty, reserved by the format, or not a valid string.
     """
     path = column_path(snapshot.schema, spec.column)
     check_indexable(snapshot, path, spec.kind)
@@ -161,13 +161,13 @@ def settled(snapshot: Snapshot, spec: IndexSpec) -> tuple[str, str, list[IndexMe
 
 
 def check_name(name: Any) -> None:
-    """Raise InvalidInputError if an index cannot have a name."""
+    """Raise InvalidInputError for invalid index names."""
     if not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
         raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))
 
 
 def free_uuid(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:
-    """Return a uuid; refuse one that a segment has, as files of a segment never change."""
+    """Return a UUID that no segment uses. Existing UUIDs are rejected, since segment files never change."""
     if uuid is not None and any(s.uuid == uuid for s in snapshot.indices):
         raise InvalidInputError(f"uuid {uuid} is taken by an index segment", where=snapshot.uri)
     return uuid
@@ -183,7 +183,7 @@ def _numbered(name: str) -> Iterable[str]:
 
 
 def _suits(segments: Sequence[IndexMetadata], name: str, field_id: int, kind: IndexKind, by_element: bool) -> bool:
-    """Return whether a name is free, or that of an index of this kind and documents over this column."""
+    """Return whether a name is free, or used by an index over this column with the same kind and documents."""
     namesakes = [s for s in segments if s.name == name]
     return all(
         s.fields == (field_id,)

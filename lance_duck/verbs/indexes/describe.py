@@ -1,4 +1,4 @@
-"""Descriptions of the indexes of a version, and of how much of the table each covers."""
+"""Descriptions of a version's indexes and of their coverage."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _UNKNOWN: Final = "Unknown"
 _NONE: Final = "N/A"
 
 INDEX_HEAD: Final = ("index", "kind", "columns", "rows covered", "size")
-"""Headings of the cells of `index_cells`."""
+"""Column headings for `index_cells`."""
 
 
 class IndexInformation(TypedDict):
     """One segment of an index.
 
-    `type` is the kind of the index, `fields` are paths of columns, `version` is the version of the table that the
-    segment was built from, `fragment_ids` are the fragments that it lists, even if they are gone, and `base_id` is the
-    id of the base path of its files; None for the root of the table.
+    `type` is the index kind, `fields` are column paths, and `version` is the table version that the segment was built
+    from. `fragment_ids` are the listed fragments, even if they no longer exist. `base_id` is the id of the files' base
+    path; None is the table root.
     """
 
     name: str
@@ -58,13 +58,13 @@ class IndexSegmentDescription:
 
     Attributes:
         uuid: Uuid of the segment.
-        dataset_version_at_last_update: Version of the table that it was built from.
-        fragment_ids: Ids of the fragments that it lists, even if they are gone.
-        index_version: Version of its layout.
-        created_at: Time when it was built, UTC; None if unknown.
-        size_bytes: Bytes of its files; None if unknown.
-        base_id: Id of the base path of its files; None for the root of the table.
-        covering_fields: Ids of fields whose values it holds, too.
+        dataset_version_at_last_update: Table version that it was built from.
+        fragment_ids: Ids of the listed fragments, even if they no longer exist.
+        index_version: Version of the index format.
+        created_at: Build time in UTC, or None if unknown.
+        size_bytes: Total file size, or None if unknown.
+        base_id: Id of the files' base path. None is the table root.
+        covering_fields: Ids of additional fields whose values the segment stores.
     """
 
     uuid: str
@@ -83,14 +83,14 @@ class IndexDescription:
 
     Attributes:
         name: Name of the index.
-        type_url: Type URL of its details.
-        index_type: Kind, such as "BTree".
-        num_rows_indexed: Rows of the existing fragments that a segment lists.
+        type_url: Type URL of the index details.
+        index_type: Index kind, such as "BTree".
+        num_rows_indexed: Number of rows in covered fragments that still exist.
         fields: Ids of the indexed fields.
         field_names: Paths of the indexed fields.
-        segments: Its segments.
-        details: Parameters that it was built with, as far as they are known.
-        total_size_bytes: Bytes of all its files; None if unknown.
+        segments: Segments of the index.
+        details: Known build parameters.
+        total_size_bytes: Total size of all files, or None if unknown.
     """
 
     name: str
@@ -113,18 +113,18 @@ class IndexDescription:
 
 
 class IndexList(list[IndexDescription]):
-    """The indexes of a table; a notebook shows them as a table."""
+    """The indexes of a table. Notebooks display them as a table."""
 
     def _repr_html_(self) -> str:
-        """Return a row for each index."""
+        """Return an HTML table with one row per index."""
         return rows_html(INDEX_HEAD, (index_cells(index, None) for index in self))
 
 
 class SegmentList(list[IndexInformation]):
-    """The segments of the indexes of a table; a notebook shows them as a table."""
+    """The index segments of a table. Notebooks display them as a table."""
 
     def _repr_html_(self) -> str:
-        """Return a row for each segment."""
+        """Return an HTML table with one row per segment."""
         rows = (
             (
                 entry["name"],
@@ -140,14 +140,14 @@ class SegmentList(list[IndexInformation]):
 
 
 def describe_indices(snapshot: Snapshot) -> list[IndexDescription]:
-    """Describe all indexes from the manifest, by name, with those of the table itself and of unknown kinds."""
+    """Describe all indexes from the manifest, by name, including system indexes and unknown kinds."""
     rows = _row_counts(snapshot)
     described = (_described(snapshot, name, segments, rows) for name, segments in sorted(_by_name(snapshot).items()))
     return IndexList(described)
 
 
 def list_indices(snapshot: Snapshot) -> list[IndexInformation]:
-    """Describe all segments of all indexes, by name of the index."""
+    """Describe all segments of all indexes, by index name."""
     return SegmentList(
         {
             "name": index.name,
@@ -164,11 +164,11 @@ def list_indices(snapshot: Snapshot) -> list[IndexInformation]:
 
 
 def index_cells(index: IndexDescription, rows: int | None) -> tuple[str, ...]:
-    """Return the cells of an index in a table that is shown to users.
+    """Return an index's cells in a table of indexes.
 
     Args:
         index: The index.
-        rows: Rows of the version; None if unknown.
+        rows: Row count of the version, or None if unknown.
     """
     share = f" of {rows:,}" if rows is not None else ""
     size = "" if index.total_size_bytes is None else size_text(index.total_size_bytes)
@@ -176,16 +176,16 @@ def index_cells(index: IndexDescription, rows: int | None) -> tuple[str, ...]:
 
 
 def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """Return the figures of an index.
+    """Return the statistics of an index.
 
     Returns:
-        The keys of pylance's statistics of a scalar index: index_type, name, num_indices and num_segments, indices and
-        segments (a dict for each segment: {} if nothing is known, {"error"} if it is broken), num_indexed_fragments,
+        The same keys as pylance's scalar index statistics: index_type, name, num_indices and num_segments, indices and
+        segments (one dict per segment: {} if nothing is known, {"error"} if it is broken), num_indexed_fragments,
         num_indexed_rows, num_unindexed_fragments, num_unindexed_rows, num_indexed_rows_per_delta,
         updated_at_timestamp_ms. Only living rows are counted.
 
     Raises:
-        IndexNotFoundError: There is no such index.
+        IndexNotFoundError: The index does not exist.
     """
     segments = segments_named(snapshot, name)
     rows = _row_counts(snapshot)
@@ -211,10 +211,10 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 
 def segments_named(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
-    """Return the segments of an index, in the order of the manifest.
+    """Return the segments of an index, in manifest order.
 
     Raises:
-        IndexNotFoundError: There is no such index.
+        IndexNotFoundError: The index does not exist.
     """
     by_name = _by_name(snapshot)
     if name not in by_name:
@@ -225,9 +225,9 @@ def segments_named(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
 
 
 def listed_fragments(snapshot: Snapshot, segment: IndexMetadata) -> set[int]:
-    """Return the fragments that a segment of a version lists, even if they are gone, after compactions.
+    """Return the ids of the fragments that a segment lists, even if compactions removed them.
 
-    Fragments whose rows it does not have are left out.
+    Excludes fragments whose rows the segment does not contain.
     """
     ids = fragment_ids(segment)
     kind = kind_of(segment.details_type or "")
@@ -243,16 +243,16 @@ def _not_reached(snapshot: Snapshot, segment: IndexMetadata, kind: IndexKind, id
     present = np.array(sorted(ids.intersection(snapshot.fragments.ids())), np.uint32)
     try:
         type_ = snapshot.schema.by_id(segment.fields[0]).storage_type
-    except (LanceDuckError, IndexError):  # a field that is gone
+    except (LanceDuckError, IndexError):  # a missing field
         return set()
     return set(difference_of(present, reached(snapshot, segment, kind, type_, present)).tolist())
 
 
 def fragment_ids(segment: IndexMetadata) -> set[int]:
-    """Return the fragments that a segment lists, even if they are gone; none if it has no list.
+    """Return the ids of the fragments that a segment lists, even if they no longer exist. Empty without a list.
 
     Raises:
-        CorruptError: The list is broken.
+        CorruptError: The list is damaged.
     """
     if segment.fragment_bitmap is None:
         return set()
@@ -292,7 +292,7 @@ def _described(
 
 
 def _shown(segment: IndexMetadata) -> dict[str, Any]:
-    """Return the parameters in the details of a segment."""
+    """Return the parameters stored in a segment's details."""
     kind = kind_of(segment.details_type or "")
     if kind is VECTOR:
         return shown_details(segment.details)
@@ -322,7 +322,7 @@ def _kind_name(snapshot: Snapshot, segment: IndexMetadata) -> str:
 
 
 def _kind_in_files(snapshot: Snapshot, segment: IndexMetadata) -> str | None:
-    """Return the kind of a vector index from its files, if its details do not have it."""
+    """Return the kind of a vector index from its files, if its details do not store it."""
     usable = (s for index in catalog(snapshot).named(segment.name) for s in index.segments if s.uuid == segment.uuid)
     kind = next(usable, None)
     if kind is None:

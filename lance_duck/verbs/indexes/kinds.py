@@ -1,4 +1,4 @@
-"""The index that a user wants: its kind, its parameters, and the observer of its build."""
+"""The requested index: its kind, its parameters, and its progress callback."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _KNOWN: Final = MappingProxyType(
 
 @dataclass
 class IndexConfig:
-    """A kind of index with its parameters.
+    """An index kind with parameters.
 
     Attributes:
-        index_type: Name of the kind, as for `create_scalar_index`.
-        parameters: Parameters by name, as in {"rows_per_zone": 4096}.
+        index_type: Name of the kind; see `create_scalar_index`.
+        parameters: Parameters by name, such as {"rows_per_zone": 4096}.
     """
 
     index_type: str
@@ -40,13 +40,13 @@ class IndexConfig:
 
 @dataclass(frozen=True)
 class IndexProgress:
-    """Progress of the build of an index.
+    """Progress of an index build.
 
     Attributes:
         event: "start", "progress" or "complete".
         stage: Name of the current stage.
-        completed: Amount of the stage that is done, in `unit`.
-        total: Amount of the whole stage, in `unit`; None if unknown.
+        completed: Completed amount of the stage, in `unit`.
+        total: Total amount of the stage, in `unit`. None if unknown.
         unit: Unit of the amounts, such as "rows".
     """
 
@@ -58,14 +58,14 @@ class IndexProgress:
 
     @property
     def fraction(self) -> float | None:
-        """The share of the stage that is done, 0 to 1; None if unknown."""
+        """Completed share of the stage, from 0 to 1. None if unknown."""
         if self.completed is None or not self.total:
             return None
         return min(self.completed / self.total, 1.0)
 
 
 class IndexOptions(TypedDict, total=False):
-    """Options of indexes of any kind, explained by `IndexSpec`."""
+    """Options for indexes of any kind, described in `IndexSpec`."""
 
     name: str | None
     replace: bool
@@ -76,18 +76,18 @@ class IndexOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class IndexSpec:
-    """An index that a user wants.
+    """A requested index.
 
     Attributes:
         column: Dotted path of the column.
         kind: Kind of the index.
         parameters: Parameters of the kind.
-        name: Name of the index; None to derive it from the path.
-        replace: Whether it may replace an index of this name.
-        train: Whether all rows are indexed; if not, it covers no rows yet.
-        uuid: UUID of the segment, if there is only one; None for a new one.
-        progress: Called with the number of rows read so far, and of all rows.
-        untrained: Details of an empty segment, for kinds that store an empty segment without files.
+        name: Name of the index. None derives it from the path.
+        replace: Whether an existing index of this name may be replaced.
+        train: Whether all rows are indexed. Otherwise the index covers no rows yet.
+        uuid: UUID of the segment, if there is only one. None generates one.
+        progress: Called with the number of rows read so far and the total.
+        untrained: Details of an empty segment, for kinds that store empty segments without files.
     """
 
     column: str
@@ -104,7 +104,7 @@ class IndexSpec:
 def scalar_spec(
     column: Any, index_type: Any, parameters: Mapping[str, Any], **options: Unpack[IndexOptions]
 ) -> IndexSpec:
-    """Return the scalar index that a user wants; arguments are those of `vector.spec_of`.
+    """Build the `IndexSpec` of a scalar index. Takes the same arguments as `vector.spec_of`.
 
     Raises:
         NotIndexableError, InvalidInputError: See `kind_asked` and `one_column`.
@@ -114,16 +114,16 @@ def scalar_spec(
 
 
 def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKind, dict[str, Any]]:
-    """Return the kind and the parameters of an index from the arguments of a user.
+    """Resolve the kind and parameters of an index from user arguments.
 
     Args:
-        index_type: Name of a kind in any case, or an object with `index_type` and `parameters` (or their JSON text,
-            `config`).
-        parameters: Additional parameters, which override those of the object.
+        index_type: Case-insensitive name of a kind, or an object with `index_type` and `parameters`. Instead of
+            `parameters`, the object may have a JSON string `config`.
+        parameters: Additional parameters, which override the object's parameters.
 
     Raises:
-        NotIndexableError: There is no such kind.
-        InvalidInputError: `index_type` is neither a name nor such an object, or the kind has no such parameter.
+        NotIndexableError: The kind does not exist.
+        InvalidInputError: `index_type` is neither a name nor a suitable object, or the kind lacks a parameter.
     """
     inner: Any = {}
     if not isinstance(index_type, str):
@@ -151,7 +151,7 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
 def check_indexable(
     snapshot: Snapshot, path: str, kind: IndexKind, remedy: Callable[[], str | None] | None = None
 ) -> None:
-    """Raise NotIndexableError, with a remedy if there is one, if a column cannot have an index of a kind."""
+    """Raise NotIndexableError, with an optional remedy, if a column cannot have an index of this kind."""
     reason = unsupported(snapshot.schema, snapshot.schema.by_path(path).id, kind)
     if reason is not None:
         raise NotIndexableError(reason, where=snapshot.uri, remedy=None if remedy is None else remedy())
@@ -160,7 +160,7 @@ def check_indexable(
 def progress_of(
     progress: Progress | bool | None, callback: Callable[[IndexProgress], Any] | None = None
 ) -> Progress | None:
-    """Return one function that reports the rows read to both kinds of observers; True prints them to stderr."""
+    """Combine both progress callbacks into one that takes row counts. True prints them to stderr."""
     if progress is True:
         progress = _print_progress
     elif progress is False:
@@ -188,7 +188,7 @@ def _print_progress(count: int, total: int) -> None:
 
 
 def one_column(column: str | Sequence[str]) -> str:
-    """Return the column of an index; NotIndexableError if there is none, or several."""
+    """Return the single column of an index. Raises NotIndexableError for none or several."""
     columns = list(column) if isinstance(column, list | tuple) else [column]
     if len(columns) != 1 or not isinstance(columns[0], str):
         what = "an index over several columns" if len(columns) > 1 else "column of an index"
@@ -205,7 +205,7 @@ def uuid_of(value: None) -> None: ...
 
 
 def uuid_of(value: str | UUID | None) -> UUID | None:
-    """Return the uuid of a segment; InvalidInputError if it is not a UUID; None stays None."""
+    """Parse a segment UUID. Raises InvalidInputError if it is invalid. None is passed through."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The methods of a dataset for its indexes."""
+"""Dataset methods for indexes."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ else:
 
 @checked_calls
 class IndexChanges(VectorIndexChanges):
-    """Changes of the indexes of a table, for a handle on one of its versions.
+    """Changes to the indexes of a table.
 
-    An index has segments, each of which covers some fragments; rows of other fragments are scanned. A change of indexes
-    moves the handle to the version that results. After a lost race, the change is put on top of the other change, and
-    only fragments that the other changed are indexed again.
+    An index consists of segments, each covering some fragments. Rows of uncovered fragments are scanned. Each change
+    moves the handle to the new version. After a lost race, the change is applied on top of the other commit, and only
+    fragments changed by it are indexed again.
     """
 
     def create_scalar_index(
@@ -59,34 +59,34 @@ class IndexChanges(VectorIndexChanges):
 
         Args:
             column: Dotted path of the column.
-            index_type: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM" or, for full-text searches,
-                "INVERTED" (or "FTS"), in any case, or an `IndexConfig`.
-            name: Name of the index; None for "{column}_idx", with a number if another index has that name.
+            index_type: Case-insensitive "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM" or, for
+                full-text search, "INVERTED" (alias "FTS"), or an `IndexConfig`.
+            name: Name of the index. Defaults to "{column}_idx", with a number if another index has that name.
             replace: Replace an index of this name over this column.
-            train: Index all rows; False: the index covers no rows until `optimize.optimize_indices`.
-            fragment_ids: Of an INVERTED index: ids of fragments whose rows become a part of a segment, which is not
-                committed; each fragment is in one part, and all parts have the same parameters. When all are written,
-                by any processes, `merge_index_metadata` joins them. For other kinds see `create_index_uncommitted`,
-                which does the same without parts.
-            index_uuid: UUID of the segment, which its parts share.
+            train: Index all rows. If False, the index covers no rows until `optimize.optimize_indices`.
+            fragment_ids: Only for INVERTED: write the rows of these fragments as one part of a segment, uncommitted.
+                Each fragment belongs to one part, and all parts need the same parameters. Any process can write a part.
+                `merge_index_metadata` joins all parts in the end. For other kinds, see `create_index_uncommitted`,
+                which works without parts.
+            index_uuid: UUID of the segment, shared by its parts.
             progress_callback: Called with an `IndexProgress` at each step of the build.
-            progress: Called with the number of rows read so far, and of all rows; True: print them to stderr.
-            commit_message: Message that is stored with the transaction.
-            transaction_properties: Texts by name that are stored with the transaction.
-            parameters: Parameters of the kind, as in rows_per_zone=4096. A full-text index has those of its analyser,
-                see `AnalyserArguments` of `lance_duck.text.parameters`, and with_position (phrases need it), block_size
-                (128 or 256), format_version (1, 2 or 3; None for 2, or 3 with blocks of 256), memory_limit (MiB that
-                the build may hold, or a text with a unit, "256MB") and num_workers (threads).
+            progress: Called with the number of rows read so far and the total. True prints them to stderr.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
+            parameters: Parameters of the kind, such as rows_per_zone=4096. A full-text index takes the analyser
+                parameters (see `AnalyserArguments` in `lance_duck.text.parameters`), with_position (needed for
+                phrases), block_size (128 or 256), format_version (1, 2 or 3; defaults to 2, or 3 with blocks of 256),
+                memory_limit (in MiB, or a string with a unit, "256MB") and num_workers (number of threads).
 
         Returns:
-            None; with fragment_ids the segment that the part belongs to, for its uuid.
+            None. With `fragment_ids`, the segment that the part belongs to, which provides its UUID.
 
         Raises:
-            UnknownColumnError: There is no such column.
-            NotIndexableError: The column cannot have such an index, or there is no such kind.
-            IndexExistsError: An index over another column has the name, or replace=False and any index has it.
+            UnknownColumnError: The column does not exist.
+            NotIndexableError: The column cannot have this index, or the kind does not exist.
+            IndexExistsError: The name belongs to an index over another column, or to any index with replace=False.
             InvalidInputError: An argument or a parameter is invalid.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         options: kinds.IndexOptions = {"name": name, "replace": replace, "train": train}
         options |= {"uuid": kinds.uuid_of(index_uuid), "progress": kinds.progress_of(progress, progress_callback)}
@@ -111,23 +111,23 @@ class IndexChanges(VectorIndexChanges):
         progress: kinds.Progress | bool | None = None,
         **parameters: Any,
     ) -> lance_operation.Index:
-        """Write a segment over some fragments, in this or any other process, without committing it.
+        """Write a segment for some fragments, in any process, without committing it.
 
         Args:
             column: See `create_scalar_index`, or `create_index` for kinds of vector indexes.
-            index_type: Likewise. Vector segments are merged without loss if they have the same ivf_centroids (and
-                pq_codebook); other segments can be committed together, too.
-            name: Likewise.
+            index_type: See `create_scalar_index` or `create_index`. Vector segments are merged without loss if they
+                share ivf_centroids (and pq_codebook). Other segments can still be committed together.
+            name: See `create_scalar_index`.
             replace: Whether an index of this name may exist.
-            train: False: the segment covers no rows.
-            fragment_ids: Ids of the fragments of this version to index.
+            train: If False, the segment covers no rows.
+            fragment_ids: Ids of the fragments to index, in this version.
             index_uuid: UUID of the segment.
             progress_callback: See `create_scalar_index`.
-            progress: Likewise.
-            parameters: Likewise.
+            progress: See `create_scalar_index`.
+            parameters: See `create_scalar_index`.
 
         Returns:
-            The segment, for `merge_existing_index_segments` and `commit_existing_index_segments`; it pickles.
+            The segment, for `merge_existing_index_segments` and `commit_existing_index_segments`. It can be pickled.
 
         Raises:
             UnknownColumnError, NotIndexableError, IndexExistsError: See `create_scalar_index`.
@@ -140,10 +140,10 @@ class IndexChanges(VectorIndexChanges):
         return segment_changes.create_uncommitted(base, spec, fragment_ids)
 
     def merge_existing_index_segments(self, segments: Sequence[lance_operation.Index]) -> lance_operation.Index:
-        """Merge several uncommitted segments into a new one, without committing it.
+        """Merge several uncommitted segments into a new uncommitted one.
 
         Raises:
-            InvalidInputError: There are no segments, one is given twice, or they are not of one index.
+            InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
             LanceDuckError: A segment is broken.
         """
         return segment_changes.merge_uncommitted(self.handle.base, segments)
@@ -157,21 +157,21 @@ class IndexChanges(VectorIndexChanges):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> Self:
-        """Commit segments that were built separately as one index.
+        """Commit separately built segments as one index.
 
-        Segments that the index has already stay, except those that the new ones cover entirely.
+        Existing segments of the index are kept, except segments that the new ones cover entirely.
 
         Args:
             index_name: Name of the index.
             column: Dotted path of the column.
             segments: Results of `create_index_uncommitted` and `merge_existing_index_segments`.
-            commit_message: Message that is stored with the transaction.
-            transaction_properties: Texts by name that are stored with the transaction.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
-            InvalidInputError: There are no segments, one is given twice or is over another column, or two cover the
+            InvalidInputError: No segments are given, one is given twice or is over another column, or two cover the
                 same fragment.
-            IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
+            IndexExistsError: The index is over another column, or an existing segment covers more than the new ones.
         """
         properties = change.transaction_properties(commit_message, transaction_properties)
         self.handle.move_to(segment_changes.commit_segments(self.handle.base, index_name, column, segments, properties))
@@ -184,21 +184,21 @@ class IndexChanges(VectorIndexChanges):
         batch_readhead: int | None = None,
         progress_callback: Callable[[kinds.IndexProgress], Any] | None = None,
     ) -> None:
-        """Join the parts of a full-text index that `create_scalar_index(…, fragment_ids=…)` wrote, to a segment.
+        """Join the parts of a full-text index that `create_scalar_index(…, fragment_ids=…)` wrote into a segment.
 
-        The segment is not committed: that is done by `LanceDataset.commit` of a `LanceOperation.CreateIndex`, or by
-        `commit_existing_index_segments`. A second call has nothing left to do.
+        The segment is not committed. Commit it with `LanceDataset.commit` and a `LanceOperation.CreateIndex`, or with
+        `commit_existing_index_segments`. Calling this again does nothing.
 
         Args:
-            index_uuid: UUID that the parts share.
-            index_type: "INVERTED" (or "FTS"). Segments of other kinds have no parts.
+            index_uuid: UUID shared by the parts.
+            index_type: "INVERTED" (alias "FTS"). Other kinds do not have parts.
             batch_readhead: Without effect.
-            progress_callback: Called with an `IndexProgress` when the parts begin to be joined, and when they are.
+            progress_callback: Called with an `IndexProgress` before and after the parts are joined.
 
         Raises:
-            UnsupportedError: The kind is another one, or the parts were made with different parameters.
-            InvalidInputError: There are no parts, or two of them have a row in common.
-            LanceDuckError: A part is broken.
+            UnsupportedError: The index is of another kind, or its parts were built with different parameters.
+            InvalidInputError: No parts exist, or two of them contain the same row.
+            LanceDuckError: A part is damaged.
         """
         if not isinstance(index_type, str) or index_type.upper() not in ("INVERTED", "FTS"):
             raise UnsupportedError(
@@ -215,10 +215,10 @@ class IndexChanges(VectorIndexChanges):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Drop an index of any kind; its files stay for older versions, until these are cleaned up.
+        """Drop an index of any kind. Its files are kept until older versions are cleaned up.
 
         Raises:
-            IndexNotFoundError: There is no index of this name.
+            IndexNotFoundError: The index does not exist.
         """
         properties = change.transaction_properties(commit_message, transaction_properties)
         self.handle.move_to(create.drop_index(self.handle.base, name, properties))
@@ -233,30 +233,30 @@ class IndexChanges(VectorIndexChanges):
 
     @property
     def has_index(self) -> bool:
-        """Whether the table has any index."""
+        """Whether the table has any indexes."""
         return bool(self.handle.snapshot.indices)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
         """Return the statistics of an index: see `verbs.indexes.describe.index_statistics`.
 
         Raises:
-            IndexNotFoundError: There is no index of this name.
+            IndexNotFoundError: The index does not exist.
         """
         return describe.index_statistics(self.handle.snapshot, index_name)
 
     def prewarm_index(
         self, name: str, *, with_position: bool = False, index_segments: Iterable[str | UUID] | None = None
     ) -> None:
-        """Read all that searches of an index read, and cache it in memory, within limits.
+        """Read everything that searches of an index need, and cache it in memory within limits.
 
         Args:
             name: Name of the index.
-            with_position: For a full-text index with positions, without effect: phrases read the positions that they
-                need. For other indexes, refused.
-            index_segments: Uuids of segments of the index; None for all.
+            with_position: Without effect for full-text indexes with positions: phrases read the positions that they
+                need. Rejected for all other indexes.
+            index_segments: UUIDs of segments to read. Defaults to all.
 
         Raises:
-            IndexNotFoundError: There is no such index, or it has no such segment.
+            IndexNotFoundError: The index or the segment does not exist.
             LanceDuckError: A segment is broken, or of an unsupported kind.
         """
         if with_position and not _has_positions(self.handle.snapshot, name):

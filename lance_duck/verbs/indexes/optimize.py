@@ -1,6 +1,6 @@
-"""Optimization of indexes: rows that no segment covers are indexed, and segments are merged.
+"""Index optimization: indexes rows that no segment covers, and merges segments.
 
-Each index has a job; the orders of jobs are carried out here or by other processes, and committed together.
+Each index has a job. The jobs' orders are executed here or by other processes, and committed together.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from lance_duck.wire.index import SYSTEM, IndexMetadata
 
 _TAKEN_OVER: Final = -2
 _MODELLED: Final = (VECTOR, INVERTED)
-"""Kinds whose new segments take over parameters of older ones: centroids, or the analyser."""
+"""Kinds whose new segments reuse parameters of older ones: centroids or the analyser."""
 _PARAMETERS: Final = ("rows_per_zone", "number_of_items", "probability")
 
 
 @dataclass(frozen=True)
 class OptimizeOptions:
-    """Options of an optimization; see `DatasetOptimizer.optimize_indices`.
+    """Options of an index optimization; see `DatasetOptimizer.optimize_indices`.
 
     Attributes:
-        merge: Number of the newest segments to merge; None for those that are small compared with the new rows.
-        names: Names of the indexes; None for all.
-        retrain: Whether each index is built anew, of all rows.
-        progress: Called with the number of rows read so far, and of all rows to read.
-        memory_limit: Bytes, or a text with a unit, that may be held for each index; None for 1 GiB.
+        merge: Number of newest segments to merge. None merges segments that are small compared with the new rows.
+        names: Names of the indexes. None selects all.
+        retrain: Whether each index is rebuilt from all rows.
+        progress: Called with the number of rows read so far and the total.
+        memory_limit: Memory limit per index, in bytes or as a string with a unit. None is 1 GiB.
     """
 
     merge: int | None = None
@@ -63,7 +63,7 @@ class OptimizeOptions:
         number = self.merge
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 0):
             raise InvalidInputError("num_indices_to_merge", expected="a number that is not negative", found=number)
-        _ = self.bytes_held  # a wrong limit is refused now
+        _ = self.bytes_held  # rejects an invalid limit early
 
     @property
     def bytes_held(self) -> int | None:
@@ -73,16 +73,16 @@ class OptimizeOptions:
 
 @dataclass(frozen=True)
 class Job:
-    """Optimization of one index.
+    """The optimization of one index.
 
     Attributes:
         name: Name of the index.
         path: Dotted path of its column.
         kind: Its kind.
-        merged: Segments that are merged into the new one; if there are none, it is built of rows alone.
+        merged: Segments to merge into the new one. If empty, the new segment is built from rows alone.
         removed: Segments that the new one replaces.
-        fragments: Ids of the fragments whose rows are read.
-        model: Segment whose parameters a new one takes over if it is built of rows alone; None to train anew.
+        fragments: Ids of the fragments to read.
+        model: Segment that provides parameters for a segment built from rows alone. None trains anew.
     """
 
     name: str
@@ -100,22 +100,22 @@ def optimize_indices(
     properties: Mapping[str, str] | None = None,
     workers: Workers | None = None,
 ) -> tuple[Snapshot, list[IndexMetadata]]:
-    """Optimize indexes as one change; there is no new version if there is nothing to do.
+    """Optimize indexes as one change. If nothing needs optimization, no version is created.
 
-    An index with a broken or unknown segment is left alone, with an IndexWarning; `retrain` replaces broken ones.
+    An index with a broken or unknown segment is skipped with an IndexWarning. `retrain` replaces broken segments.
 
     Args:
-        snapshot: Version to begin with.
+        snapshot: Version to start from.
         options: What to merge, and which indexes.
         properties: Properties of the transaction.
-        workers: Processes that write the segments, perhaps several for new rows; None to write one segment here.
+        workers: Processes that write the segments, possibly several for new rows. None writes one segment here.
 
     Returns:
-        The new version, or the given one if there was nothing to do; and the new segments.
+        The new version, or the given one if nothing changed, and the new segments.
 
     Raises:
-        IndexNotFoundError: There is no index of a name.
-        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+        IndexNotFoundError: An index does not exist.
+        CommitConflictError: A conflicting change was committed first, or all retries lost the race.
     """
     change = None if workers is None else uuid4()
     writers = workers or Here(options.progress)
@@ -136,7 +136,7 @@ def optimize_indices(
 
 
 def plan_jobs(snapshot: Snapshot, options: OptimizeOptions) -> list[Job]:
-    """Plan the jobs; reads the manifest, and opens segments that may be merged."""
+    """Plan the jobs. Reads the manifest, and opens segments that may be merged."""
     names = options.names
     if names is None:
         names = list(dict.fromkeys(s.name for s in snapshot.indices if s.name not in SYSTEM))
@@ -184,10 +184,10 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
 
 
 def _made_alike(kind: IndexKind, indexes: Sequence[Any]) -> bool:
-    """Return whether entries of segments can be merged.
+    """Return whether the entries of segments can be merged.
 
-    Codes of PQ and RQ that were trained separately cannot, nor terms of different analysers, or of writers before 2026,
-    which had other stop words and stems.
+    Separately trained PQ and RQ codes cannot be merged, nor can terms from different analysers. Writers before 2026
+    used other stop words and stems, so their terms cannot be merged either.
     """
     if kind is INVERTED:
         return all(is_alike(index, indexes[0]) and not index.is_converted for index in indexes)
@@ -209,10 +209,10 @@ def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> 
 
 
 def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge: int | None) -> tuple[Segment, ...]:
-    """Return the segments to merge with new rows: the newest, and those that may hold older entries of the rows.
+    """Return the segments to merge with new rows: the newest, and segments that may hold older entries for these rows.
 
-    All segments are merged if some would name rows in another way than the new one. Segments of an inverted index with
-    deleted rows are merged if pylance merges them, so that as many rows count in its statistics.
+    All segments are merged if the new segment would identify rows differently than the others. Inverted segments with
+    deleted rows are merged if pylance would merge them, so that its statistics count the same rows.
     """
     segments = index.segments
     leaves_out_deleted = index.kind is INVERTED and bool(merge)
@@ -231,7 +231,7 @@ def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge
 def _would_mix(
     snapshot: Snapshot, segments: Sequence[Segment], sources: Sequence[Segment], tail: Sequence[int]
 ) -> bool:
-    """Return whether some segments would name rows by stable row id and others by address, which pylance 14 refuses."""
+    """Return whether segments would mix stable row ids and addresses. pylance 14 rejects such indexes."""
     domains = {s.by_row_id for s in segments if s not in sources}
     if tail or sources:
         domains.add(builds_by_row_id(snapshot, segments[0].kind))
@@ -241,7 +241,7 @@ def _would_mix(
 def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequence[int]) -> int:
     """Return how many of the newest segments are small, or not much larger than all newer rows.
 
-    So each row is rewritten only a few times, and segments stay few.
+    Merging them keeps the number of segments low, and rewrites each row only a few times.
     """
     gathered = rows_of(snapshot, tail)
     for count, segment in enumerate(reversed(segments)):
@@ -254,10 +254,10 @@ def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequenc
 
 
 def _may_hold(snapshot: Snapshot, segment: Segment, tail: Iterable[int]) -> bool:
-    """Return whether a segment may have outdated entries of rows of the tail.
+    """Return whether a segment may hold outdated entries for rows of the tail.
 
-    Here the coverage of the segment hides such entries. Not every reader does so once another segment covers the rows,
-    so they must be removed.
+    This package ignores such entries based on the segment's coverage. Other readers may use them once another segment
+    covers the rows, so they must be removed.
     """
     fragments = [snapshot.fragment(i) for i in tail]
     if any(_has_changed_in_place(f) for f in fragments):
@@ -266,19 +266,19 @@ def _may_hold(snapshot: Snapshot, segment: Segment, tail: Iterable[int]) -> bool
 
 
 def _has_deleted_rows(snapshot: Snapshot, segment: Segment) -> bool:
-    """Return whether a merge of a segment that names rows by stable row id may leave out deleted rows."""
+    """Return whether merging a segment with stable row ids may drop deleted rows."""
     return segment.by_row_id and any(snapshot.fragment(i).deletion_file for i in segment.fragments.tolist())
 
 
 def _has_changed_in_place(fragment: Fragment) -> bool:
-    """Return whether columns of a fragment may have been rewritten after the fragment was written."""
+    """Return whether columns may have been rewritten since the fragment was written."""
     return len(fragment.all_files) > 1 or any(_TAKEN_OVER in file.fields for file in fragment.files)
 
 
 def _orders(
     now: Snapshot, job: Job, workers: Workers, change: UUID | None, memory_limit: int | None
 ) -> Iterator[tuple[SegmentOrder, IndexSpec | None]]:
-    """Yield the orders of a job: the first run of new rows is merged with older segments, other runs stand alone."""
+    """Yield the orders of a job. Only the first run of new rows is merged with older segments."""
     runs = list(workers.runs(now, job.fragments)) or [()]
     named = (now.version, job.path, job.name, job.kind.type_url)
     order = SegmentOrder(*named, (), may_skip=True, change=change, memory_limit=memory_limit)
@@ -301,7 +301,7 @@ def _written(
     workers: Workers,
     made: MadeSegments,
 ) -> Iterator[list[IndexMetadata]]:
-    """Yield the segments of each job, with valid ones of an earlier attempt; none for an index that is left alone."""
+    """Yield the segments of each job, reusing valid ones of an earlier attempt. Empty for skipped indexes."""
     earlier = {
         order: made.holding(now, _key(job, order)) for job, each in zip(jobs, orders, strict=True) for order, _ in each
     }
@@ -324,14 +324,14 @@ def _written(
 
 
 def _key(job: Job, order: SegmentOrder) -> tuple[Any, ...]:
-    """Return the key of all that a segment depends on besides the values of its fragments, if a job has one segment."""
+    """Return a key of everything that a segment depends on, except the values of its fragments."""
     if order.change is None:
         return job.name, job.path, *(s.uuid for s in job.removed)
     return job.name, job.path, order.fragments, order.merged, order.takes_entries
 
 
 def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
-    """Return the parameters that a segment of an index was built with, as far as details or statistics have them."""
+    """Return the build parameters of a segment that its details or statistics store."""
     if job.kind is VECTOR:
         for metadata in reversed(job.removed):
             if parameters := vector_parameters(metadata.details):
@@ -351,5 +351,5 @@ def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
 
 
 def _leave_alone(name: str, reason: str) -> None:
-    """Warn, with an IndexWarning, that an index is not changed."""
+    """Emit an IndexWarning that an index is skipped."""
     warn_of_index(f"index {name!r} is left as it is: {reason}")

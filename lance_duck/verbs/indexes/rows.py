@@ -1,4 +1,4 @@
-"""Rows that an index is built from: values of one column with row ids or addresses, and row counts of fragments."""
+"""The rows that an index is built from: values with row ids or addresses, and row counts of fragments."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from lance_duck.wire.schema import Field, Schema
 
 
 def column_path(schema: Schema, column: str) -> str:
-    """Return the dotted path of a column as the schema spells it.
+    """Return the dotted path of a column, in the case used by the schema.
 
     Args:
         schema: Columns of the table.
-        column: Path of the column; if no column is spelled so, the first one that differs only by case.
+        column: Path of the column. An exact match is preferred, then the first match that differs only in case.
 
     Raises:
-        UnknownColumnError: There is no such column.
+        UnknownColumnError: The column does not exist.
     """
     field = next((f for f in schema.fields if f.name == column), None) or _found(schema.fields, split_path(column))
     path = None if field is None else field_path(schema, field.id)
@@ -56,12 +56,11 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
         snapshot: The version.
         path: Dotted path of the column.
         kind: Kind of the index.
-        fragments: Ids of the fragments; rows are streamed by ascending address.
+        fragments: Ids of the fragments. Rows are streamed in ascending address order.
 
     Returns:
-        Columns `VALUE`, in the storage type of the column (for fields of structs in lists, in lists of it) with
-        dictionaries decoded, and `ROW`, uint64: the stable row id or the address, by which new segments of the kind
-        name rows.
+        Columns `VALUE`, with the column's storage type and decoded dictionaries, and `ROW` (uint64), the stable row id
+        or address that new segments of this kind use. For a struct field inside lists, `VALUE` holds lists.
     """
     name = ROW_ID if builds_by_row_id(snapshot, kind) else ROW_ADDRESS
     column = listed_field(snapshot.schema, snapshot.schema.by_path(path))
@@ -69,8 +68,9 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
     schema = pa.schema([pa.field(VALUE, type_), pa.field(ROW, pa.uint64(), nullable=False)])
     options = ScanOptions(columns=[column.path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BLOCK_BYTES)
     if kind is INVERTED:
-        # Analysis, which has threads of its own, takes far longer than reading. What one thread reads is memory that
-        # this thread reuses; several would each keep what the threads of the analysis release for them.
+        # Text analysis is multi-threaded and much slower than reading. A single reader thread reuses its memory;
+        # several
+        # would each retain what the analysis threads release for them.
         is_local = local_path(snapshot.uri) is not None
         options = replace(options, batch_size_bytes=TEXT_BATCH_BYTES, use_threads=not is_local)
     table = TableScan(snapshot)
@@ -79,7 +79,7 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
 
 
 def checked_fragments(snapshot: Snapshot, fragments: Iterable[int]) -> list[int]:
-    """Return the ids of fragments, ascending; InvalidInputError if one does not exist."""
+    """Return the sorted fragment ids. Raises InvalidInputError if one does not exist."""
     ids = sorted({getattr(f, "fragment_id", f) for f in fragments})
     present = snapshot.fragments.id_set
     for fragment_id in ids:
@@ -89,20 +89,20 @@ def checked_fragments(snapshot: Snapshot, fragments: Iterable[int]) -> list[int]
 
 
 def value_type(field: Field) -> pa.DataType:
-    """Return the type of the values that an index over a field is built from."""
+    """Return the value type that an index over a field is built from."""
     type_ = field.storage_type
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def rows_of(snapshot: Snapshot, fragments: Iterable[int]) -> int:
-    """Return the number of living rows of those fragments that exist."""
+    """Return the total living row count of the fragments that exist."""
     numbers = np.fromiter(fragments, np.int64)
     ids, rows = np.array(snapshot.fragments.ids(), np.int64), np.array(snapshot.row_counts(), np.int64)
     return int(rows[np.isin(ids, numbers)].sum())
 
 
 def runs_of(snapshot: Snapshot, fragments: Iterable[int], count: int) -> list[tuple[int, ...]]:
-    """Cut fragments into at most `count` runs of neighbours with about equally many living rows; none is empty."""
+    """Split fragments into at most `count` non-empty runs of neighbours with similar living row counts."""
     ids = np.array(sorted(fragments), np.int64)
     if not len(ids):
         return []
@@ -114,7 +114,7 @@ def runs_of(snapshot: Snapshot, fragments: Iterable[int], count: int) -> list[tu
 
 
 def has_moved_rows(snapshot: Snapshot, fragment: Fragment) -> bool:
-    """Return whether rows of a fragment may have moved from another fragment, or changed, under stable row ids."""
+    """Return whether a fragment with stable row ids may contain rows that moved or changed."""
     created, updated = snapshot.created_at(fragment), snapshot.last_updated_at(fragment)
     if created is None or updated is None:
         return True
@@ -138,7 +138,7 @@ def _stored(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _found(fields: Iterable[Field], names: list[str]) -> Field | None:
-    """Return the field at a path of names; each name matches exactly if it can, else but for case."""
+    """Return the field at a path of names. Each name matches exactly if possible, otherwise case-insensitively."""
     return found_field(list(fields), names, _meant)
 
 

@@ -1,7 +1,7 @@
-"""Orders to write segments, by this process or any other one; orders and their results pickle.
+"""Orders to write segments, for this or another process. Orders and their results can be pickled.
 
-A segment that another process writes has the first half of its uuid from the change that it belongs to, so that files
-of dead processes are found: see `index.segment_uuids`.
+The UUID of a segment written by another process starts with its change's half, so that files of dead processes can be
+found: see `index.segment_uuids`.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class SegmentOrder:
     """A segment to build from the rows of fragments, to merge from other segments, or both.
 
     Attributes:
-        version: Version of the table.
+        version: Table version.
         path: Dotted path of the column.
         name: Name of the index.
-        kind: Type url of its kind.
-        fragments: Ids of the fragments whose rows are read; no merged segment covers them.
-        merged: Uuids of segments to merge; none to build the segment from rows alone.
-        takes_entries: Whether entries of merged segments are taken over, and not only their parameters.
-        may_skip: Whether an index that cannot be written is left alone; else that is an error.
-        change: First half of the uuid, for other processes; None if the segment is written here.
-        uuid: The whole uuid; None for a new one.
-        memory_limit: Bytes that may be held while it is written; None for the default of `BuildOptions`.
+        kind: Type URL of the index kind.
+        fragments: Ids of the fragments to read. Merged segments do not cover them.
+        merged: UUIDs of segments to merge. If empty, the segment is built from rows alone.
+        takes_entries: Whether entries of merged segments are reused, rather than only their parameters.
+        may_skip: Whether to skip an index that cannot be written instead of raising an error.
+        change: First half of the UUID, for other processes. None if the segment is written here.
+        uuid: The whole UUID. None generates one.
+        memory_limit: Memory limit in bytes. None is the default of `BuildOptions`.
     """
 
     version: int
@@ -69,11 +69,11 @@ class SegmentOrder:
     def write(
         self, snapshot: Snapshot, parameters: Mapping[str, Any], progress: Callable[[int], Any] | None = None
     ) -> IndexMetadata | SkippedIndex:
-        """Write the segment; another process also synchronizes it to disk. See `index.build`.
+        """Write the segment. Other processes also sync it to disk. See `index.build`.
 
         Args:
             snapshot: The version.
-            parameters: Parameters of the kind; centroids, bounds and codebook are those of all segments of the index.
+            parameters: Parameters of the kind. Centroids, bounds and codebook are shared by all segments of the index.
             progress: Called with the number of rows read so far.
         """
         try:
@@ -126,7 +126,7 @@ class SegmentOrder:
 
 @dataclass(frozen=True)
 class SkippedIndex:
-    """The reason why an index is left alone."""
+    """The reason why an index is skipped."""
 
     reason: str
 
@@ -135,19 +135,19 @@ class Workers(Protocol):
     """Processes that write segments."""
 
     def runs(self, now: Snapshot, fragments: Sequence[int]) -> Sequence[tuple[int, ...]]:
-        """Cut fragments into runs of neighbours, for one segment each; none without fragments."""
+        """Split fragments into runs of neighbours, one per segment. Empty without fragments."""
 
     def write(
         self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]
     ) -> Iterable[IndexMetadata | SkippedIndex]:
-        """Carry out orders; those with a spec have its parameters, which are trained once for each index."""
+        """Execute orders. Orders with a spec use its parameters, which are trained once per index."""
 
 
 class Here:
-    """This process as the only worker: it writes one segment for each index, one after the other.
+    """This process as the only worker. It writes one segment per index, sequentially.
 
     Args:
-        progress: Called with the number of rows read so far, over all indexes, and of all rows to read.
+        progress: Called with the number of rows read so far and the total, over all indexes.
     """
 
     def __init__(self, progress: Progress | None = None) -> None:
@@ -160,7 +160,7 @@ class Here:
     def write(
         self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]
     ) -> Iterator[IndexMetadata | SkippedIndex]:
-        """Yield the segment of each order, written lazily."""
+        """Write the segment of each order lazily."""
         progress, before = self._progress, 0
         rows = [0 if progress is None else rows_of(now, order.fragments) for order, _ in orders]
         total = sum(rows)
@@ -173,20 +173,19 @@ class Here:
 
 
 def _from(progress: Progress, before: int, total: int) -> Callable[[int], Any]:
-    """Return an observer of one segment that reports its rows as rows of all segments."""
+    """Return a segment's progress callback that reports the rows of all segments."""
     return lambda rows: progress(min(before + rows, total), total)
 
 
 def _with_recall(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> IndexMetadata:
-    """Measure the recall of a segment, write it beside the segment, and return the metadata with that file listed.
+    """Measure the recall of a segment and store it as a file of the segment. Returns the metadata with that file.
 
-    The metadata is returned unchanged if nothing can be measured: searches work without the file, so no failure is an
-    error.
+    If the measurement fails, the metadata is returned unchanged: searches do not need the file.
 
     Args:
         snapshot: Version that the segment was built from.
         path: Dotted path of the column.
-        metadata: Metadata of the segment, which is not part of the table yet.
+        metadata: Metadata of the segment, which is not committed yet.
     """
     names = {name for name, _ in metadata.files}
     if metadata.details_type != VECTOR.type_url or not names or RECALL_FILE in names:
@@ -201,7 +200,7 @@ def _with_recall(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> Inde
 
 
 def _measured(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> bytes | None:
-    """Return the file; opens the segment without caching it, as it may never become part of the table."""
+    """Return the content of the recall file. The segment is not cached, since it may never be committed."""
     field = snapshot.schema.by_path(path)
     column = vector_column(TableScan(snapshot), path)  # refuses several vectors a row, for which no recall is promised
     index = VECTOR.open(

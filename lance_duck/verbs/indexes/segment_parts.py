@@ -1,4 +1,4 @@
-"""Full-text segments that several processes write together, under one uuid: parts, which one of them joins.
+"""Full-text segments that several processes write under one UUID, as parts that one process joins.
 
 _indices/{uuid}/staging/{files of the parts}     see `index.inverted.layout`; removed once the parts are joined
 """
@@ -32,16 +32,16 @@ _SUFFIX: Final = ".lance"
 
 
 def write_part(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int]) -> Index:
-    """Write the part of a full-text segment that has the rows of some fragments.
+    """Write a part of a full-text segment, with the rows of some fragments.
 
-    A part that begins with the same fragment, as an attempt before this one wrote it, is replaced.
+    An existing part that starts with the same fragment, left by an earlier attempt, is replaced.
 
     Returns:
-        The segment with these fragments alone, for its uuid; it is not to be committed before its parts are joined.
+        The segment with only these fragments, which provides its UUID. Do not commit it before its parts are joined.
 
     Raises:
-        InvalidInputError: The kind is another one, no fragments are given, one does not exist, or the segment with
-            this uuid is joined already.
+        InvalidInputError: The kind is not full-text, no fragments are given, one does not exist, or the segment with
+            this UUID is already joined.
     """
     if spec.kind is not INVERTED:
         raise InvalidInputError(
@@ -78,17 +78,17 @@ def write_part(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int]) ->
 
 
 def join_segment(snapshot: Snapshot, uuid: UUID, progress: Progress | None = None) -> None:
-    """Join the parts of a full-text segment, without committing it; nothing is left to do if they are joined already.
+    """Join the parts of a full-text segment without committing it. Does nothing if they are already joined.
 
     Args:
         snapshot: A version of the table.
         uuid: Uuid of the segment.
-        progress: Called with 0 and the number of documents of all parts, and at the end with this number twice.
+        progress: Called with 0 and the document count of all parts, and at the end with the count twice.
 
     Raises:
-        InvalidInputError: There are no parts, or two of them have a row in common.
-        UnsupportedError: The parts were made with different parameters.
-        LanceDuckError: A part is broken.
+        InvalidInputError: No parts exist, or two of them contain the same row.
+        UnsupportedError: The parts were built with different parameters.
+        LanceDuckError: A part is damaged.
     """
     flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
     directory = paths.index_directory(uuid)
@@ -105,7 +105,7 @@ def join_segment(snapshot: Snapshot, uuid: UUID, progress: Progress | None = Non
 
 
 def completed(snapshot: Snapshot, segment: IndexMetadata) -> IndexMetadata:
-    """Return a full-text segment that a user commits, with the details and sizes of files that its entry lacks.
+    """Complete a user's full-text segment before a commit: adds missing details and file sizes.
 
     Raises:
         InvalidInputError: Its parts are not joined yet.
@@ -134,7 +134,7 @@ def completed(snapshot: Snapshot, segment: IndexMetadata) -> IndexMetadata:
 
 
 def _names(files: SegmentReader) -> list[str]:
-    """Return the names of the data files of a folder, in order; none if it does not exist."""
+    """Return the sorted names of the data files in a folder. Empty if it does not exist."""
     try:
         return sorted(name for name in files.names() if name.endswith(_SUFFIX))
     except NotFoundError:
@@ -142,9 +142,9 @@ def _names(files: SegmentReader) -> list[str]:
 
 
 def _is_joined(snapshot: Snapshot, directory: str, parts: list[str]) -> bool:
-    """Return whether files in the folder of a segment hold all that its parts hold.
+    """Return whether the segment directory already contains the data of all parts.
 
-    A writer may have put a segment without rows beside parts that have some.
+    A segment without rows may have been written next to parts with rows.
     """
     if not parts:
         return True
@@ -155,7 +155,7 @@ def _is_joined(snapshot: Snapshot, directory: str, parts: list[str]) -> bool:
 
 
 def _remove_older(snapshot: Snapshot, writer: SegmentWriter, fragment_id: int) -> None:
-    """Remove what an attempt with more partitions left of a part."""
+    """Remove leftovers of a part from an earlier attempt with more partitions."""
     written = {name for name, _ in writer.files}
     older = []
     for name in _names(SegmentReader(snapshot.store, writer.directory)):

@@ -1,4 +1,4 @@
-"""Index segments that are built separately, by any process, and committed together as one index."""
+"""Index segments that any process builds separately, and that are committed together as one index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lance_duck.wire.index import IndexMetadata, revised
 
 
 def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int] | None) -> Index:
-    """Write a segment over some fragments.
+    """Write a segment for some fragments.
 
     Raises:
         InvalidInputError: No fragments are given, or one does not exist.
@@ -40,12 +40,12 @@ def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[
 
 
 def merge_uncommitted(snapshot: Snapshot, entries: Sequence[Index]) -> Index:
-    """Merge several uncommitted segments into a new one; their files stay.
+    """Merge several uncommitted segments into a new one. Their files are kept.
 
-    Fragments whose values changed since a segment was built are left out.
+    Fragments whose values changed since a segment was built are excluded.
 
     Raises:
-        InvalidInputError: There are no segments, one is given twice, or they are not of one index.
+        InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
         LanceDuckError: A segment is broken.
     """
     given = _metadata(entries)
@@ -63,12 +63,12 @@ def commit_segments(
 ) -> Snapshot:
     """Commit segments as one index.
 
-    Segments that the index has already stay, except those that the new ones cover entirely. Fragments whose values
+    Existing segments of the index are kept, except segments that the new ones cover entirely. Fragments whose values
     changed since a segment was built are removed from its coverage.
 
     Raises:
-        InvalidInputError: There are no segments, one is given twice, or they are not of one index.
-        IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
+        InvalidInputError: No segments are given, one is given twice, or they belong to different indexes.
+        IndexExistsError: The index is over another column, or an existing segment covers more than the new ones.
     """
     segments = [completed(snapshot, segment) for segment in _metadata(entries)]
 
@@ -96,7 +96,7 @@ def commit_segments(
 
 
 def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMetadata]) -> list[IndexMetadata]:
-    """Return the segments of the index that new ones cover entirely."""
+    """Return the existing segments that the new ones cover entirely."""
     coverage = set().union(*map(fragment_ids, fitting))
     present = now.fragments.id_set
     old_segments = []
@@ -127,7 +127,7 @@ def _metadata(indexes: Sequence[Index]) -> list[IndexMetadata]:
 
 
 def _usable(snapshot: Snapshot, index: IndexMetadata) -> Segment:
-    """Return the metadata of an uncommitted segment as a commit would store it."""
+    """Return an uncommitted segment with the metadata that a commit would store."""
     kind = kind_of(index.details_type or "")
     if kind is None or index.version not in kind.versions or len(index.fields) != 1:
         raise UnsupportedError(
@@ -156,7 +156,7 @@ def _check_disjoint(segments: Sequence[IndexMetadata]) -> None:
 
 
 def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Sequence[IndexMetadata]) -> None:
-    """Refuse segments of one index that name rows in different ways: pylance 14 cannot read such an index."""
+    """Reject segments that identify rows in different ways. pylance 14 cannot read such an index."""
     by_row_id: dict[bool, IndexMetadata] = {}
     for segment in (*segments, *others):
         kind = kind_of(segment.details_type or "")
@@ -172,7 +172,7 @@ def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Seq
 
 
 def _check_alike(now: Snapshot, segments: Sequence[IndexMetadata]) -> None:
-    """Refuse full-text segments of one index with different parameters: pylance 14 cannot read such an index."""
+    """Reject full-text segments with different parameters. pylance 14 cannot read such an index."""
     texts = [s for s in segments if kind_of(s.details_type or "") is INVERTED]
     for segment in texts[1:]:
         if settings_in(segment.details) != settings_in(texts[0].details):

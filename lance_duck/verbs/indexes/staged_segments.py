@@ -1,4 +1,4 @@
-"""Index segments that a change has written and not committed yet."""
+"""Index segments that a change has written but not committed."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class _MadeSegment:
 
 
 class MadeSegments:
-    """Segments of a change that are kept for its next attempt after a lost race; a context manager.
+    """Segments kept for the next attempt of a change after a lost race. A context manager.
 
-    Segments that are not committed in the end are deleted, unless it is unknown whether the commit succeeded.
+    Uncommitted segments are deleted on exit, unless the outcome of the commit is unknown.
 
     Args:
         snapshot: Version that is changed.
-        change: Part of the uuids of segments that other processes write; those that were never kept are deleted in any
-            case: abandoned attempts left them.
+        change: UUID half of segments that other processes write. Segments with it that were never kept are always
+            deleted, since abandoned attempts left them.
 
     Raises:
-        UnsupportedError: The table may not be written, because it has an unknown feature flag.
+        UnsupportedError: The table has an unknown feature flag and must not be written.
     """
 
     def __init__(self, snapshot: Snapshot, change: UUID | None = None) -> None:
@@ -57,18 +57,18 @@ class MadeSegments:
         self._committed: set[object] = set()
 
     def keep(self, snapshot: Snapshot, key: Hashable, segment: IndexMetadata) -> IndexMetadata:
-        """Keep a segment that was written, and return it.
+        """Keep a written segment and return it.
 
         Args:
             snapshot: Version that it was built from.
-            key: Key of all else that the segment depends on.
-            segment: The segment, not part of the table yet.
+            key: Key of everything else that the segment depends on.
+            segment: The segment, not committed yet.
         """
         self._made[segment.uuid] = _MadeSegment(snapshot, key, segment)
         return segment
 
     def holding(self, snapshot: Snapshot, key: Hashable) -> list[IndexMetadata]:
-        """Return the segments of a key that are still valid for all their fragments; drop the others."""
+        """Return the segments of a key that are still valid for all their fragments. Others are dropped."""
         segments = []
         for staged in [staged for staged in self._made.values() if staged.key == key]:
             now = narrowed(staged.segment, staged.snapshot, snapshot)
@@ -79,7 +79,7 @@ class MadeSegments:
         return segments
 
     def forget(self, segments: Iterable[IndexMetadata]) -> None:
-        """Delete segments that are not needed after all."""
+        """Delete segments that are no longer needed."""
         for segment in segments:
             staged = self._made.pop(segment.uuid)
             discard_segment(staged.snapshot, staged.segment)
@@ -91,7 +91,7 @@ class MadeSegments:
         removed: Sequence[IndexMetadata],
         properties: Mapping[str, str] | None,
     ) -> Snapshot:
-        """Commit segments in place of others; raises as `commit`."""
+        """Commit segments that replace others. Raises the errors of `commit`."""
         self._committing = True
         try:
             after = commit(snapshot, CreateIndex(tuple(segments), tuple(removed)), properties=properties)
@@ -117,7 +117,7 @@ class MadeSegments:
 
 
 def narrowed(segment: IndexMetadata, built_on: Snapshot, now: Snapshot) -> IndexMetadata:
-    """Return an uncommitted segment, without coverage of fragments whose values changed.
+    """Return an uncommitted segment without coverage of fragments whose values changed.
 
     Args:
         segment: The segment.
@@ -137,7 +137,7 @@ def built_version(segment: IndexMetadata, snapshot: Snapshot) -> Snapshot:
     """Return the version that a segment was built from.
 
     Raises:
-        InvalidInputError: The version was cleaned up, so that it is unknown whether the segment is still valid.
+        InvalidInputError: The version was cleaned up, so the segment's validity is unknown.
     """
     try:
         return snapshot.checkout(segment.dataset_version)

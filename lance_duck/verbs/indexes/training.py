@@ -1,7 +1,7 @@
-"""Training of a vector index whose vectors are read by several processes.
+"""Training of a vector index with vectors that several processes read.
 
-An index of a single process is trained by `index.vector.build`, which reads all vectors first, and needs no separate
-sample. Both share the model, `index.vector.training.train`.
+A single process trains with `index.vector.build`, which reads all vectors first and does not need a separate sample.
+Both use the same model, `index.vector.training.train`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from lance_duck.verbs.indexes.kinds import IndexSpec
 from lance_duck.verbs.indexes.rows import index_rows, rows_of, runs_of
 
 MEMORY: Final = 2 << 30
-"""Bytes of vectors that one process trains with, at most. A bound of memory."""
+"""Memory limit for training vectors in one process, in bytes."""
 
 
 @dataclass(frozen=True)
 class SampleVectors:
-    """Vectors of a sample; pickles.
+    """Vectors of a sample. Can be pickled.
 
     Attributes:
-        values: float32 (n, dim), or uint8 (n, dim).
-        usable: bool (n,): see `index.vector.vectors`.
+        values: float32 or uint8, shape (n, dim).
+        usable: bool, shape (n,): see `index.vector.vectors`.
     """
 
     values: NDArray[Any]
@@ -53,14 +53,14 @@ class SampleVectors:
 
 @dataclass(frozen=True)
 class SampleOrder:
-    """Vectors to read; pickles.
+    """Vectors to read. Can be pickled.
 
     Attributes:
-        version: Version of the table.
+        version: Table version.
         path: Dotted path of the column.
-        metric: Metric of the index.
+        metric: Distance metric of the index.
         fragments: Ids of the fragments.
-        positions: Ascending positions among all living rows of the table; None for all rows of the fragments.
+        positions: Ascending positions among all living rows of the table, or None for all rows of the fragments.
     """
 
     version: int
@@ -75,7 +75,7 @@ class SampleOrder:
         return SampleVectors(np.concatenate(values), np.concatenate(usable))
 
     def bounds(self, snapshot: Snapshot) -> tuple[float, float]:
-        """Return the least and the greatest number of usable vectors; infinite if there are none."""
+        """Return the minimum and maximum value in usable vectors. Infinite without usable vectors."""
         return numbers_between(of_metric(values[usable], self.metric) for values, usable in self._pieces(snapshot))
 
     def _pieces(self, snapshot: Snapshot) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
@@ -98,19 +98,19 @@ class SampleOrder:
 
 
 class VectorReaders(Protocol):
-    """Processes that read vectors: any that reach the table."""
+    """Processes that read vectors. Each needs access to the table."""
 
     def draw(self, orders: Sequence[SampleOrder]) -> list[SampleVectors]:
-        """Read vectors, and return them."""
+        """Read and return vectors."""
 
     def bounds(self, orders: Sequence[SampleOrder]) -> list[tuple[float, float]]:
-        """Return the least and greatest numbers of the vectors."""
+        """Return the minimum and maximum value of the vectors."""
 
     def leave(self, orders: Sequence[SampleOrder]) -> None:
-        """Read vectors, and hold the usable ones in the processes that read them."""
+        """Read vectors, and keep the usable ones in the reading processes."""
 
     def sums(self, centroids: NDArray[np.float32], metric: str) -> list[Sums]:
-        """Assign the held vectors to centroids, and return the sums of each process."""
+        """Assign the kept vectors to centroids, and return the sums of each process."""
 
 
 def trained(
@@ -118,21 +118,21 @@ def trained(
 ) -> Mapping[str, Any]:
     """Train the model of a vector index, with vectors that other processes read.
 
-    If every vector can be a neighbour, the model is that of `index.vector.training.train` on the whole table, unless
-    the sample does not fit in memory: then centroids are trained in rounds over a sample that stays in the processes.
+    If all vectors are usable, the result equals `index.vector.training.train` on the whole table. If the sample does
+    not fit in memory, centroids are instead trained in rounds over a sample that stays in the other processes.
 
     Args:
         snapshot: The version.
         spec: The index.
         places: Processes that read vectors.
-        parts: Number of orders to give at a time.
-        memory: Bytes of vectors that this process may train with.
+        parts: Number of orders per call.
+        memory: Memory limit for training vectors in this process, in bytes.
 
     Returns:
-        The parameters of the index, with centroids, bounds and codebook for all segments.
+        The index parameters, with centroids, bounds and codebook for all segments.
 
     Raises:
-        InvalidInputError: There are too few vectors.
+        InvalidInputError: The table has too few vectors.
     """
     type_ = snapshot.schema.by_path(spec.column).storage_type
     if is_multivector(type_):
@@ -155,7 +155,7 @@ def trained(
 
 
 class _SampledVectors:
-    """A sample in the role of all vectors, for training: their number, and samples of the sizes that training draws."""
+    """A sample that represents all vectors during training: their number, and the sample sizes that training draws."""
 
     def __init__(self, count: int, samples: Mapping[int, NDArray[Any]]) -> None:
         self._count = count
@@ -204,7 +204,7 @@ class _Training:
         return self._of_all()
 
     def _needed(self, spec: VectorSpec, total: int) -> int:
-        """Return the number of vectors of the larger of both samples."""
+        """Return the number of vectors in the larger sample."""
         centroids = spec.sample_rate * spec.partitions_for(total) if spec.centroids is None else 0
         codebook = spec.sample_rate << spec.bits if spec.storage == "PQ" and spec.codebook is None else 0
         return max(centroids, codebook)
@@ -217,7 +217,7 @@ class _Training:
             return train(self.spec, vectors, self.item)
 
     def _sampled(self, spec: VectorSpec, total: int, rate: int) -> _SampledVectors | None:
-        """Read both samples, `rate` times as large as needed; None if too few vectors are usable."""
+        """Read both samples at `rate` times the needed size. Returns None if too few vectors are usable."""
         centroids = spec.sample_rate * spec.partitions_for(total) if spec.centroids is None else 0
         codebook = spec.sample_rate << spec.bits if spec.storage == "PQ" and spec.codebook is None else 0
         places = {SEED: _chosen(total, rate * centroids, SEED), SEED + 1: _chosen(total, rate * codebook, SEED + 1)}
@@ -237,7 +237,7 @@ class _Training:
         return _SampledVectors(round(total * share), samples)
 
     def _in_rounds(self, total: int, count: int) -> NDArray[np.float32]:
-        """Train centroids on a sample that stays in the processes that read it."""
+        """Train centroids on a sample that stays in the reading processes."""
         size = min(self.spec.sample_rate * count, total)
         positions = _chosen(total, size, SEED)
         self.places.leave(self._orders(positions))
@@ -254,7 +254,7 @@ class _Training:
         return centroids
 
     def _orders(self, positions: NDArray[np.int64] | None) -> list[SampleOrder]:
-        """Return orders for positions, or for all rows, each for a run of neighbouring fragments."""
+        """Return one order per run of neighbouring fragments, for these positions or for all rows."""
         about = (self.snapshot.version, self.path, self.spec.metric)
         runs = runs_of(self.snapshot, self.snapshot.fragments.ids(), self.parts)
         if positions is None:
@@ -265,7 +265,7 @@ class _Training:
 
 
 def _chosen(total: int, count: int, seed: int) -> NDArray[np.int64]:
-    """Return the ascending positions of a sample: the same ones that `VectorSpill.sample` chooses."""
+    """Return the ascending positions of a sample, equal to the choice of `VectorSpill.sample`."""
     if count >= total:
         return np.arange(total)
     return np.sort(np.random.default_rng(seed).choice(total, count, replace=False)).astype(np.int64)

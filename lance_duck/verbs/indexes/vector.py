@@ -1,4 +1,4 @@
-"""The methods of a dataset for its vector indexes."""
+"""Dataset methods for vector indexes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NUMBERS: Final = (
     *("m", "ef_construction", "max_level", "sample_rate", "max_iters"),
 )
 _ARRAYS: Final = ("ivf_centroids", "pq_codebook")
-# Parameters of how pylance builds an index, which do not change the index.
+# pylance's build parameters that do not change the index.
 _IDLE: Final = (
     *("index_cache_size", "shuffle_partition_batches", "shuffle_partition_concurrency", "storage_options"),
     *("filter_nan", "streaming_sample_rate", "streaming_coreset_rate", "streaming_refine_passes", "one_pass_ivfpq"),
@@ -45,7 +45,7 @@ _LAYOUT: Final = "V3"
 
 
 class VectorParameters(TypedDict, total=False):
-    """Parameters of kinds of vector indexes, explained by `VectorIndexChanges.create_index`."""
+    """Parameters of vector index kinds, described in `VectorIndexChanges.create_index`."""
 
     num_bits: int | None
     m: int | None
@@ -62,7 +62,7 @@ class VectorParameters(TypedDict, total=False):
 
 @checked_calls
 class VectorIndexChanges(TableMethods):
-    """Vector indexes of a table, for a handle on one of its versions."""
+    """Vector indexes of a table."""
 
     def create_index(
         self,
@@ -95,54 +95,54 @@ class VectorIndexChanges(TableMethods):
         transaction_properties: Mapping[str, str] | None = None,
         **parameters: Unpack[VectorParameters],
     ) -> Self:
-        """Build an index over the vectors of a column, for searches of nearest neighbours.
+        """Build a vector index on a column, for nearest-neighbour searches.
 
-        Parameters that are not given are chosen by the number of rows and the dimension; parameters of other kinds are
-        ignored.
+        Default parameters depend on the row count and the dimension. Parameters of other kinds are ignored.
 
         Args:
             column: Dotted path of the column.
-            index_type: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ",
-                in any case.
-            name: Name of the index; None for "{column}_idx".
-            metric: "L2" (or "euclidean"), "cosine" or "dot", in any case; for vectors of uint8 only "hamming",
+            index_type: Case-insensitive "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or
+                "IVF_HNSW_PQ".
+            name: Name of the index. Defaults to "{column}_idx".
+            metric: Case-insensitive "L2" (alias "euclidean"), "cosine" or "dot". uint8 vectors support only "hamming",
                 with IVF_FLAT and IVF_HNSW_FLAT.
             replace: Replace an index of this name over this column.
-            num_partitions: Number of partitions of the inverted file.
-            ivf_centroids: Centroids, (partitions, dim) numbers of numpy or Arrow, instead of trained ones.
-            pq_codebook: Codebook of PQ, (sub-vectors, 2 ** num_bits, dim / sub-vectors) numbers; with ivf_centroids.
-            num_sub_vectors: Parts that PQ cuts a vector into.
-            accelerator: Refused: indexes are built by faiss on the CPU.
-            index_cache_size: Without effect: memory of open indexes is limited for all tables together.
+            num_partitions: Number of IVF partitions.
+            ivf_centroids: Pre-trained centroids, as a NumPy or Arrow array of shape (partitions, dim).
+            pq_codebook: Pre-trained PQ codebook, shape (sub-vectors, 2 ** num_bits, dim / sub-vectors). Needs
+                ivf_centroids.
+            num_sub_vectors: Number of PQ sub-vectors.
+            accelerator: Rejected: indexes are built by faiss on the CPU.
+            index_cache_size: Without effect: all tables share one memory limit for open indexes.
             shuffle_partition_batches: Without effect: rows are sorted into partitions in memory, or in runs on disk.
             shuffle_partition_concurrency: Without effect: see `shuffle_partition_batches`.
-            ivf_centroids_file: Refused.
-            precomputed_partition_dataset: Refused.
-            storage_options: Without effect: the table is open, with the settings that it was opened with.
-            filter_nan: Without effect: vectors with NaN are never in an index.
-            train: Index all rows; False: the index covers no rows until `optimize.optimize_indices`.
-            fragment_ids: Refused: see `create_index_uncommitted`.
+            ivf_centroids_file: Rejected.
+            precomputed_partition_dataset: Rejected.
+            storage_options: Without effect: the table is already open with its own settings.
+            filter_nan: Without effect: vectors with NaN are never indexed.
+            train: Index all rows. If False, the index covers no rows until `optimize.optimize_indices`.
+            fragment_ids: Rejected: see `create_index_uncommitted`.
             index_uuid: UUID of the segment.
-            target_partition_size: Desired rows of a partition, instead of num_partitions.
-            skip_transpose: Refused.
+            target_partition_size: Desired number of rows per partition, as an alternative to num_partitions.
+            skip_transpose: Rejected.
             progress_callback: Called with an `IndexProgress` at each step of the build.
-            progress: Called with the number of rows read so far, and of all rows; True: print them to stderr.
-            commit_message: Message that is stored with the transaction.
-            transaction_properties: Texts by name that are stored with the transaction.
-            parameters: num_bits (4 or 8 for PQ; 1 to 9 for RQ, by default 5), m, ef_construction, max_level,
-                sample_rate, max_iters. Without effect: streaming_sample_rate, streaming_coreset_rate,
-                streaming_refine_passes and one_pass_ivfpq, which control how pylance trains.
+            progress: Called with the number of rows read so far and the total. True prints them to stderr.
+            commit_message: Message to store with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
+            parameters: num_bits (PQ: 4 or 8; RQ: 1 to 9, default 5), m, ef_construction, max_level, sample_rate,
+                max_iters. Without effect: streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes and
+                one_pass_ivfpq, which control pylance's training.
 
         Returns:
-            This dataset, on the new version.
+            This dataset, at the new version.
 
         Raises:
-            UnknownColumnError: There is no such column.
-            NotIndexableError: The column holds no vectors, or there is no such kind of vector index.
-            IndexExistsError: An index over another column has the name, or replace=False and any index has it.
+            UnknownColumnError: The column does not exist.
+            NotIndexableError: The column does not contain vectors, or the index kind does not exist.
+            IndexExistsError: The name belongs to an index over another column, or to any index with replace=False.
             InvalidInputError: An argument is invalid, or there are too few vectors to train with.
-            UnsupportedError: An argument is refused.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            UnsupportedError: A rejected argument is set.
+            CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         if fragment_ids is not None:
             raise InvalidInputError(
@@ -170,27 +170,27 @@ class VectorIndexChanges(TableMethods):
         return self
 
     def get_ivf_model(self, index_name: str) -> vector_models.IvfModel | None:
-        """Return the partitions of a vector index: those of its newest segment, where segments differ.
+        """Return the centroids of a vector index. If segments differ, the newest one is used.
 
         Returns:
-            None: the index has no segment that can be used.
+            The model, or None if the index does not have a usable segment.
 
         Raises:
-            IndexNotFoundError: There is no index of this name.
-            NotIndexableError: It is no vector index.
+            IndexNotFoundError: The index does not exist.
+            NotIndexableError: The index is not a vector index.
         """
         return vector_models.ivf_model(self.handle.snapshot, index_name)
 
     def centroids(self, *, index_name: str | None = None, column: str | None = None) -> pa.FixedSizeListArray | None:
-        """Return the centroids of a vector index, (partitions, dim): see `get_ivf_model`.
+        """Return the centroids of a vector index, shape (partitions, dim): see `get_ivf_model`.
 
         Args:
             index_name: Name of the index.
-            column: Dotted path of the vectors, whose first vector index is meant, where no name is given.
+            column: Dotted path of the vector column, to select its first vector index instead of `index_name`.
 
         Raises:
-            IndexNotFoundError: There is no such index.
-            InvalidInputError: Neither is given.
+            IndexNotFoundError: The index does not exist.
+            InvalidInputError: Both arguments are None.
         """
         snapshot = self.handle.snapshot
         if index_name is None:
@@ -208,14 +208,14 @@ def spec_of(
     parameters: Mapping[str, Any],
     **options: Unpack[kinds.IndexOptions],
 ) -> kinds.IndexSpec:
-    """Return the index of any kind that a user wants; a vector index is checked against the table.
+    """Build the `IndexSpec` of any kind. Vector indexes are checked against the table.
 
     Args:
         snapshot: Version of the table.
         column: Path of the column.
-        index_type: Name of a kind, in any case, or an `IndexConfig`.
+        index_type: Case-insensitive name of a kind, or an `IndexConfig`.
         parameters: Parameters of the kind, by name.
-        options: Options of indexes of any kind.
+        options: Options for indexes of any kind.
 
     Raises:
         UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: See `create_scalar_index` and
@@ -227,7 +227,7 @@ def spec_of(
 
 
 def is_vector_kind(index_type: Any) -> bool:
-    """Return whether a name is that of a vector index, supported or not, or is meant to be."""
+    """Return whether a name denotes a vector index, supported or not."""
     return isinstance(index_type, str) and index_type.upper().startswith(("IVF", "HNSW"))
 
 
@@ -238,7 +238,7 @@ def vector_spec(
     parameters: Mapping[str, Any],
     **options: Unpack[kinds.IndexOptions],
 ) -> kinds.IndexSpec:
-    """Return the vector index that a user wants, checked against the table; arguments are those of `spec_of`.
+    """Build the `IndexSpec` of a vector index, checked against the table. Takes the arguments of `spec_of`.
 
     Raises:
         UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: See
@@ -262,7 +262,7 @@ def vector_spec(
 
 
 def _checked(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that affect the index; the others are only checked."""
+    """Return the parameters that affect the index. Others are only validated."""
     names = {"metric", "index_file_version", "skip_transpose", *_NUMBERS, *_ARRAYS, *_IDLE, *_REFUSED}
     refuse_unknown(sorted(parameters), sorted(names), "a vector index", "parameter")
     for name in _REFUSED:
@@ -282,7 +282,7 @@ def _checked(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(name: str, number: Any) -> int:
-    """Return a whole number, also from a float."""
+    """Convert a number to an integer. Whole floats are accepted."""
     if isinstance(number, bool) or not (hasattr(number, "__index__") or isinstance(number, float)):
         raise WrongTypeError(name, expected="a whole number", found=repr(number))
     if isinstance(number, float) and not number.is_integer():

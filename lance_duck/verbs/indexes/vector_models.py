@@ -1,7 +1,7 @@
-"""Models of vector indexes that are trained once, for segments that are built apart: pylance's IndicesBuilder.
+"""Models trained once for separately built segments of a vector index: pylance's IndicesBuilder.
 
-A model is stored as a Lance file, as pylance stores it: one column with a row for each vector, what else there is of it
-in the metadata of the schema.
+A model is stored as a Lance file in pylance's format: one column with a row per vector, and other properties in the
+schema metadata.
 
     IvfModel  column "centroids": (partitions, dim)       metadata: distance_type
     PqModel   column "codebook": (2 ** num_bits, dim)     metadata: num_subvectors, num_bits
@@ -46,10 +46,10 @@ from lance_duck.verbs.indexes.rows import column_path, index_rows, rows_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IvfModel:
-    """Centroids of the partitions of an inverted file.
+    """Centroids of an IVF index.
 
     Attributes:
-        centroids: fixed_size_list<float>[dim], one for each partition; what `ivf_centroids=` takes.
+        centroids: fixed_size_list<float>[dim], one per partition. Accepted by `ivf_centroids=`.
         distance_type: "l2", "cosine", "dot" or "hamming".
     """
 
@@ -70,20 +70,20 @@ class IvfModel:
 
     @classmethod
     def load(cls, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Self:
-        """Read a model, of pylance too. Raises NotFoundError, or CorruptError where the file holds none."""
+        """Read a model written by this package or pylance. Raises NotFoundError or CorruptError."""
         centroids, facts = _read(uri, "centroids", ("distance_type",), storage_options)
         return cls(centroids, facts["distance_type"])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PqModel:
-    """Codebook of a product quantization.
+    """Codebook of product quantization.
 
     Attributes:
-        num_subvectors: Parts that a vector is cut into.
-        codebook: fixed_size_list<float>[dim] of 2 ** num_bits rows, which hold the codes of one part after the other;
-            what `pq_codebook=` takes beside `num_sub_vectors=`.
-        num_bits: Bits of the code of a part.
+        num_subvectors: Number of sub-vectors.
+        codebook: fixed_size_list<float>[dim], 2 ** num_bits rows for all sub-vectors one after the other. Accepted by
+            `pq_codebook=` together with `num_sub_vectors=`.
+        num_bits: Number of bits per sub-vector code.
     """
 
     num_subvectors: int
@@ -92,7 +92,7 @@ class PqModel:
 
     @property
     def dimension(self) -> int:
-        """Numbers of a vector."""
+        """Dimension of a vector."""
         return int(self.codebook.type.list_size)
 
     def __repr__(self) -> str:
@@ -105,7 +105,7 @@ class PqModel:
 
     @classmethod
     def load(cls, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Self:
-        """Read a model, of pylance too. Raises NotFoundError, or CorruptError where the file holds none."""
+        """Read a model written by this package or pylance. Raises NotFoundError or CorruptError."""
         codebook, facts = _read(uri, "codebook", ("num_subvectors",), storage_options)
         parts, bits = facts["num_subvectors"], facts.get("num_bits", "8")
         if not (parts.isdecimal() and bits.isdecimal()):
@@ -115,15 +115,15 @@ class PqModel:
 
 @checked_calls
 class IndicesBuilder:
-    """Trains what the segments of one vector index have in common; `create_index_uncommitted` builds them with it.
+    """Trains a model shared by all segments of a vector index, for use with `create_index_uncommitted`.
 
     Args:
-        dataset: The table; training reads the version that it is on then.
-        column: Dotted path of the vectors.
+        dataset: The table. Training reads the dataset's current version.
+        column: Dotted path of the vector column.
 
     Raises:
-        UnknownColumnError: There is no such column.
-        UnsupportedError: It holds no vectors, or several a row.
+        UnknownColumnError: The column does not exist.
+        UnsupportedError: The column does not contain vectors, or contains several per row.
     """
 
     def __init__(self, dataset: TableMethods, column: str) -> None:
@@ -147,14 +147,14 @@ class IndicesBuilder:
         """Train the centroids of the partitions.
 
         Args:
-            num_partitions: None: the square root of the number of rows.
-            distance_type: "l2", "cosine", "dot", or "hamming" for vectors of uint8.
-            sample_rate: Vectors to train with, for each partition.
-            max_iters: Rounds of training at most.
-            fragment_ids: Fragments that the vectors are of; None: all.
+            num_partitions: Number of partitions. Defaults to the square root of the row count.
+            distance_type: "l2", "cosine", "dot", or "hamming" for uint8 vectors.
+            sample_rate: Number of training vectors per partition.
+            max_iters: Maximum number of training rounds.
+            fragment_ids: Ids of the fragments to read. Defaults to all.
 
         Raises:
-            InvalidInputError: An argument makes no sense, or there are too few vectors.
+            InvalidInputError: An argument is invalid, or there are too few vectors.
         """
         ids = self._fragments(fragment_ids)
         rows = rows_of(self.dataset.handle.snapshot, ids)
@@ -173,18 +173,18 @@ class IndicesBuilder:
         num_bits: int = 8,
         fragment_ids: Iterable[int] | None = None,
     ) -> PqModel:
-        """Train a codebook for the vectors less their centroids.
+        """Train a codebook on the residuals of the vectors from their centroids.
 
         Args:
             ivf_model: The partitions.
-            num_subvectors: Parts that a vector is cut into; None: as suits its dimension.
-            sample_rate: Vectors to train with, for each code.
-            max_iters: Rounds of training at most.
-            num_bits: Bits of the code of a part: 4 or 8.
-            fragment_ids: Fragments that the vectors are of; None: all.
+            num_subvectors: Number of sub-vectors. By default, it depends on the dimension.
+            sample_rate: Number of training vectors per code.
+            max_iters: Maximum number of training rounds.
+            num_bits: Number of bits per sub-vector code: 4 or 8.
+            fragment_ids: Ids of the fragments to read. Defaults to all.
 
         Raises:
-            InvalidInputError: An argument makes no sense, or there are too few vectors.
+            InvalidInputError: An argument is invalid, or there are too few vectors.
         """
         parameters = {"index_type": "IVF_PQ", "metric": ivf_model.distance_type, "ivf_centroids": ivf_model.centroids}
         parameters |= {"num_sub_vectors": num_subvectors, "num_bits": num_bits}
@@ -203,9 +203,9 @@ class IndicesBuilder:
         num_bits: int = 8,
         fragment_ids: Iterable[int] | None = None,
     ) -> dict[str, pa.FixedSizeListArray]:
-        """Train both, and return them as arguments of `create_index_uncommitted`: ivf_centroids and pq_codebook.
+        """Train both, and return them as `create_index_uncommitted` arguments: ivf_centroids and pq_codebook.
 
-        The arguments are those of `train_ivf` and `train_pq`.
+        See `train_ivf` and `train_pq` for the arguments.
         """
         ids = self._fragments(fragment_ids)
         rounds = {"sample_rate": sample_rate, "max_iters": max_iters}
@@ -232,12 +232,12 @@ class IndicesBuilder:
 
 
 def ivf_model(snapshot: Snapshot, name: str) -> IvfModel | None:
-    """Return the partitions of an index; None where no segment of it can be used.
+    """Return the centroids of an index, or None if it does not have a usable segment.
 
     Raises:
-        IndexNotFoundError: There is no index of this name.
-        NotIndexableError: It is no vector index.
-        LanceDuckError: Its newest segment is broken.
+        IndexNotFoundError: The index does not exist.
+        NotIndexableError: The index is not a vector index.
+        LanceDuckError: Its newest segment is damaged.
     """
     segments_named(snapshot, name)
     indexes = [index for index in catalog(snapshot).named(name) if index.segments]

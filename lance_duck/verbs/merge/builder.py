@@ -1,4 +1,4 @@
-"""The builder of merges, by pylance's method names, and an attempt of a merge by one process."""
+"""The merge builder with pylance's method names, and a merge attempt in one process."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ _T = TypeVar("_T")
 
 @checked_calls
 class MergeInsertBuilder:
-    """Builds a merge of rows into a table, step by step, and executes it.
+    """Builds a merge of rows into a table step by step, and executes it.
 
-    Rows match if all their keys are equal; a null equals nothing. A source that repeats a key is refused, unless
-    `source_dedupe_behavior` is set otherwise. Of two concurrent merges that insert the same key only one commits: the
-    other one runs again and finds the row.
+    Rows match if all their keys are equal; null never matches. A source with duplicate keys is rejected, unless
+    `source_dedupe_behavior` allows it. If two concurrent merges insert the same key, only one commits. The other one
+    runs again and finds the row.
 
     Args:
         dataset: The table.
-        on: Key columns; None for the unenforced primary key.
+        on: Key columns. Defaults to the unenforced primary key.
 
     Raises:
-        InvalidInputError: There is no such column, or no key at all.
+        InvalidInputError: A column does not exist, or the table does not declare a key and none is given.
     """
 
     def __init__(self, dataset: TableMethods, on: str | Iterable[str] | None = None) -> None:
@@ -65,16 +65,16 @@ class MergeInsertBuilder:
         self._said: dict[str, str] | None = None
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
-        """Update matching rows with the values of the source; columns that the source lacks stay as they are.
+        """Update matching rows with the source's values. Columns missing from the source keep their values.
 
         Args:
-            condition: SQL over `source` and `target`, such as "source.version > target.version": only rows for which
-                it is true are updated. None for all matching rows.
+            condition: SQL condition on `source` and `target`, such as "source.version > target.version". Only rows that
+                satisfy it are updated. Defaults to all matching rows.
         """
         return self._set(matched=UPDATE, condition=condition)
 
     def when_matched_delete(self) -> Self:
-        """Delete rows that match."""
+        """Delete matching rows."""
         return self._set(matched=DELETE, condition=None)
 
     def when_matched_fail(self) -> Self:
@@ -82,59 +82,59 @@ class MergeInsertBuilder:
         return self._set(matched=FAIL, condition=None)
 
     def when_matched_do_nothing(self) -> Self:
-        """Leave matching rows as they are, which is the default."""
+        """Leave matching rows unchanged. This is the default."""
         return self._set(matched=NOTHING, condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
-        """Insert source rows that match no row of the table; columns that the source lacks are null."""
+        """Insert source rows without a match. Columns missing from the source are null."""
         return self._set(insert=True)
 
     def when_not_matched_by_source_delete(self, expr: str | None = None) -> Self:
-        """Delete rows of the table that no source row matches.
+        """Delete table rows without a match in the source.
 
         Args:
-            expr: SQL over the table: only rows for which it is true are deleted. None for all of them.
+            expr: SQL condition on the table. Only rows that satisfy it are deleted. Defaults to all.
         """
         return self._set(by_source_delete=True, by_source_condition=expr)
 
     def source_dedupe_behavior(self, behavior: str) -> Self:
-        """Set the treatment of source rows with a repeated key: "fail" refuses them, "first_seen" skips them."""
+        """Set how duplicate source keys are handled: "fail" rejects them, "first_seen" keeps only the first row."""
         return self._set(dedupe=_one_of("source_dedupe_behavior", behavior, DEDUPES))
 
     def conflict_retries(self, max_retries: int) -> Self:
-        """Set how often the merge runs again on the newest version after lost races; 10 by default."""
+        """Set how often the merge is repeated on the newest version after lost races. Defaults to 10."""
         check_patience(max_retries, self._plan.timeout)
         return self._set(retries=max_retries)
 
     def retry_timeout(self, timeout: timedelta) -> Self:
-        """Set the time after which the merge does not run again; 30 seconds by default."""
+        """Set the time after which the merge is no longer repeated. Defaults to 30 seconds."""
         check_patience(self._plan.retries, timeout)
         return self._set(timeout=timeout)
 
     def use_index(self, use_index: bool) -> Self:
-        """Set whether an index of the key may find the rows of few keys; True by default. It changes no answer."""
+        """Set whether a key index may be used if the source has few keys. Defaults to True. The result is the same."""
         return self._set(use_index=bool(use_index))
 
     def memory_limit(self, limit: int | str) -> Self:
-        """Limit the memory of rows in flight, about; a larger source is spilled to a temporary file.
+        """Set an approximate memory limit for buffered rows. Larger sources are spilled to a temporary file.
 
-        Keys of the source, 16 bytes a row and more for texts, are not included. The name is DuckDB's.
+        Source keys are not included: 16 bytes per row, and more for strings. The name follows DuckDB's setting.
 
         Args:
-            limit: Bytes, or a text such as "512MB".
+            limit: Size in bytes, or a string such as "512MB".
         """
         return self._set(memory_limit=byte_count(limit, "memory_limit"))
 
     def write_mode(self, mode: str) -> Self:
-        """Set how updated rows are written: "rewrite_rows", which "auto" means, too, or "rewrite_columns".
+        """Set how updated rows are written: "rewrite_rows" (alias "auto") or "rewrite_columns".
 
-        "rewrite_columns" rewrites the columns of the source for all rows of the fragments with matching rows, and no
-        other column; only for updates by a source of some columns, without inserts or deletes.
+        "rewrite_columns" rewrites only the source's columns, for all rows of fragments with matching rows. It supports
+        only updates, from a source with some of the columns.
         """
         return self._set(write_mode=_one_of("write_mode", mode, MODES))
 
     def data_storage_version(self, version: str) -> Self:
-        """Set the version of new data files; by default that of the table."""
+        """Set the version of new data files. Defaults to the table's version."""
         return self._set(data_storage_version=storage_version(version))
 
     def commit_message(self, message: str) -> Self:
@@ -143,32 +143,32 @@ class MergeInsertBuilder:
         return self
 
     def transaction_properties(self, properties: Mapping[str, str]) -> Self:
-        """Store texts by name with the transaction."""
+        """Store key-value pairs of strings with the transaction."""
         self._said = transaction_properties(None, {**(self._said or {}), **properties})
         return self
 
     def target_bases(self, bases: list[str]) -> Self:
-        """Write new fragments to some base paths, by name or URI, in turn; the URI of the table names its root."""
+        """Write new fragments to these base paths, by name or URI, round-robin. The table's URI selects its root."""
         return self._set(target_bases=tuple(bases), target_all_bases=None)
 
     def target_all_bases(self, include_primary: bool = True) -> Self:
-        """Write new fragments to all base paths of the table in turn, and if `include_primary`, to its root."""
+        """Write new fragments round-robin to all base paths, and with `include_primary` also to the table root."""
         return self._set(target_bases=None, target_all_bases=include_primary)
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Execute the merge, and move the dataset to the version that results.
+        """Execute the merge and move the dataset to the new version.
 
         Args:
-            data_obj: The source, of any kind that `write_dataset` takes.
-            schema: Schema of a source that has none of its own.
+            data_obj: The source, in any form that `write_dataset` accepts.
+            schema: Schema for a source that does not include one.
 
         Returns:
             {"num_inserted_rows", "num_updated_rows", "num_deleted_rows"}.
 
         Raises:
-            InvalidInputError: The source does not fit the table, repeats a key, or matches rows although none may
-                match; a condition is invalid, or there is nothing to do.
-            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
+            InvalidInputError: The source does not fit the table, has duplicate keys, or matches rows although
+                `when_matched_fail` is set; a condition is invalid, or the merge does nothing.
+            CommitConflictError: A conflicting change was committed first, or all retries lost the race.
         """
         after, result = self._with_source(data_obj, schema, self._attempts)
         self._dataset.handle.move_to(after)
@@ -180,11 +180,11 @@ class MergeInsertBuilder:
         Concurrent inserts of the same keys are not detected, unless the keys are the primary key.
 
         Args:
-            data_obj: The source, of any kind that `write_dataset` takes.
-            schema: Schema of a source that has none of its own.
+            data_obj: The source, in any form that `write_dataset` accepts.
+            schema: Schema for a source that does not include one.
 
         Returns:
-            The transaction, and the numbers of rows that it will change.
+            The transaction, and the number of rows that it will change.
 
         Raises:
             InvalidInputError: See `execute`.
@@ -205,8 +205,8 @@ class MergeInsertBuilder:
         """Describe the merge in a few lines.
 
         Args:
-            schema: Schema of the source; None for that of the table.
-            verbose: Name the columns, with their types, too.
+            schema: Schema of the source. Defaults to the table schema.
+            verbose: Whether to list the columns and their types.
         """
         self._plan.check()
         snapshot = self._dataset.handle.snapshot
@@ -214,7 +214,7 @@ class MergeInsertBuilder:
         return _explain_merge(self._plan, snapshot, names, schema if verbose else None)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
-        """Execute the merge without the commit, and describe what it did and took; its files are deleted."""
+        """Execute the merge without a commit, and describe the work and the time. Its files are deleted."""
         began = time.perf_counter()
 
         def attempt(source: MergeSource) -> str:
@@ -270,7 +270,7 @@ def _keys(schema: Schema, on: str | Iterable[str] | None) -> tuple[str, ...]:
     if on is None:
         names = tuple(field.name for field in primary_key(schema))
     else:
-        if hasattr(on, "columns") or hasattr(on, "schema"):  # a frame iterates over its columns
+        if hasattr(on, "columns") or hasattr(on, "schema"):  # iterating a DataFrame yields its columns
             remedy = 'rows are given last: merge_insert("id").when_matched_update_all().execute(rows)'
             raise WrongTypeError("on", where="merge_insert", expected="names", found=type(on).__name__, remedy=remedy)
         names = (on,) if isinstance(on, str) else tuple(on)
@@ -297,20 +297,20 @@ def _one_of(what: str, value: str, choices: tuple[str, ...]) -> str:
 def _explain_merge(
     plan: MergePlan, snapshot: Snapshot, names: Sequence[str], schema: pa.Schema | None = None, metrics: str = ""
 ) -> str:
-    """Describe a merge, a line for each part.
+    """Describe a merge, one line per step.
 
     Args:
         plan: The merge.
-        snapshot: The version that it would begin with.
-        names: Names of the columns of the source.
-        schema: Schema of the source, to include types; None for names only.
+        snapshot: The version to merge into.
+        names: Column names of the source.
+        schema: Schema of the source, to include types, or None for names only.
         metrics: Line of `_metrics_of`; empty if the merge has not run.
     """
     return PlanText("\n".join(_explained_lines(plan, snapshot, names, schema, metrics)) + "\n")
 
 
 def _metrics_of(merged: WrittenMerge, seconds: float) -> str:
-    """Describe what a merge wrote, and how long it took."""
+    """Describe the written files and the elapsed time."""
     files = [file for fragment in merged.operation.new_fragments for file in fragment.files]
     counts: dict[str, object] = {
         "bytes_written": sum(file.file_size or 0 for file in files),

@@ -1,6 +1,6 @@
-"""Updates in place: the columns of the source are rewritten for all rows of the fragments with matches.
+"""Updates in place: the source's columns are rewritten for all rows of the fragments with matches.
 
-A new file takes a column over from an older file, in which the id of the field becomes -2; a file without columns is
+A new file takes over a column from an older file, where the field id becomes -2. A file without remaining columns is
 removed from the fragment.
 """
 
@@ -35,7 +35,7 @@ from lance_duck.write.options import WriteOptions
 
 
 def check_columns(plan: MergePlan, source: MergeSource) -> None:
-    """Raise InvalidInputError for a merge that cannot be made in place."""
+    """Raise InvalidInputError if a merge cannot be executed in place."""
     fields = [field for field in source.schema.fields if field.name not in plan.on]
     reasons = {
         "inserts add rows": plan.insert,
@@ -60,15 +60,15 @@ def rewrite_columns(
     options: WriteOptions,
     draft: UncommittedFiles,
 ) -> Update:
-    """Write new files for the columns of the source.
+    """Write new files for the source's columns.
 
     Args:
-        snapshot: The version that is merged into.
+        snapshot: The version to merge into.
         plan: The merge.
         source: The source.
-        matches: Matches of the merge; `updated` ascends.
-        options: Options of the files.
-        draft: Records the files, to delete them if the change fails.
+        matches: Matches of the merge. `updated` must be ascending.
+        options: Write options.
+        draft: Records the files, and deletes them if the change fails.
     """
     schema = Schema(tuple(field for field in source.schema.fields if field.name not in plan.on))
     derived.warn_of_computed(snapshot, schema.names)
@@ -99,7 +99,7 @@ def _patched(
     offsets: NDArray[np.uint32],
     sources: NDArray[np.int64],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield all physical rows of a fragment, with the values of matching source rows."""
+    """Yield all physical rows of a fragment, updated from the matching source rows."""
     table = TableScan(snapshot)
     options = ScanOptions(
         columns=[*schema.names, ROW_ID], fragments=[fragment.id], with_row_id=True, include_deleted_rows=True

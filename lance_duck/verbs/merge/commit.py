@@ -1,4 +1,4 @@
-"""The commit of a merge: one Update of all that its parts wrote."""
+"""The commit of a merge: one Update of everything that its parts wrote."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from lance_duck.verbs.rows.rows_moved import Offsets, RowDeletion
 from lance_duck.wire.schema_write import primary_key
 
 MOST_KEYS: Final = 1 << 24
-"""Inserted keys that are searched in newer versions; with more, any new row counts as one of them."""
+"""Maximum number of inserted keys that are searched in newer versions. Above it, any new row is a conflict."""
 
 _UNKNOWN: Final = 1 << 16
-"""Size of a key filter for an unknown number of keys: it intersects every other filter."""
+"""Size of a key filter if the keys are unknown. It intersects every other filter."""
 
 
 class MergeResult(TypedDict):
-    """Rows that a merge inserted, updated and deleted."""
+    """Number of rows that a merge inserted, updated and deleted."""
 
     num_inserted_rows: int
     num_updated_rows: int
@@ -43,9 +43,9 @@ class WrittenMerge:
 
     Attributes:
         operation: The operation to commit.
-        affected: By fragment, the offsets of the rows that move or are deleted; None if rows change in place.
-        guard: Searches newer versions for inserted keys; None if none is inserted.
-        result: Counts for the caller.
+        affected: Offsets of moved or deleted rows, by fragment. None if rows change in place.
+        guard: Searches newer versions for inserted keys. None if the merge does not insert rows.
+        result: Row counts for the caller.
     """
 
     operation: Update
@@ -61,17 +61,17 @@ def joined_parts(
     parts: Sequence[MergePart],
     delete: Callable[[Offsets], RowDeletion],
 ) -> WrittenMerge:
-    """Join the parts of a merge.
+    """Combine the parts of a merge.
 
     Args:
-        snapshot: The version that is merged into.
+        snapshot: The version to merge into.
         plan: The merge.
-        columns: Names of the columns of the source.
+        columns: Column names of the source.
         parts: All parts.
-        delete: Writes the deletion files of the rows that move or are deleted.
+        delete: Writes the deletion files for moved or deleted rows.
 
     Raises:
-        InvalidInputError: A row of the table matches several rows of the source.
+        InvalidInputError: A table row matches several source rows.
     """
     lost_rows, repeated = Offsets.united([rows for part in parts for rows in (part.updated, part.deleted)])
     if repeated is not None:
@@ -102,22 +102,22 @@ def joined_parts(
 def commit_merge(
     draft: UncommittedFiles, merged: WrittenMerge, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, MergeResult]:
-    """Commit a merge, after its files are written.
+    """Commit a merge whose files are written.
 
     Args:
-        draft: Has noted the files, and commits them.
+        draft: Has recorded the files, and commits them.
         merged: The merge.
         properties: Properties of the transaction.
 
     Raises:
-        RetryableError: Another change was committed first: the merge has to run again, from the join on.
+        RetryableError: Another change was committed first. The merge must run again, starting with the join.
     """
     after = draft.commit(merged.operation, affected=merged.affected, guard=merged.guard, properties=properties)
     return after, merged.result
 
 
 def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
-    """Return the keys of all inserted rows; None if there are too many."""
+    """Return the keys of all inserted rows, or None if there are too many."""
     tables = [part.keys for part in parts if part.inserted]
     key_tables = [table for table in tables if table is not None]
     if len(tables) == 1:
@@ -128,7 +128,7 @@ def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
 
 
 def _key_filter(snapshot: Snapshot, plan: MergePlan, keys: pa.Table | None) -> KeyExistenceFilter | None:
-    """Return the filter of inserted keys for writers that read only transactions; None unless by the primary key."""
+    """Return a filter of inserted keys for writers that only read transactions. Returns None without a primary key."""
     fields = primary_key(snapshot.schema)
     names = [field.name for field in fields]
     if not fields or sorted(names) != sorted(plan.on):

@@ -13,11 +13,11 @@ from lance_duck.wire.fragment import Fragment
 
 
 class InsertGuard:
-    """Search for inserted keys among rows that are newer than the version that a merge read.
+    """Searches rows newer than the version that a merge read for inserted keys.
 
     Args:
         base: The version that the merge read.
-        keys: Inserted keys; None if unknown, so that any newer row may have one.
+        keys: Inserted keys. None if unknown; then any newer row may conflict.
         on: Key columns.
     """
 
@@ -27,10 +27,10 @@ class InsertGuard:
         self._seen = {_identity(fragment) for fragment in base.fragments}
 
     def __call__(self, newer: Snapshot) -> None:
-        """Search the fragments that earlier versions did not have.
+        """Search the fragments that did not exist before.
 
         Raises:
-            RetryableError: A fragment has one of the keys, or may have it.
+            RetryableError: A fragment contains or may contain one of the keys.
         """
         fresh = [fragment for fragment in newer.fragments if _identity(fragment) not in self._seen]
         if not fresh:
@@ -54,5 +54,5 @@ def _same_key(newer: Snapshot) -> RetryableError:
 
 
 def _identity(fragment: Fragment) -> tuple[object, ...]:
-    """Return a key that stays the same as long as the values of a fragment do."""
+    """Return a key that identifies a fragment's values."""
     return fragment.id, fragment.files, fragment.overlays

@@ -1,4 +1,4 @@
-"""Matching: the addresses of the rows of a table that a source matches, and the source row of each."""
+"""Matching: the addresses of table rows that a source matches, and the source row of each."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class MergeMatches:
     """The matches of a merge, row by row.
 
     Attributes:
-        updated: uint64 (n,): addresses of rows that get new values.
-        sources: int64 (n,): source row of each of them.
-        row_ids: uint64 (n,): their stable row ids; empty without stable row ids.
-        created_at: uint64 (n,): versions in which they were created; empty without stable row ids.
-        deleted: uint64: addresses of rows that are deleted.
-        inserted: int64: source rows that are inserted, ascending.
+        updated: Addresses of updated rows; uint64, shape (n,).
+        sources: Source row of each updated row; int64, shape (n,).
+        row_ids: Their stable row ids; uint64, shape (n,). Empty without stable row ids.
+        created_at: Their creation versions; uint64, shape (n,). Empty without stable row ids.
+        deleted: Addresses of deleted rows; uint64.
+        inserted: Ascending source rows to insert; int64.
     """
 
     updated: Addresses
@@ -58,21 +58,21 @@ class MergeMatches:
 
     @property
     def gone(self) -> Addresses:
-        """Addresses of all rows that move or are deleted."""
+        """Addresses of all moved or deleted rows."""
         return np.concatenate([self.updated, self.deleted])
 
 
 def match_rows(snapshot: Snapshot, plan: MergePlan, source: MergeSource) -> MergeMatches:
-    """Match the rows of a merge; reads keys, and columns of conditions, of the rows that may match.
+    """Match the rows of a merge. Reads keys and condition columns of the rows that may match.
 
     Raises:
-        InvalidInputError: The source repeats a key, a row matches although none may, or a condition is invalid.
+        InvalidInputError: The source has duplicate keys, a row matches with FAIL, or a condition is invalid.
     """
     return _Matcher(snapshot, plan, source).run()
 
 
 def indexed_keys(snapshot: Snapshot, keys: KeyIndex, on: Sequence[str]) -> dict[Path, pa.DataType]:
-    """Return the indexed key columns by which rows are looked up, with their types; none unless keys are few."""
+    """Return the indexed key columns used for lookups, with their types. Empty if the source has many keys."""
     if keys.count * ROWS_PER_KEY > snapshot.count_rows():
         return {}
     fields = {field.name: field for field in snapshot.schema.fields}
@@ -120,7 +120,7 @@ class _Matcher:
         )
 
     def _rows(self) -> Iterator[pa.Table]:
-        """Yield rows of the table that may match, many at a time: the cost of a lookup grows with the source."""
+        """Yield table rows that may match, in large batches: the cost of a lookup grows with the source."""
         hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if self._lineage else [])]
         columns = [*self._plan.on, *hidden]
         sieve = None

@@ -1,9 +1,9 @@
-"""A merge in parts, each written by any process, and all committed together.
+"""A merge in parts: any process can write a part, and all parts are committed together.
 
-Source and table are joined by the bytes of keys (`key_bytes`); the pairs are cut into parts so that all pairs with rows
-of one fragment, and all unmatched source rows of one key, are in one part. A merge of one process (`builder`) makes one
-such part, but joins while it scans the table (`match`), by numbers of keys: bytes of keys, an order by address and a
-second read of matching rows would cost it time.
+Source and table are joined by encoded keys (`key_bytes`). The pairs are split so that all pairs with rows of one
+fragment, and all unmatched source rows with one key, belong to the same part. A merge in one process (`builder`) writes
+one such part, but joins while it scans the table (`match`), by key number. Encoding keys, sorting by address and
+reading matching rows again would make it slower.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ Addresses = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of the outer join of a source and a table; the pairs of a part are ordered by address, then by key.
+    """Pairs of the outer join of a source and a table. The pairs of a part are ordered by address, then by key.
 
     Attributes:
-        source: Columns of the source; meaningless for pairs without a source row.
-        keys: Bytes of the key of the source row, binary; null if it has none.
-        matched: bool (n,): whether the pair has a row of the table.
-        addresses: uint64 (n,): address of the row of the table; meaningless if there is none.
-        has_source: bool (n,): whether the pair has a source row. If it has none, the row of the table is deleted.
+        source: Columns of the source. Undefined for pairs without a source row.
+        keys: Encoded key of the source row, binary. Null without a source row.
+        matched: Whether the pair has a table row; bool, shape (n,).
+        addresses: Address of the table row; uint64, shape (n,). Undefined without a table row.
+        has_source: Whether the pair has a source row; bool, shape (n,). Otherwise, the table row is deleted.
     """
 
     source: pa.RecordBatch
@@ -75,10 +75,10 @@ class MergePart:
 
     Attributes:
         fragments: New fragments.
-        updated: Rows of the table that were rewritten.
-        deleted: Rows of the table that are deleted.
+        updated: Number of rewritten table rows.
+        deleted: Number of deleted table rows.
         inserted: Number of inserted rows.
-        keys: Key columns of the inserted rows, in the types of the table; None if there are too many.
+        keys: Key columns of inserted rows, with the table's types. None if there are too many.
     """
 
     fragments: tuple[Fragment, ...]
@@ -91,13 +91,13 @@ class MergePart:
 def table_keys(
     snapshot: Snapshot, plan: MergePlan, fragments: Sequence[int], sought: KeyIndex | None = None
 ) -> Iterator[tuple[pa.Array, Addresses, NDArray[np.bool_]]]:
-    """Yield the keys of rows of a table, their addresses, and whether each is deleted if no source row matches it.
+    """Yield the keys of table rows, their addresses, and whether each is deleted without a match.
 
     Args:
         snapshot: The version.
         plan: The merge.
         fragments: Ids of the fragments to read.
-        sought: Keys of the source, so that rows with other keys may be left out; None if unknown.
+        sought: Keys of the source, which allow skipping rows with other keys. None if unknown.
     """
     condition = by_source_filter(plan, snapshot.schema) if plan.by_source_delete else None
     columns = list(dict.fromkeys([*plan.on, ROW_ADDRESS, *filter_columns(condition)]))
@@ -117,15 +117,15 @@ def write_part(
     """Write the part of a merge for some pairs.
 
     Args:
-        snapshot: The version that is merged into.
-        plan: The merge; not one that rewrites columns.
+        snapshot: The version to merge into.
+        plan: The merge. It must not rewrite columns.
         pairs: See `Pairs`.
-        options: Options of the files.
-        draft: Records the files, to delete them if the change fails.
+        options: Write options.
+        draft: Records the files, and deletes them if the change fails.
 
     Raises:
-        InvalidInputError: Several source rows have one key, a row matches although none may, a condition is invalid, or
-            a row does not fit the table.
+        InvalidInputError: Several source rows have the same key, a row matches with FAIL, a condition is invalid, or a
+            row does not fit the table.
     """
     part = _PartWriter(snapshot, plan)
     if any(each.blob_version for top in snapshot.schema.fields for each in top.walk()):
@@ -146,7 +146,7 @@ def write_part(
 
 @dataclass
 class _PartWriter:
-    """Writer of the pairs of a part, which collects what is not written to fragments."""
+    """Writes the pairs of a part, and collects the results that are not stored in fragments."""
 
     snapshot: Snapshot
     plan: MergePlan
@@ -166,7 +166,7 @@ class _PartWriter:
                 yield from self._rows(each)
 
     def inserted_keys(self) -> pa.Table | None:
-        """Return the keys of the inserted rows; None if there are too many."""
+        """Return the keys of the inserted rows, or None if there are too many."""
         if self.inserted > PART_KEYS:
             return None
         return pa.concat_tables(self._keys).combine_chunks() if self._keys else None
@@ -212,14 +212,14 @@ class _PartWriter:
         return everyone[np.asarray(condition.mask(source_rows, target), np.bool_)]
 
     def _target(self, addresses: Addresses, columns: list[str]) -> pa.Table:
-        """Return the columns of rows of the table, blobs as their bytes."""
+        """Return columns of table rows. Blobs are returned as bytes."""
         table = TableScan(self.snapshot, AddressSieve(addresses))
         ids = distinct(addresses >> np.uint64(32)).tolist()
         scan = ScanOptions(columns=[*columns, ROW_ADDRESS], fragments=ids, blob_handling="all_binary")
         return table.reader(table.plan(scan)).read_all().select(columns)
 
     def _moved(self, addresses: Addresses) -> Addresses:
-        """Collect the stable row ids of rows that move, and return their addresses."""
+        """Collect the stable row ids of moved rows, and return their addresses."""
         if self.snapshot.has_stable_row_ids and len(addresses):
             for batch in rows_at(self.snapshot, addresses, [ROW_ID, CREATED_AT]):
                 self.row_ids.append(batch.column(ROW_ID).to_numpy())
@@ -232,7 +232,7 @@ class _PartWriter:
             self._keys.append(source.rows(rows).select(list(self.plan.on)))
 
     def _repeated(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Return the pairs whose key or row of the table came before; refuse them unless the first one counts."""
+        """Return the pairs that repeat a key or table row. Rejects them unless the first one wins."""
         uses_rows = self.plan.insert or self.plan.matched != NOTHING
         if not uses_rows:
             return np.zeros(len(pairs.has_source), np.bool_)
@@ -245,7 +245,7 @@ class _PartWriter:
 
 
 def _same(pairs: Pairs, before: tuple[int | None, bytes | None]) -> NDArray[np.bool_]:
-    """Return for each pair whether it has the row of the table of the pair before, or its key if neither matched."""
+    """Return whether each pair repeats the previous pair's table row, or its key if neither matched."""
     matched, addresses = pairs.matched, pairs.addresses
     same = np.zeros(len(matched), np.bool_)
     same[1:] = matched[1:] & matched[:-1] & (addresses[1:] == addresses[:-1])

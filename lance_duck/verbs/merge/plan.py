@@ -1,4 +1,4 @@
-"""The clauses of a merge: for rows that match, for source rows that do not, and for rows of the table that do not."""
+"""The clauses of a merge: for matching rows, for unmatched source rows, and for unmatched table rows."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class MergePlan:
 
     Attributes:
         on: Key columns.
-        matched: Action for rows of the table that a source row matches: NOTHING, UPDATE, DELETE or FAIL.
-        condition: Condition of an update: SQL over `source` and `target`; None for all matches.
+        matched: Action for table rows with a match: NOTHING, UPDATE, DELETE or FAIL.
+        condition: SQL condition of an update, on `source` and `target`. None updates all matches.
         insert: Whether source rows without a match are inserted.
-        by_source_delete: Whether rows of the table without a match are deleted.
-        by_source_condition: Condition of this deletion: SQL over the table; None for all such rows.
+        by_source_delete: Whether table rows without a match are deleted.
+        by_source_condition: SQL condition of this deletion, on the table. None deletes all such rows.
         write_mode: One of MODES.
-        dedupe: One of DEDUPES: treatment of source rows whose key came before.
-        retries: Times to run again after a lost race.
-        timeout: Time after which the merge does not run again.
-        data_storage_version: Version of new data files; None for that of the table.
-        target_bases: Base paths for new fragments, by name or URI; None for the root of the table.
-        target_all_bases: Whether new fragments go to all base paths and the root (True) or all base paths (False);
-            None for `target_bases`.
-        use_index: Whether an index of the key may find the rows of few keys.
-        memory_limit: Bytes of rows in flight, about; None for no limit.
+        dedupe: One of DEDUPES: how duplicate source keys are handled.
+        retries: Maximum number of repetitions after lost races.
+        timeout: Time after which the merge is no longer repeated.
+        data_storage_version: Version of new data files. None is the table's version.
+        target_bases: Base paths for new fragments, by name or URI. None is the table root.
+        target_all_bases: Whether new fragments go to all base paths and the root (True) or all base paths (False).
+            None uses `target_bases`.
+        use_index: Whether a key index may be used if the source has few keys.
+        memory_limit: Approximate memory limit for buffered rows, in bytes. None is unlimited.
     """
 
     on: tuple[str, ...]
@@ -69,7 +69,7 @@ class MergePlan:
     memory_limit: int | None = None
 
     def check(self) -> None:
-        """Raise InvalidInputError for a merge that does nothing."""
+        """Raise InvalidInputError if the merge does nothing."""
         if self.matched == NOTHING and not self.insert and not self.by_source_delete:
             raise InvalidInputError(
                 "the merge does nothing",
@@ -92,12 +92,12 @@ class MergePlan:
 
 @dataclass(frozen=True)
 class PairCondition:
-    """A condition over pairs of a source row and the row of the table that it matches.
+    """A condition on pairs of a source row and its matching table row.
 
     Attributes:
         expression: The SQL expression.
-        source_columns: Columns of the source that it may read.
-        target_columns: Columns of the table that it may read.
+        source_columns: Source columns that it may read.
+        target_columns: Table columns that it may read.
     """
 
     expression: SqlExpression
@@ -106,10 +106,10 @@ class PairCondition:
 
     @classmethod
     def parse(cls, text: str, source: pa.Schema, target: pa.Schema) -> PairCondition:
-        """Parse and check the text of a condition.
+        """Parse and validate a condition.
 
         Raises:
-            InvalidInputError: The text has bad syntax or unknown columns, or is no condition.
+            InvalidInputError: The condition has a syntax error or unknown columns, or is not Boolean.
         """
         words = set(re.findall(r"\w+", str(text).lower()))
         sides = {
@@ -130,7 +130,7 @@ class PairCondition:
         return cls(expression, tuple(names["source"]), tuple(names["target"]))
 
     def mask(self, source: pa.Table, target: pa.Table) -> pa.BooleanArray:
-        """Return the mask of pairs for which it is true; the tables have its columns, and a row for each pair."""
+        """Return the mask of pairs that satisfy the condition. The tables have its columns, and a row per pair."""
         sides = {"source": _struct(source), "target": _struct(target)}
         tables = {name: side for name, side in sides.items() if side is not None}
         answer = evaluate_sql(f"{self.expression.sql} AS answer", tables, source.num_rows, text=self.expression.text)
@@ -138,7 +138,7 @@ class PairCondition:
 
 
 def by_source_filter(plan: MergePlan, schema: Schema) -> Filter | None:
-    """Return the condition of the deletion of rows without a match; None if there is none."""
+    """Return the condition for deleting rows without a match, or None."""
     return make_filter(plan.by_source_condition, readable_schema(schema))
 
 
@@ -148,7 +148,7 @@ def filter_columns(condition: Filter | None) -> list[str]:
 
 
 def lost_rows(plan: MergePlan, condition: Filter | None, rows: pa.Table) -> NDArray[np.bool_]:
-    """Return the mask of rows that are deleted if no source row matches, by the condition of `by_source_filter`."""
+    """Return the mask of rows that are deleted without a match, by the condition of `by_source_filter`."""
     if condition is None:
         return np.full(rows.num_rows, plan.by_source_delete)
     columns = columns_of(rows.select(filter_columns(condition)))
@@ -156,7 +156,7 @@ def lost_rows(plan: MergePlan, condition: Filter | None, rows: pa.Table) -> NDAr
 
 
 def repeated_key(key: str) -> DataMismatchError:
-    """Return the error for a source that repeats a key."""
+    """Return the error for a source with duplicate keys."""
     return DataMismatchError(
         "Ambiguous merge: the source has a key more than once",
         where="merge_insert",
@@ -166,7 +166,7 @@ def repeated_key(key: str) -> DataMismatchError:
 
 
 def matched_row(key: str) -> InvalidInputError:
-    """Return the error for a source row that matches although none may."""
+    """Return the error for a match with FAIL."""
     return InvalidInputError(
         "a source row matches a row of the table",
         where="merge_insert",

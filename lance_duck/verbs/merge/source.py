@@ -1,4 +1,4 @@
-"""The source of a merge: read once, and held for all attempts, in memory or, if it is large, in a temporary file."""
+"""The source of a merge: read once for all attempts, and kept in memory or, if it is large, in a temporary file."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from lance_duck.write.coerce import coerce
 from lance_duck.write.inputs import reading
 
 IN_MEMORY: Final = 128 << 20
-"""Bytes of a source up to which it is held in memory; a larger one is written to a temporary file."""
+"""Maximum source size kept in memory, in bytes. Larger sources are written to a temporary file."""
 
 
 class MergeSource:
-    """Rows that are merged into a table, in the types of its columns.
+    """Rows to merge into a table, cast to its column types.
 
     Attributes:
         table: The rows.
-        schema: The columns of the table that the rows have.
-        missing: The columns of the table that they lack.
-        partial: Structs of which they have only some members.
+        schema: The table columns that the rows have.
+        missing: The table columns that the rows lack.
+        partial: Structs with missing fields in the rows.
 
     Args:
-        data: Data of any kind that a write takes.
+        data: Data in any form that a write accepts.
         schema: Schema of the table.
-        on: Key columns, which the data must have.
-        arrow_schema: Schema of data that have none of their own.
-        memory_limit: Bytes of rows in memory; None for `IN_MEMORY`, and `BYTES_AT_ONCE` for rows that are taken.
+        on: Key columns. The data must contain them.
+        arrow_schema: Schema for data that does not include one.
+        memory_limit: Memory limit for the rows, in bytes. Defaults to `IN_MEMORY`, and `BYTES_AT_ONCE` per batch.
 
     Raises:
-        InvalidInputError: The data has a column that the table lacks, lacks a key, or has values that do not fit.
+        InvalidInputError: The data has an unknown column, lacks a key, or has values that do not fit.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class MergeSource:
             self.table = self._keep(coerce(reader, self.schema))
 
     def fit(self, schema: Schema) -> None:
-        """Cast the rows to the schema of a newer version of the table.
+        """Cast the rows to the schema of a newer table version.
 
         Raises:
-            InvalidInputError: A column of the source is gone, or has a type that its values do not fit.
+            InvalidInputError: A source column was dropped, or its values do not fit the new type.
         """
         self._take(schema)
         target = _arrow(self.schema)
@@ -88,16 +88,16 @@ class MergeSource:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the rows have every column, and every member of its structs."""
+        """Whether the rows have all columns and all their struct fields."""
         return not self.missing and not self.partial
 
     def completed(self, field: Field, values: pa.Array, old_values: pa.Array) -> pa.Array:
-        """Return a struct column of the source, with missing members from the rows of the table.
+        """Fill in the missing fields of a struct column from the table's rows.
 
         Args:
             field: One of `partial`.
-            values: The column in the rows of the source.
-            old_values: The column in the rows of the table, in its types.
+            values: The column in the source rows.
+            old_values: The column in the table rows, with the table's type.
         """
         return _completed(field, self._found.field(field.name).type, values, old_values)
 
@@ -120,12 +120,12 @@ class MergeSource:
 
     @cached_property
     def rows_at_once(self) -> int:
-        """Rows that are taken at a time: fewer if they are wide, at least one."""
+        """Number of rows taken per batch. Wide rows use smaller batches; the minimum is 1."""
         each = int(self.table.nbytes) // max(1, len(self))
         return max(1, min(ROWS_AT_ONCE, self._picked_bytes // max(1, each)))
 
     def rows(self, rows: NDArray[np.int64]) -> pa.Table:
-        """Return rows by their places, in any order."""
+        """Return rows by row number, in any order."""
         if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
             return self.table.slice(int(rows[0]), len(rows))
         return take_rows(self.table, rows)
@@ -179,7 +179,7 @@ class _Spill:
             raise
 
     def delete(self) -> None:
-        """Delete the file; memory mapped from it stays readable."""
+        """Delete the file. Memory mapped from it stays readable."""
         delete_temporary(self._path)
 
 
@@ -188,7 +188,7 @@ def _arrow(schema: Schema) -> pa.Schema:
 
 
 def lacks_members(field: Field, type_: pa.DataType) -> bool:
-    """Return whether a type lacks members of a struct; structs inside lists do not count."""
+    """Return whether a type lacks struct fields. Structs inside lists are ignored."""
     if not _has_members(field, type_):
         return False
     names = [type_.field(i).name for i in range(type_.num_fields)]

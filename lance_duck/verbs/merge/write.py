@@ -1,4 +1,4 @@
-"""The rows that a merge writes: those of the source, with missing columns from the rows that they replace."""
+"""The rows that a merge writes: source rows, with missing columns filled in from the rows that they replace."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def new_rows(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> 
     """Yield the rows to write: updated rows, then inserted ones.
 
     Args:
-        snapshot: The version that is merged into.
+        snapshot: The version to merge into.
         source: The source.
-        matches: Matches of the merge; `updated` ascends.
+        matches: Matches of the merge. `updated` must be ascending.
 
     Raises:
-        InvalidInputError: An inserted row lacks a column that is not nullable.
+        InvalidInputError: An inserted row lacks a non-nullable column.
     """
     if len(matches.inserted):
         _refuse_missing(source)
@@ -42,7 +42,7 @@ def new_rows(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> 
 
 
 def ordered_matches(matches: MergeMatches, *, by_address: bool) -> MergeMatches:
-    """Return the matches with updated rows in ascending order of addresses, or of source rows."""
+    """Return the matches with updated rows sorted by address, or by source row."""
     order = np.argsort(matches.updated if by_address else matches.sources, kind="stable")
     if bool(np.all(order[1:] > order[:-1])):
         return matches
@@ -58,7 +58,7 @@ def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordB
 
 
 def _completed(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> Iterator[pa.RecordBatch]:
-    """Yield updated rows, with the columns that the source lacks from the table."""
+    """Yield updated rows, with columns that the source lacks filled in from the table."""
     lacking = Schema((*source.missing, *source.partial))
     names = [field.name for field in source.missing]
     for batch in rows_at(snapshot, matches.updated, [*lacking.names, ROW_ADDRESS]):
@@ -77,7 +77,7 @@ def _completed(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -
 def _with_old_members(
     rows: pa.RecordBatch, source: MergeSource, lacking: Schema, before: pa.RecordBatch
 ) -> pa.RecordBatch:
-    """Return rows of the source with the members that its structs lack, from the rows of the table."""
+    """Return source rows with missing struct fields filled in from the table rows."""
     old = pa.Table.from_batches(coerce([before.select(lacking.names)], lacking))
     for field in source.partial:
         place = rows.schema.get_field_index(field.name)

@@ -1,6 +1,6 @@
-"""Objects that users hold and pass on, in pylance's shapes: LanceOperation, Transaction, FragmentMetadata, LanceSchema.
+"""pylance-compatible objects for users: LanceOperation, Transaction, FragmentMetadata, LanceSchema.
 
-The classes have pylance's names, some of which are those of classes in `commit.operations` and `wire`, too:
-`operation_convert` converts between the two. All pickle, compare, and go to JSON and back where pylance's do.
-You hold: objects of a user. You get: operations of `commit`, and vice versa. Never here: commits.
+The classes have pylance's names. Some names also occur in `commit.operations` and `wire`; `operation_convert` converts
+between the two. All classes can be pickled and compared, and convert to JSON if pylance's do.
+Input: a user's objects. Output: operations of `commit`, and vice versa. Not here: commits.
 """

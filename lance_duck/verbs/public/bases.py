@@ -1,4 +1,4 @@
-"""Base paths: other places for the data files of a table."""
+"""Base paths: additional locations for a table's data files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lance_duck.write.options import Base
 
 @dataclass(frozen=True)
 class DatasetBasePath:
-    """A base path: a place for data files besides the root of a table.
+    """A base path: a location for data files outside the table root.
 
     Attributes:
         path: Absolute path or URI.
-        name: Name by which writes choose it.
-        is_dataset_root: Whether it is laid out like a table, with files in its data/; else files lie directly in it.
-        id: Number in the table; None to assign one when it is added.
+        name: Name that writes use to select it.
+        is_dataset_root: Whether files are in its data directory, as in a table. Otherwise they are directly in `path`.
+        id: Id in the table. None to assign one when it is added.
     """
 
     path: str
@@ -43,7 +43,7 @@ def known_bases(bases: Mapping[int, BasePath]) -> dict[int, DatasetBasePath]:
 
 
 def shown_base(base: BasePath) -> DatasetBasePath:
-    """Return a base path in pylance's shape."""
+    """Convert a base path to pylance's class."""
     return DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id)
 
 
@@ -56,7 +56,7 @@ def new_bases(bases: Sequence[Any], present: Mapping[int, BasePath], where: str)
         where: Name of the parameter, for messages.
 
     Raises:
-        InvalidInputError: An object is no base path, or its path, name or id is taken.
+        InvalidInputError: An object is not a base path, or its path, name or id is taken.
     """
     result: list[BasePath] = []
     for entry in bases:
@@ -76,16 +76,16 @@ def new_bases(bases: Sequence[Any], present: Mapping[int, BasePath], where: str)
 def target_bases(
     location: Location, bases: Mapping[int, BasePath], names: Sequence[str] | None, all_bases: bool | None
 ) -> list[Base | None]:
-    """Return the places where a write puts its files in turn; empty for only the root of the table.
+    """Return the locations that a write fills round-robin. Empty if only the table root is used.
 
     Args:
         location: The table.
         bases: Base paths of the table, by id.
-        names: Names or paths of the bases to use; None for `all_bases`.
-        all_bases: True for the root and all bases; False for all bases; None for `names`.
+        names: Names or paths of the bases to use, or None to use `all_bases`.
+        all_bases: True for the root and all bases, False for all bases, None to use `names`.
 
     Raises:
-        InvalidInputError: Both are given, or there is no such base.
+        InvalidInputError: Both are given, or a base does not exist.
     """
     if names is not None and all_bases is not None:
         raise InvalidInputError("both target_bases and target_all_bases", where="write", expected="one of them")
@@ -102,10 +102,10 @@ def with_base_options(
     base_store_params: Mapping[str, Mapping[str, str]] | None,
     bases: Mapping[int, BasePath],
 ) -> dict[str, str]:
-    """Return storage options, with those of single base paths under the id of the base.
+    """Return storage options that include the options of base paths, prefixed with the base id.
 
     Raises:
-        InvalidInputError: There is no base with such a path.
+        InvalidInputError: A path does not belong to a base.
     """
     options = dict(storage_options or {})
     for path, own in (base_store_params or {}).items():
@@ -115,7 +115,7 @@ def with_base_options(
 
 
 def snapshot_bases(snapshot: Snapshot | None) -> Mapping[int, BasePath]:
-    """Return the base paths of a version; none of no version."""
+    """Return the base paths of a version; empty without a version."""
     return {} if snapshot is None else snapshot.base_paths
 
 

@@ -1,4 +1,4 @@
-"""Existing data files in a table's folder that are to become a part of the table: read, never changed."""
+"""Existing data files in a table's directory that become part of the table: read, never changed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from lance_duck.wire.schema import Field, Schema, schema_from_proto
 
 
 def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> DataFile:
-    """Describe a file as manifests do; its columns are those of the table with the same names and types.
+    """Describe a data file as manifests do. Its columns must match the table's by name and type.
 
     Args:
         snapshot: The table.
-        name: Name of the file, in the folder of data files.
-        base_id: Id of the base path of the file; None for the root of the table.
+        name: Name of the file, relative to the data directory.
+        base_id: Id of the file's base path. None is the table root.
 
     Raises:
-        NotFoundError: There is no such file.
-        InvalidInputError: The file has a column that the table lacks, or of another type.
-        FormatError: The file is no data file.
+        NotFoundError: The file does not exist.
+        InvalidInputError: A column does not exist in the table, or has another type.
+        FormatError: The file is not a data file.
     """
     return _described(snapshot, name, base_id)[0]
 
@@ -33,7 +33,7 @@ def fragment_at(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
     """Describe a file as a fragment; see `data_file_at`.
 
     Raises:
-        InvalidInputError: Also if the file lacks a column that is not nullable.
+        InvalidInputError: See `data_file_at`; also if the file lacks a non-nullable column.
     """
     file, num_rows = _described(snapshot, name, None)
     present = set(file.fields)
@@ -55,7 +55,7 @@ def _described(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[Data
 
 
 def _matched(own: tuple[Field, ...], table: Schema, where: str) -> Iterator[tuple[int, int]]:
-    """Yield the id of each field of a file with that of the same field of the table."""
+    """Yield pairs of field ids: in the file, and in the table."""
     pairs = [(f, next((t for t in table.fields if t.name == f.name), None), f.name) for f in own]
     while pairs:
         field, existing, path = pairs.pop()

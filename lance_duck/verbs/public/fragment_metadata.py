@@ -1,4 +1,4 @@
-"""The metadata of a fragment, as users see it and pass it on."""
+"""Fragment metadata, as users see it and pass it on."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _SUFFIX_TYPES = {"arrow": "array", "bin": "bitmap"}
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file: some columns of all rows of a fragment, in pylance's shape.
+    """A data file, which stores some columns of all rows of a fragment. Compatible with pylance.
 
     Attributes:
-        path: Path below the folder of data files.
-        fields: Ids of the fields in the file; -2 for one that another file has taken over.
-        column_indices: Place in the file of the column of each field.
+        path: Path relative to the data directory.
+        fields: Ids of the fields in the file; -2 if another file now stores the field.
+        column_indices: Column index in the file, for each field.
         file_major_version: Major version of the file format.
         file_minor_version: Minor version of the file format.
-        file_size_bytes: Bytes of the file; None if unknown.
-        base_id: Id of the base path of the file; None for the root of the table.
+        file_size_bytes: File size, or None if unknown.
+        base_id: Id of the file's base path. None is the table root.
     """
 
     path: str
@@ -47,23 +47,23 @@ class DataFile:
 
     @staticmethod
     def create(dataset: TableMethods, path: str, *, base_id: int | None = None) -> DataFile:
-        """Describe a data file in the folder of a table; its columns are matched by name.
+        """Describe a data file in the table's data directory. Columns are matched by name.
 
         Args:
             dataset: The table.
-            path: Name of the file, in the folder of data files.
-            base_id: Id of the base path of the file; None for the root of the table.
+            path: Name of the file, relative to the data directory.
+            base_id: Id of the file's base path. None is the table root.
 
         Raises:
-            NotFoundError: There is no such file.
-            InvalidInputError: The file has a column that the table lacks, or of another type.
+            NotFoundError: The file does not exist.
+            InvalidInputError: A column does not exist in the table, or has another type.
         """
         return data_file_of(data_file_at(dataset.handle.snapshot, path, base_id))
 
 
 @dataclass(frozen=True)
 class DeletionFile:
-    """A file that lists the deleted rows of a fragment; `file_type` is "array" or "bitmap"."""
+    """A file that lists the deleted rows of a fragment. `file_type` is "array" or "bitmap"."""
 
     read_version: int
     id: int
@@ -76,15 +76,15 @@ class DeletionFile:
         return asdict(self)
 
     def json(self) -> str:
-        """Return the attributes as JSON text."""
+        """Return the attributes as a JSON string."""
         return json.dumps(self.asdict())
 
     @staticmethod
     def from_json(data: str) -> DeletionFile:
-        """Build a deletion file from the result of `json`.
+        """Parse the result of `json`.
 
         Raises:
-            InvalidInputError: The text is no such JSON.
+            InvalidInputError: `data` is not the JSON of a deletion file.
         """
         try:
             return DeletionFile(**json.loads(data))
@@ -92,20 +92,20 @@ class DeletionFile:
             raise InvalidInputError("not a deletion file", found=str(error)) from error
 
     def path(self, fragment_id: int, base_uri: str | None = None) -> str:
-        """Return the path of the file below `base_uri`, or below the root of the table."""
+        """Return the path of the file, relative to the table root or below `base_uri`."""
         below = _wire_deletion_file(self).path(fragment_id)
         return below if base_uri is None else f"{base_uri.rstrip('/')}/{below}"
 
 
 @dataclass(frozen=True)
 class DataOverlayFile:
-    """An overlay: a file with new values of some cells of a fragment.
+    """An overlay: a file with new values for some cells of a fragment.
 
     Attributes:
         data_file: The file.
-        offsets: Physical offsets of the rows, in any order: for all fields of the file, or a list for each field. The
-            values of the file are those of the rows in ascending order.
-        committed_version: Version from which on the values count; None if not committed yet.
+        offsets: Physical row offsets, in any order: one list for all fields of the file, or a list per field. The file
+            stores the values in ascending order of these offsets.
+        committed_version: First version that the values apply to, or None if not committed yet.
     """
 
     data_file: DataFile
@@ -115,17 +115,17 @@ class DataOverlayFile:
 
 @dataclass(frozen=True)
 class FragmentMetadata:
-    """The metadata of a fragment. It compares, pickles, and converts to JSON and back.
+    """Fragment metadata. It can be compared, pickled, and converted to and from JSON.
 
     Attributes:
-        id: Number of the fragment.
-        files: Its data files.
-        physical_rows: Number of rows, deleted ones included.
-        deletion_file: File of its deleted rows; None if there are none.
-        row_id_meta: Stable row ids: {"Inline": bytes as numbers} or {"External": place of the file}.
-        created_at_version_meta: Versions in which rows were created, likewise with lower-case keys.
-        last_updated_at_version_meta: Versions in which rows were last updated, likewise.
-        overlays: Overlays with new values of cells; later ones override earlier ones.
+        id: Id of the fragment.
+        files: Data files.
+        physical_rows: Number of rows, including deleted rows.
+        deletion_file: Deletion file, or None if no row is deleted.
+        row_id_meta: Stable row ids: {"Inline": list of bytes} or {"External": file location}.
+        created_at_version_meta: Creation version of each row, in the same form with lower-case keys.
+        last_updated_at_version_meta: Last update version of each row, in the same form.
+        overlays: Overlays with new cell values; later ones override earlier ones.
     """
 
     id: int
@@ -148,15 +148,15 @@ class FragmentMetadata:
         return self.physical_rows - self.num_deletions
 
     def to_json(self) -> dict[str, Any]:
-        """Return the metadata in types that JSON has."""
+        """Return the metadata as JSON-compatible values."""
         return asdict(self)
 
     @staticmethod
     def from_json(data: str | Mapping[str, Any]) -> FragmentMetadata:
-        """Build the metadata from the result of `to_json`, or from its JSON text.
+        """Parse the result of `to_json`, or the same as a JSON string.
 
         Raises:
-            InvalidInputError: `data` is no such JSON.
+            InvalidInputError: `data` is not the JSON of fragment metadata.
         """
         try:
             raw = dict(json.loads(data) if isinstance(data, str) else data)
@@ -174,12 +174,12 @@ class FragmentMetadata:
 def metadata_of(
     fragment: wire.Fragment, physical_rows: int | None = None, num_deletions: int | None = None
 ) -> FragmentMetadata:
-    """Return the metadata of a fragment of a manifest.
+    """Convert a manifest's fragment to metadata.
 
     Args:
         fragment: The fragment.
-        physical_rows: Number of rows, deleted ones included; None to take it from the manifest.
-        num_deletions: Number of deleted rows; None to take it from the manifest.
+        physical_rows: Number of rows, including deleted rows. Defaults to the manifest's value.
+        num_deletions: Number of deleted rows. Defaults to the manifest's value.
     """
     deletion = fragment.deletion_file
     count = fragment.num_deletions if num_deletions is None else num_deletions
@@ -196,10 +196,10 @@ def metadata_of(
 
 
 def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
-    """Return the fragment of a manifest that metadata describe.
+    """Convert metadata to a manifest's fragment.
 
     Raises:
-        InvalidInputError: A part of the metadata is invalid.
+        InvalidInputError: The metadata is invalid.
     """
     return wire.Fragment(
         metadata.id,
@@ -214,13 +214,13 @@ def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
 
 
 def data_file_of(file: wire.DataFile) -> DataFile:
-    """Return a data file of a manifest in pylance's shape."""
+    """Convert a manifest's data file to pylance's class."""
     major, minor = file.file_version
     return DataFile(file.path, list(file.fields), list(file.column_indices), major, minor, file.file_size, file.base_id)
 
 
 def overlay_of(overlay: Overlay, fragment_id: int) -> DataOverlayFile:
-    """Return an overlay of a manifest in pylance's shape.
+    """Convert a manifest's overlay to pylance's class.
 
     Raises:
         CorruptError: A bitmap is broken.
@@ -232,10 +232,10 @@ def overlay_of(overlay: Overlay, fragment_id: int) -> DataOverlayFile:
 
 
 def overlay_from(overlay: DataOverlayFile) -> Overlay:
-    """Return the overlay of a manifest that is described in pylance's shape.
+    """Convert pylance's overlay to the manifest's.
 
     Raises:
-        InvalidInputError: The offsets are no numbers of rows, repeat one, or are not those of each field.
+        InvalidInputError: The offsets are not row numbers, contain duplicates, or have the wrong number of lists.
     """
     path = overlay.data_file.path
     offsets: list[Any] = list(overlay.offsets)
@@ -272,10 +272,10 @@ def _sequence(content: bytes | wire.ExternalFile | None, spell: Callable[[str], 
 
 
 def data_file_from(file: DataFile) -> wire.DataFile:
-    """Return the data file of a manifest that a `DataFile` describes.
+    """Convert a `DataFile` to the manifest's data file.
 
     Raises:
-        InvalidInputError: Its path leaves the root of the table, which nobody could read afterwards.
+        InvalidInputError: The path leaves the table root, so the file could not be read.
     """
     normal_path(data_file(file.path, is_dataset_root=file.base_id is None), "the root of the table")
     version = (file.file_major_version, file.file_minor_version)

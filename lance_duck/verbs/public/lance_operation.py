@@ -1,4 +1,4 @@
-"""LanceOperation, by which users state and read what a change does to a table; and Transaction."""
+"""LanceOperation, which describes a change to a table, and Transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_duck.wire.transaction import COMMIT_MESSAGE
 
 @dataclass
 class IndexFile:
-    """A file of an index segment, relative to the directory of the segment."""
+    """A file of an index segment, relative to the segment directory."""
 
     path: str
     size_bytes: int
@@ -31,14 +31,14 @@ class Index:
         uuid: Uuid of the segment.
         name: Name of the index.
         fields: Ids of the indexed fields.
-        dataset_version: Version of the table that it was built from.
-        fragment_ids: Ids of the fragments that it covers; None if unknown.
-        index_version: Version of its layout.
-        created_at: Time when it was built, UTC; None if unknown.
-        base_id: Id of the base path of its directory; None for the root of the table.
-        files: Its files; None if unknown.
-        index_details: Type url and bytes of its details.
-        covering_fields: Ids of fields whose values it holds, too.
+        dataset_version: Table version that it was built from.
+        fragment_ids: Ids of the covered fragments, or None if unknown.
+        index_version: Version of the index format.
+        created_at: Build time in UTC, or None if unknown.
+        base_id: Id of the directory's base path. None is the table root.
+        files: Files of the segment, or None if unknown.
+        index_details: Type URL and bytes of the index details.
+        covering_fields: Ids of additional fields whose values the segment stores.
     """
 
     uuid: str
@@ -55,10 +55,10 @@ class Index:
 
 
 class LanceOperation:
-    """The operations of transactions. For advanced use: a commit trusts their fragments and files."""
+    """Operations of transactions. For advanced use: commits do not check their fragments and files."""
 
     class BaseOperation:
-        """Base of all operations; an instance of itself stands for an operation of a newer format."""
+        """Base of all operations. A direct instance represents an operation of a newer format."""
 
     @dataclass
     class Append(BaseOperation):
@@ -72,7 +72,7 @@ class LanceOperation:
 
         Attributes:
             updated_fragments: Fragments with their new deletion files.
-            deleted_fragment_ids: Ids of the fragments of which no row is left.
+            deleted_fragment_ids: Ids of fragments whose rows are all deleted.
             predicate: Condition of the deletion, as SQL.
         """
 
@@ -85,9 +85,9 @@ class LanceOperation:
         """Replace all rows and the schema, or create a table.
 
         Attributes:
-            new_schema: The schema, with ids of fields; fields of an Arrow schema get ids from 0, depth first.
-            fragments: All fragments; they get new ids.
-            initial_bases: Base paths of a table that is created.
+            new_schema: The schema with field ids. Fields of an Arrow schema get ids from 0, depth first.
+            fragments: All fragments. They get new ids.
+            initial_bases: Base paths of a new table.
         """
 
         new_schema: LanceSchema | pa.Schema
@@ -99,17 +99,16 @@ class LanceOperation:
         """Change rows.
 
         Attributes:
-            removed_fragment_ids: Ids of the fragments of which no row is left.
-            updated_fragments: Fragments with new deletion files, or new files of columns that changed in place.
-            new_fragments: Fragments of rewritten and inserted rows. With stable row ids, `row_id_meta` has those of the
-                rows that moved there; row versions follow from them.
-            fields_modified: Ids of the fields that changed in place.
-            fields_for_preserving_frag_bitmap: Ids of the fields that changed in rows that moved.
-            update_mode: "rewrite_rows", which is the default, or "rewrite_columns".
-            updated_fragment_offsets: By fragment, the offsets of rows that changed in place, as portable roaring
-                bitmaps.
-            inserted_rows: Keys of inserted rows, as a serialized `KeyExistenceFilter`: of two changes that insert the
-                same key only one is committed.
+            removed_fragment_ids: Ids of fragments whose rows are all gone.
+            updated_fragments: Fragments with new deletion files, or with new files for columns that changed in place.
+            new_fragments: Fragments with rewritten and inserted rows. With stable row ids, `row_id_meta` holds the ids
+                of the moved rows; row versions are derived from them.
+            fields_modified: Ids of fields that changed in place.
+            fields_for_preserving_frag_bitmap: Ids of fields that changed in moved rows.
+            update_mode: "rewrite_rows" (default) or "rewrite_columns".
+            updated_fragment_offsets: Offsets of rows that changed in place, by fragment, as portable roaring bitmaps.
+            inserted_rows: Keys of inserted rows, as a serialized `KeyExistenceFilter`. If two concurrent changes insert
+                the same key, only one is committed.
         """
 
         removed_fragment_ids: Sequence[int] = field(default_factory=list)
@@ -127,8 +126,8 @@ class LanceOperation:
 
         Attributes:
             fragments: All fragments of the table.
-            schema: The new schema; columns of an Arrow schema are matched by name.
-            preserves_nullability: Whether rows that were written for the old schema may lack every new column.
+            schema: The new schema. Columns of an Arrow schema are matched by name.
+            preserves_nullability: Whether rows written for the old schema may lack all new columns.
         """
 
         fragments: Sequence[FragmentMetadata]
@@ -143,14 +142,14 @@ class LanceOperation:
 
     @dataclass
     class Clone(BaseOperation):
-        """Begin a table or a branch as a copy of a version elsewhere.
+        """Create a table or a branch as a copy of an existing version.
 
         Attributes:
-            is_shallow: Whether the files stay where they are.
-            ref_name: Branch that the version is of; None for main.
-            ref_version: Number of the version.
-            ref_path: Path or URI of the table that has it.
-            branch_name: Branch that begins here; None for a table.
+            is_shallow: Whether the files stay in the source table.
+            ref_name: Branch of the source version. None is main.
+            ref_version: Number of the source version.
+            ref_path: Path or URI of the source table.
+            branch_name: The new branch, or None for a new table.
         """
 
         is_shallow: bool
@@ -161,14 +160,14 @@ class LanceOperation:
 
     @dataclass
     class RewriteGroup:
-        """Old fragments, and the new fragments that hold the same rows."""
+        """Old fragments, and the new fragments with the same rows."""
 
         old_fragments: Sequence[FragmentMetadata]
         new_fragments: Sequence[FragmentMetadata]
 
     @dataclass
     class RewrittenIndex:
-        """An index segment that was rewritten for the new addresses of its rows; ids are uuids as texts."""
+        """An index segment rewritten for the new addresses of its rows. Ids are UUID strings."""
 
         old_id: str
         new_id: str
@@ -178,14 +177,14 @@ class LanceOperation:
 
     @dataclass
     class Rewrite(BaseOperation):
-        """Rewrite rows into other fragments, without changing them."""
+        """Move rows into other fragments without changing them."""
 
         groups: Sequence[LanceOperation.RewriteGroup]
         rewritten_indices: Sequence[LanceOperation.RewrittenIndex]
 
     @dataclass
     class ReserveFragments(BaseOperation):
-        """Reserve the next ids of fragments."""
+        """Reserve the next fragment ids."""
 
         num_fragments: int
 
@@ -198,7 +197,7 @@ class LanceOperation:
 
     @dataclass
     class DataReplacementGroup:
-        """A file that replaces the one of a fragment with the same fields."""
+        """A file that replaces a fragment's file with the same fields."""
 
         fragment_id: int
         new_file: DataFile
@@ -209,18 +208,18 @@ class LanceOperation:
 
         replacements: Sequence[LanceOperation.DataReplacementGroup]
 
-    DataOverlayFile = DataOverlayFile  # as pylance has it here; fragments have it, too
+    DataOverlayFile = DataOverlayFile  # pylance exports it both here and in fragments
 
     @dataclass
     class DataOverlayGroup:
-        """Overlay files of one fragment, of which each wins over those before it."""
+        """Overlay files of one fragment. Later files override earlier ones."""
 
         fragment_id: int
         overlays: Sequence[DataOverlayFile]
 
     @dataclass
     class DataOverlay(BaseOperation):
-        """Give some cells new values, in files beside the data files; they win over all values that are there."""
+        """Overlay files with new values for some cells. They override all existing values."""
 
         groups: Sequence[LanceOperation.DataOverlayGroup]
 
@@ -229,8 +228,8 @@ class LanceOperation:
         """Drop, rename or reorder columns.
 
         Attributes:
-            schema: The new schema; columns of an Arrow schema are matched by name.
-            preserves_nullability: Whether rows that were written for the old schema fit the new one.
+            schema: The new schema. Columns of an Arrow schema are matched by name.
+            preserves_nullability: Whether rows written for the old schema are valid under the new one.
         """
 
         schema: LanceSchema | pa.Schema
@@ -238,10 +237,10 @@ class LanceOperation:
 
     @dataclass
     class UpdateMap:
-        """Changes of a map of texts.
+        """Changes to a map of strings.
 
         Attributes:
-            updates: New values; None removes the key.
+            updates: New values. None removes the key.
             replace: Whether all other keys are removed.
         """
 
@@ -250,7 +249,7 @@ class LanceOperation:
 
     @dataclass
     class UpdateConfig(BaseOperation):
-        """Change settings of the table, and metadata of the table, its schema, and its fields by their ids."""
+        """Change table settings, and the metadata of the table, its schema, and its fields by id."""
 
         config_updates: LanceOperation.UpdateMap | None = None
         table_metadata_updates: LanceOperation.UpdateMap | None = None
@@ -266,13 +265,13 @@ class LanceOperation:
 
 @dataclass
 class Transaction:
-    """A change of a table, committed or to be committed.
+    """A change to a table, committed or not.
 
     Attributes:
-        read_version: Version that the change was made from.
+        read_version: Version that the change is based on.
         operation: The operation.
         uuid: Unique name of the transaction.
-        transaction_properties: Texts by name.
+        transaction_properties: Key-value pairs of strings.
     """
 
     read_version: int
@@ -282,5 +281,5 @@ class Transaction:
 
     @property
     def commit_message(self) -> str | None:
-        """Message of the writer; None if there is none."""
+        """The writer's commit message, or None."""
         return (self.transaction_properties or {}).get(COMMIT_MESSAGE)

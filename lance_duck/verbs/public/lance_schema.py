@@ -1,4 +1,4 @@
-"""The schema of a table in pylance's shape: fields with their ids."""
+"""The schema of a table in pylance's form: fields with their ids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LanceField:
         return self._field.id
 
     def children(self) -> list[LanceField]:
-        """Return the members of a struct, the item of a list, the entries of a map."""
+        """Return the fields of a struct, the item of a list, or the entries of a map."""
         return [LanceField(child) for child in self._field.children]
 
     @property
@@ -40,19 +40,19 @@ class LanceField:
         return self._field.to_arrow()
 
     def is_unenforced_primary_key(self) -> bool:
-        """Return whether the field is a part of the primary key that the table declares."""
+        """Return whether the field belongs to the table's declared primary key."""
         return is_primary_key(self._field)
 
     def unenforced_primary_key_position(self) -> int | None:
-        """Return the place of the field in the key, counted from 1; None if it has none."""
+        """Return the field's position in the primary key, from 1. Returns None for other fields."""
         return key_position(self._field, clustering=False)
 
     def is_unenforced_clustering_key(self) -> bool:
-        """Return whether the field is a part of the clustering key that the table declares."""
+        """Return whether the field belongs to the table's declared clustering key."""
         return self.unenforced_clustering_key_position() is not None
 
     def unenforced_clustering_key_position(self) -> int | None:
-        """Return the place of the field in the key, counted from 1; None if it has none."""
+        """Return the field's position in the clustering key, from 1. Returns None for other fields."""
         return key_position(self._field, clustering=True)
 
     def __repr__(self) -> str:
@@ -63,17 +63,17 @@ class LanceField:
 
 @dataclass(frozen=True)
 class LanceSchema:
-    """Fields of a table with their ids; compares and pickles."""
+    """Fields of a table with their ids. Can be compared and pickled."""
 
     _schema: Schema
 
     @staticmethod
     def from_pyarrow(schema: pa.Schema) -> LanceSchema:
-        """Give ids to the fields of an Arrow schema: from 0, depth first.
+        """Assign ids to the fields of an Arrow schema, from 0, depth first.
 
         Raises:
-            InvalidInputError: `schema` is no Arrow schema, repeats a name, or has one with a dot.
-            UnsupportedError: Lance lacks a type.
+            InvalidInputError: `schema` is not an Arrow schema, or has a duplicate name or a name with a dot.
+            UnsupportedError: Lance does not have a type.
         """
         if not isinstance(schema, pa.Schema):
             raise InvalidInputError("schema", expected="a pyarrow.Schema", found=type(schema).__name__)
@@ -98,14 +98,14 @@ class LanceSchema:
         return [LanceField(field) for field in self._schema.fields]
 
     def field(self, name: str) -> LanceField | None:
-        """Return the field at a dotted path; None if there is none."""
+        """Return the field at a dotted path, or None."""
         try:
             return LanceField(self._schema.by_path(name))
         except InvalidInputError:
             return None
 
     def field_case_insensitive(self, name: str) -> LanceField | None:
-        """Return the field at a dotted path; case is ignored if no name matches exactly."""
+        """Return the field at a dotted path, or None. Case is ignored if no name matches exactly."""
         exact = self.field(name)
         if exact is not None:
             return exact
@@ -116,11 +116,11 @@ class LanceSchema:
         return None if match is None else LanceField(match)
 
     def unenforced_primary_key(self) -> list[LanceField]:
-        """Return the fields of the primary key that the table declares, in its order."""
+        """Return the fields of the declared primary key, in key order."""
         return [LanceField(field) for field in primary_key(self._schema)]
 
     def unenforced_clustering_key(self) -> list[LanceField]:
-        """Return the fields of the clustering key that the table declares, in its order."""
+        """Return the fields of the declared clustering key, in key order."""
         return [LanceField(field) for field in clustering_key(self._schema)]
 
     def __repr__(self) -> str:
@@ -128,5 +128,5 @@ class LanceSchema:
 
 
 def known_schema(schema: Schema | LanceSchema) -> Schema:
-    """Return the schema of this package behind a `LanceSchema`."""
+    """Return this package's schema, unwrapping a `LanceSchema`."""
     return schema._schema if isinstance(schema, LanceSchema) else schema

@@ -1,7 +1,7 @@
-"""Tables by the names that a catalog has for them: pylance's `namespace_client=` and `table_id=`.
+"""Tables identified by their name in a catalog: pylance's `namespace_client=` and `table_id=`.
 
 A client is any `lance_namespace.LanceNamespace` (folders, REST services, Glue, Hive, Unity, …), or a namespace of this
-package. Only its `describe_table` and `declare_table` are called: bytes go straight to the store.
+package. Only `describe_table` and `declare_table` are called: data is read from and written to the store directly.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from lance_duck.errors import (
 from lance_duck.redact import remember
 
 _KINDS: Final = {"NotFoundError": NotFoundError, "AlreadyExistsError": AlreadyExistsError}
-"""What the names of a client's errors end with: the errors of `lance_namespace`, and those of other libraries."""
+"""Suffixes of a client's exception class names, from `lance_namespace` and other libraries, and our exceptions."""
 
 
 def named_place(
     uri: Any, client: Any, table_id: Sequence[str] | None, storage_options: Mapping[str, str] | None, mode: str | None
 ) -> tuple[Any, Mapping[str, str] | None]:
-    """Return where a table is, and the settings of its store: those of the catalog win.
+    """Return a table's location and store settings. The catalog's settings take precedence.
 
     Args:
-        uri: The place, where no catalog is asked.
+        uri: The location, if no catalog is used.
         client: The catalog.
-        table_id: Parts of the name of the table in it.
-        storage_options: Settings of the caller.
-        mode: How the table is to be written: the name is declared to the catalog for "create", and otherwise where it
-            is not there; None: the table is opened.
+        table_id: Name of the table in the catalog, as a list of its parts.
+        storage_options: The caller's settings.
+        mode: Write mode. "create" declares the table in the catalog; other modes declare it if it does not exist. None
+            opens the table.
 
     Raises:
-        InvalidInputError: Both a place and a catalog, or neither, or a catalog without a name or the other way.
-        NotFoundError: The catalog has no such table.
-        AlreadyExistsError: It has, and the mode is "create".
-        UnsupportedError: The catalog keeps the versions of the table itself.
+        InvalidInputError: Both or neither of location and catalog are given, or only one of catalog and name.
+        NotFoundError: The table does not exist in the catalog.
+        AlreadyExistsError: The table exists in the catalog, and the mode is "create".
+        UnsupportedError: The catalog manages the table's versions.
         StoreError: The catalog failed.
     """
     name = _checked(client, table_id)
@@ -59,18 +59,18 @@ def named_place(
 def lent_options(
     client: Any, table_id: Sequence[str] | None, storage_options: Mapping[str, str] | None
 ) -> Mapping[str, str] | None:
-    """Return settings of the store of a table whose place is known: those that a catalog lends for it win.
+    """Return the store settings of a table with a known location. The catalog's settings take precedence.
 
     Raises:
-        InvalidInputError: A catalog without a name, or the other way.
-        NotFoundError, UnsupportedError, StoreError: As `named_place` does.
+        InvalidInputError: Only one of catalog and name is given.
+        NotFoundError, UnsupportedError, StoreError: See `named_place`.
     """
     name = _checked(client, table_id)
     return storage_options if name is None else _lent(_answer(client, name, None), name, storage_options)
 
 
 def _checked(client: Any, table_id: Sequence[str] | None) -> list[str] | None:
-    """Return the parts of a name; None where no catalog is meant."""
+    """Return the parts of a table name, or None if no catalog is used."""
     if client is None and table_id is None:
         return None
     if client is None or table_id is None:
@@ -91,7 +91,7 @@ def _lent(answer: Any, name: list[str], storage_options: Mapping[str, str] | Non
 
 
 def _answer(client: Any, table_id: list[str], mode: str | None) -> Any:
-    """Ask the catalog where a table is, or will be."""
+    """Request a table's current or future location from the catalog."""
     if mode is None:
         return _asked(client, "describe_table", "DescribeTableRequest", table_id)
     if mode != "create":
@@ -118,7 +118,7 @@ def _asked(client: Any, method: str, request: str, table_id: list[str]) -> Any:
 
 
 def _request(name: str, table_id: list[str]) -> Any:
-    """Return a request as clients of `lance_namespace` take them."""
+    """Build a request that `lance_namespace` clients accept."""
     try:
         import lance_namespace
     except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
-"""Conversion between operations in pylance's shape and those that are committed.
+"""Conversion between pylance's operations and the operations that are committed.
 
-Both have the same names and fields, except where this module says otherwise. A default of None in pylance's shape
-stands for the default of the operation.
+Both have the same names and fields, except as noted in this module. In pylance's classes, None means the operation's
+default.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import schema_from_arrow
 
 _OPERATIONS: Final = {getattr(LanceOperation, form.__name__): form for form in op.Operation.__subclasses__()}
-"""Operations by their class in pylance's shape."""
+"""Committed operations by pylance's class."""
 
 
 def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
-    """Convert an operation of a user to one that can be committed.
+    """Convert a user's operation to one that can be committed.
 
     Args:
-        operation: One of `LanceOperation`.
-        schema: Schema of the version that it was made from; None if there is no table yet.
+        operation: A `LanceOperation`.
+        schema: Schema of the version that it is based on, or None for a new table.
 
     Raises:
-        InvalidInputError: The object is no operation, or a part of it is invalid.
+        InvalidInputError: The object is not an operation, or is invalid.
         UnsupportedError: The operation is of a newer format.
     """
     name = type(operation).__name__
@@ -76,10 +76,10 @@ def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
 
 
 def from_transaction(transaction: wire.Transaction) -> Transaction:
-    """Convert a transaction to pylance's shape.
+    """Convert a transaction to pylance's class.
 
     Raises:
-        CorruptError: The transaction contradicts itself.
+        CorruptError: The transaction is inconsistent.
     """
     operation = op.operation_from_proto(transaction.proto, f"transaction {transaction.uuid}")
     public = LanceOperation.BaseOperation() if operation is None else _shown(operation)
@@ -87,7 +87,7 @@ def from_transaction(transaction: wire.Transaction) -> Transaction:
 
 
 def _taken(form: type, public: Any) -> Any:
-    """Return an operation, or a part of one, but for its schema, which stays as the user gave it."""
+    """Convert an operation or a nested object, except for its schema."""
     types, values = field_types(form), {}
     for field in fields(getattr(LanceOperation, form.__name__)):
         value = getattr(public, field.name)
@@ -97,7 +97,7 @@ def _taken(form: type, public: Any) -> Any:
 
 
 def _shown(part: Any) -> Any:
-    """Return an operation, or a part of one, in pylance's shape."""
+    """Convert an operation or a nested object to pylance's class."""
     form: type = type(part)
     public, types, values = getattr(LanceOperation, form.__name__), field_types(form), {}
     for field in fields(public):
@@ -135,7 +135,7 @@ def _map(update: LanceOperation.UpdateMap | Mapping[str, str | None] | None) -> 
 
 
 def index_metadata(index: Index) -> IndexMetadata:
-    """Return the metadata in a manifest of a segment from a user; raises InvalidInputError if it is invalid."""
+    """Convert a user's segment to manifest metadata. Raises InvalidInputError if it is invalid."""
     if not isinstance(index, Index):
         raise InvalidInputError("index segments", expected="Index", found=type(index).__name__)
     proto = table_pb2.IndexMetadata(
@@ -158,7 +158,7 @@ def index_metadata(index: Index) -> IndexMetadata:
 
 
 def shown_index(index: IndexMetadata) -> Index:
-    """Return a segment in pylance's shape; raises CorruptError if its fragments are damaged."""
+    """Convert a segment to pylance's class. Raises CorruptError if its fragment bitmap is damaged."""
     bitmap = index.fragment_bitmap
     where = f"fragments of index {index.name!r}"
     ids = None if bitmap is None else set(fragments_in_bitmap(bitmap, where).tolist())

@@ -1,10 +1,10 @@
-"""Arrow schemas as JSON, in the form that pylance and services of Lance namespaces exchange.
+"""Arrow schemas as JSON, in the format of pylance and Lance namespace services.
 
-    schema  {"fields": [field, …], "metadata": {…}}                              metadata only where there is some
+    schema  {"fields": [field, …], "metadata": {…}}                              metadata is optional
     field   {"name": …, "type": type, "nullable": bool, "metadata": {…}}
-    type    {"type": logical type}, of lists and structs with "fields", of fixed sizes with "length"
+    type    {"type": logical type}; lists and structs add "fields", fixed-size types "length"
 
-Extension types are their storage, with the metadata that name them.
+Extension types are stored as their storage type, with the metadata that identifies them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MAX_DEPTH: Final = 32
 
 @checked_call
 def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
-    """Return an Arrow schema as a dict that `json.dumps` takes.
+    """Convert an Arrow schema to a dict for `json.dumps`.
 
     Raises:
-        UnsupportedError: A type that the form does not have: maps, views, intervals and others that Lance lacks.
+        UnsupportedError: The format does not have a type: maps, views, intervals, and others that Lance lacks.
     """
     result: dict[str, Any] = {"fields": [_field_to_json(field, field.name, 0) for field in schema]}
     metadata = _texts(schema.metadata)
@@ -36,11 +36,11 @@ def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
 
 @checked_call
 def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
-    """Return the Arrow schema of a dict that `schema_to_json` made, here or in pylance.
+    """Convert the output of `schema_to_json`, from here or pylance, to an Arrow schema.
 
     Raises:
-        InvalidInputError: A part is missing or of another kind.
-        UnsupportedError: A type that is unknown.
+        InvalidInputError: A key is missing or has the wrong type.
+        UnsupportedError: A type is unknown.
     """
     try:
         fields = [_field_from_json(field, "schema", 0) for field in _list(schema_json, "fields", "schema")]

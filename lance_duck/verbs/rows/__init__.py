@@ -1,7 +1,8 @@
-"""Deleting and updating rows: found by a condition or by address, listed in deletion files, rewritten.
+"""Deleting and updating rows: found by condition or address, listed in deletion files, rewritten.
 
-You hold: a version, a condition, new values. You get: an operation and the files it names, not yet committed. Never
-here: conflicts, which `commit` decides.
-`find` streams rows as they will be written, `rows_moved` changes their fragments, `keys` matches rows of a table with
-keys of a source, `draft` deletes the files of a change that failed.
+Input: a version, a condition, new values. Output: an operation and the files that it names, not yet committed. Not
+    here:
+conflicts, which `commit` resolves.
+`find` streams rows in the form that is written, `rows_moved` changes their fragments, `keys` matches table rows with
+source keys, and `draft` deletes the files of a failed change.
 """

@@ -1,4 +1,4 @@
-"""New values of columns as SQL expressions, evaluated on batches of the table and cast to the types of the columns."""
+"""New column values as SQL expressions, evaluated on batches of the table and cast to the column types."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _APPROXIMATE: Final = re.compile(r"FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR")
 
 @dataclass(frozen=True)
 class Assignment:
-    """A column and the expression of its new values.
+    """A column and the expression for its new values.
 
     Attributes:
         field: The column.
-        text: The expression, as the user wrote it.
-        parsed: The checked expression; None if it has subqueries, and is evaluated over the whole table.
+        text: The user's expression.
+        parsed: The validated expression. None if it has subqueries and is evaluated on the whole table.
     """
 
     field: Field
@@ -44,13 +44,13 @@ class Assignment:
 
     @property
     def expression(self) -> SqlExpression:
-        """The checked expression; only for one without subqueries."""
+        """The validated expression. Only for expressions without subqueries."""
         assert self.parsed is not None
         return self.parsed
 
     @cached_property
     def type(self) -> pa.DataType:
-        """Arrow type of the values: bytes for a blob."""
+        """Arrow type of the values. Blobs are binary."""
         type_ = self.field.with_blob_bytes().arrow_type
         if isinstance(type_, pa.BaseExtensionType):
             type_ = type_.storage_type
@@ -58,18 +58,18 @@ class Assignment:
 
     @cached_property
     def sql_type(self) -> str:
-        """DuckDB's name of the type of the values."""
+        """DuckDB type name of the values."""
         return _sql_type(duckdb_type(self.type, self.field.name))
 
     @cached_property
     def value(self) -> str:
-        """SQL of the new values; durations as microseconds."""
+        """SQL of the new values. Durations are in microseconds."""
         cast = f"CAST({self.expression.sql} AS {self.sql_type})"
         return f"epoch_us({cast})" if pa.types.is_duration(self.type) else cast
 
     @cached_property
     def loss(self) -> str | None:
-        """SQL that is true where the cast loses a significant part of the value; None if it never does."""
+        """SQL that is true if the cast loses a significant part of the value. None if it never does."""
         type_, cast = self.expression.type, f"CAST({self.expression.sql} AS {self.sql_type})"
         if _WHOLE.fullmatch(self.sql_type) and self.sql_type != "BOOLEAN" and _APPROXIMATE.fullmatch(type_):
             number = f"TRY_CAST({self.expression.sql} AS DOUBLE)"
@@ -84,10 +84,10 @@ class Assignments:
 
     Args:
         schema: Schema of the table.
-        updates: SQL expressions by name of the column.
+        updates: SQL expressions by column name.
 
     Raises:
-        InvalidInputError: A column is unknown, an expression is invalid, or there is no update at all.
+        InvalidInputError: A column is unknown, an expression is invalid, or `updates` is empty.
     """
 
     def __init__(self, schema: Schema, updates: Mapping[str, str]) -> None:
@@ -112,7 +112,7 @@ class Assignments:
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns that get new values."""
+        """Names of the updated columns."""
         return [assignment.field.name for assignment in self.columns]
 
     @cached_property
@@ -120,10 +120,10 @@ class Assignments:
         return [column for column in self.columns if column.parsed is not None]
 
     def over(self, table: TableScan) -> None:
-        """Evaluate the expressions with subqueries over a table, for lookups by `values`.
+        """Evaluate the expressions with subqueries on a table, for lookups by `values`.
 
         Raises:
-            InvalidInputError: DuckDB refuses an expression, or fails on a value.
+            InvalidInputError: DuckDB rejects an expression, or fails on a value.
         """
         for column in self.columns:
             if column.parsed is None:
@@ -131,7 +131,7 @@ class Assignments:
 
     @cached_property
     def reads(self) -> list[str]:
-        """Names of the top-level columns that the expressions read, hidden ones included."""
+        """Names of the top-level columns that the expressions read, including hidden ones."""
         paths: list[Path] = [path for column in self._plain for path in column.expression.paths]
         return list(dict.fromkeys(path[0] for path in paths))
 
@@ -139,8 +139,8 @@ class Assignments:
         """Return the new values by column.
 
         Args:
-            columns: Columns by name, at least those of `reads`, and `_rowaddr`.
-            num_rows: Rows of the batch.
+            columns: Columns by name: at least the ones in `reads`, and `_rowaddr`.
+            num_rows: Row count of the batch.
 
         Raises:
             InvalidInputError: An expression fails on a value, or a value does not fit its column.
@@ -178,7 +178,7 @@ class Assignments:
 def _parsed(text: str, schema: pa.Schema, what: str) -> SqlExpression:
     try:
         return _parsed_before(text, schema, what)
-    except TypeError:  # an extension type of another library without a hash, such as pylance's bfloat16
+    except TypeError:  # another library's extension type without a hash, such as pylance's bfloat16
         return parse_sql(text, schema, what)
 
 

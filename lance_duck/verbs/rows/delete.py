@@ -1,4 +1,4 @@
-"""Delete: rows that satisfy a condition are listed in deletion files; fragments without rows leave the table."""
+"""Delete: lists matching rows in deletion files, and removes fragments without rows."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ EVERYTHING: Final = "true"
 def delete_rows(
     snapshot: Snapshot, predicate: FilterLike, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, int]:
-    """Delete the rows for which a condition is true, and commit.
+    """Delete the rows that match a condition, and commit.
 
     Returns:
-        The new version, and the number of rows.
+        The new version, and the number of deleted rows.
 
     Raises:
         InvalidInputError: The condition is invalid.
-        RetryableError: Another change came first.
+        RetryableError: Another change was committed first.
     """
     with UncommittedFiles(snapshot) as draft:
         return commit_delete(draft, write_delete(snapshot, predicate, draft), predicate, properties)
@@ -44,9 +44,9 @@ def write_delete(
 
     Args:
         snapshot: The version that is changed.
-        predicate: Condition of the rows.
-        draft: Records the files, to delete them if the change fails.
-        fragments: Ids of the fragments to search; None for all.
+        predicate: Row condition.
+        draft: Records the files, and deletes them if the change fails.
+        fragments: Ids of the fragments to search. Defaults to all.
 
     Raises:
         InvalidInputError: The condition is invalid, or missing.
@@ -61,18 +61,18 @@ def write_delete(
 def commit_delete(
     draft: UncommittedFiles, deletion: RowDeletion, predicate: FilterLike, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, int]:
-    """Commit a delete, after its deletion files are written.
+    """Commit a delete whose deletion files are written.
 
     Returns:
-        The new version, and the number of rows.
+        The new version, and the number of deleted rows.
 
     Raises:
-        RetryableError: Another change came first.
+        RetryableError: Another change was committed first.
     """
     operation = Delete(deletion.updated, deletion.removed, str(predicate))
     return draft.commit(operation, affected=deletion.affected, properties=properties), deletion.count
 
 
 def delete_all(snapshot: Snapshot) -> Snapshot:
-    """Delete all rows, without reading any."""
+    """Delete all rows without reading them."""
     return commit(snapshot, Delete((), snapshot.fragments.ids(), EVERYTHING))

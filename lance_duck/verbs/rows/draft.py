@@ -1,4 +1,4 @@
-"""Files that a change has written and not committed yet."""
+"""Files that a change has written but not committed."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from lance_duck.write.options import Base
 
 
 class UncommittedFiles:
-    """Uncommitted files of a change, which are deleted if the change fails; a context manager.
+    """Uncommitted files of a change. A context manager that deletes them if the change fails.
 
-    Once `commit` has begun, only a lost race or a refusal deletes the files: after any other error it is unknown
-    whether the commit succeeded.
+    Once `commit` has begun, the files are deleted only after a lost race or a rejection. After other errors, it is
+    unknown whether the commit succeeded.
 
     Args:
         snapshot: The version that is changed.
-        bases: Other places of new data files; None stands for the root of the table.
-        transaction: Prefix of the names of data files that other processes write (`WriteOptions.transaction`); files
-            with it that are not in a recorded fragment are deleted in any case: abandoned attempts left them.
+        bases: Locations of new data files outside the table root. None is the table root.
+        transaction: Name prefix of data files that other processes write (`WriteOptions.transaction`). Files with this
+            prefix that are not in a recorded fragment are always deleted, since abandoned attempts left them.
 
     Raises:
-        UnsupportedError: The table may not be written, because it has an unknown feature flag.
+        UnsupportedError: The table has an unknown feature flag and must not be written.
     """
 
     def __init__(self, snapshot: Snapshot, bases: Sequence[Base | None] = (), transaction: UUID | None = None) -> None:
@@ -46,7 +46,7 @@ class UncommittedFiles:
         self.transaction = transaction
 
     def note(self, path: str) -> None:
-        """Record a file by its path below the root of the table."""
+        """Record a file by its path relative to the table root."""
         self._files.append(path)
 
     def note_fragments(self, fragments: Sequence[Fragment]) -> None:
@@ -64,7 +64,7 @@ class UncommittedFiles:
         """Commit the change, and return the new version: see `commit.committer.commit`.
 
         Raises:
-            RetryableError: Another change came first.
+            RetryableError: Another change was committed first.
         """
         self._committing = True
         return commit(self._snapshot, operation, affected=affected, guard=guard, properties=properties)

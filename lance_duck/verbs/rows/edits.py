@@ -1,4 +1,4 @@
-"""Edits of rows by address: deletions, new values and insertions, all in one version."""
+"""Row edits by address: deletions, new values and insertions, all in one version."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Addresses = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class RowEdits:
-    """Edits of the rows of one version of a table.
+    """Row edits of a table version.
 
     Attributes:
-        deleted: uint64: distinct addresses of rows that are deleted.
-        updated: uint64: distinct addresses of rows that get new values; none is deleted.
-        values: The new values by column, a row for each of `updated` in that order; other columns stay as they are.
-        old_values: Known values of some other columns, likewise, so that the table is not read for them.
-        inserted: New rows; columns that they lack are null.
-        guard: Makes, for the version that the edits begin with, the guard that refuses newer versions with the keys of
-            new rows; None if keys do not matter.
+        deleted: Distinct addresses of rows to delete; uint64.
+        updated: Distinct addresses of rows to update; uint64. Disjoint from `deleted`.
+        values: New values by column, in the order of `updated`. All other columns keep their values.
+        old_values: Known values of other columns, in the same order, which then need not be read.
+        inserted: New rows. Missing columns are null.
+        guard: Creates, for the version that the edits start from, a guard that rejects newer versions with the keys of
+            new rows. None if keys are not checked.
     """
 
     deleted: Addresses = field(default_factory=NO_ROWS.copy)
@@ -50,17 +50,17 @@ class RowEdits:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether the edits are empty."""
         return not (len(self.deleted) or len(self.updated) or (self.inserted is not None and self.inserted.num_rows))
 
 
 @dataclass(frozen=True)
 class WrittenEdits:
-    """Edits whose files are written, and not committed yet.
+    """Edits whose files are written but not committed.
 
     Attributes:
         operation: The operation to commit.
-        affected: By fragment, the offsets of the rows that move or are deleted.
+        affected: Offsets of moved or deleted rows, by fragment.
     """
 
     operation: Operation
@@ -73,17 +73,17 @@ def edit_rows(
     predicate: str = "",
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Write edits of a version, and commit them.
+    """Write the edits of a version and commit them.
 
     Args:
-        snapshot: The version that the addresses are of.
+        snapshot: The version that the addresses refer to.
         edits: The edits.
-        predicate: Condition of the user, as SQL; stored with a delete.
+        predicate: The user's condition, as SQL. Stored with a delete.
         properties: Properties of the transaction.
 
     Raises:
         InvalidInputError: Values do not fit their columns.
-        RetryableError: Another change came first.
+        RetryableError: Another change was committed first.
     """
     with UncommittedFiles(snapshot) as draft:
         result = write_edits(snapshot, edits, draft, predicate)
@@ -127,7 +127,7 @@ def _operation(
 
 
 class _MovedRows:
-    """The rows that edits write: updated rows, ascending by address, then inserted ones."""
+    """The rows that edits write: updated rows in address order, then inserted rows."""
 
     def __init__(self, snapshot: Snapshot, edits: RowEdits) -> None:
         self._snapshot = snapshot
@@ -145,7 +145,7 @@ class _MovedRows:
             yield from self._edits.inserted.to_batches()
 
     def numbered(self, fragments: Sequence[Fragment]) -> Sequence[Fragment]:
-        """Return the fragments of these rows with the stable row ids of the moved ones."""
+        """Return the fragments of these rows, with the stable row ids of moved rows."""
         if not self._lineage:
             return fragments
         return moved_rows(fragments, np.concatenate(self._ids), np.concatenate(self._created))
@@ -168,7 +168,7 @@ class _MovedRows:
             yield from as_batches(pa.table({name: columns[name] for name in names}))
 
     def _known(self) -> pa.Table:
-        """Return the columns of known values, new and old ones, ascending by address."""
+        """Return the columns of known new and old values, in address order."""
         values, old_values = self._edits.values, self._edits.old_values
         assert values is not None
         for name, column in () if old_values is None else zip(old_values.column_names, old_values.columns, strict=True):

@@ -1,4 +1,4 @@
-"""Streams of rows that satisfy a condition, or that have some addresses."""
+"""Streams of rows that match a condition or have certain addresses."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def find_rows(
     fragments: Sequence[int] | None = None,
     binary_json: Container[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Stream columns of the rows for which a condition is true, with blobs in the form of writes.
+    """Stream columns of the rows that match a condition. Blobs are in write form.
 
     Args:
         snapshot: The version.
-        where: SQL text, also with subqueries, (SQL text, parameters), a pyarrow expression or a full-text query;
-            None for all rows.
-        columns: Names, hidden columns included.
-        fragments: Ids of the fragments to search; None for all. Subqueries always see the whole table.
-        binary_json: Columns whose JSON may come in its binary form: see `written_batches`.
+        where: A SQL string, which may contain subqueries, (SQL string, parameters), a pyarrow expression, or a
+            full-text query. None selects all rows.
+        columns: Column names, including hidden columns.
+        fragments: Ids of the fragments to search. Defaults to all. Subqueries always read the whole table.
+        binary_json: Columns whose JSON may be in binary form: see `written_batches`.
 
     Raises:
-        InvalidInputError: The condition is invalid, or an unknown column.
+        InvalidInputError: The condition is invalid, or a column is unknown.
     """
     text, parameters = where if isinstance(where, tuple) and len(where) == 2 else (where, None)
     if not isinstance(text, str) or not has_subquery(text):
@@ -66,7 +66,7 @@ def find_rows(
 
 
 def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Stream columns of the rows at ascending addresses, in that order, with blobs in the form of writes."""
+    """Stream columns of the rows at ascending addresses, in that order. Blobs are in write form."""
     fields = [field for field in snapshot.schema.fields if field.name in columns]
     if any(field.blob_version for top in fields for field in top.walk()):
         fragments = distinct(split_addresses(addresses)[0]).tolist()
@@ -82,7 +82,7 @@ def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence
 
 
 def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of batches in fewer, larger ones: a selective search yields very small batches."""
+    """Combine batches into fewer, larger ones: selective searches yield very small batches."""
     pending: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -97,10 +97,10 @@ def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 @dataclass(frozen=True)
 class AddressSieve:
-    """Filter of scans for the rows at some addresses.
+    """Scan filter for rows at certain addresses.
 
     Args:
-        addresses: Ascending addresses of rows of the fragments that are scanned.
+        addresses: Ascending addresses of rows in the scanned fragments.
     """
 
     addresses: NDArray[np.uint64]
@@ -110,7 +110,7 @@ class AddressSieve:
         return ((ROW_ADDRESS,),)
 
     def mask(self, columns: Mapping[str, pa.Array], num_rows: int) -> pa.BooleanArray:
-        """See `scan.filters.Filter`; the rows of a batch ascend."""
+        """See `scan.filters.Filter`. The rows of a batch must be ascending."""
         addresses = columns[ROW_ADDRESS].to_numpy()
         matches = np.zeros(num_rows, np.bool_)
         if num_rows:

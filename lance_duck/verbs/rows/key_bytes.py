@@ -1,9 +1,9 @@
-"""Keys of rows as bytes, which are equal exactly for keys that match.
+"""Row keys encoded as bytes, which are equal if and only if the keys match.
 
-    one column: the bytes of its value: a number as Arrow has it, little-endian; text as UTF-8
+    one column: the bytes of its value: a number in Arrow's form, little-endian; strings as UTF-8
     several: for each column the length of its bytes (int32, little-endian), and the bytes
 
-Values are those of `keys.comparable_keys`.
+Values are first converted by `keys.comparable_keys`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lance_duck.verbs.rows.keys import comparable_keys
 
 
 def key_bytes(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str]) -> pa.Array:
-    """Return the keys of rows, binary; null if a part of the key is null.
+    """Return the keys of rows, binary. Null if any column of the key is null.
 
     Args:
         columns: Key columns, of equal length.

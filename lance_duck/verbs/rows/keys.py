@@ -1,4 +1,4 @@
-"""Keys of rows: lookups of the source row with the key of a row of the table. A key with a null matches none."""
+"""Row keys: finds the source row with the same key as a table row. Keys with nulls never match."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class KeyIndex:
-    """Index of the distinct keys of a source, which are numbered from 0 by codes.
+    """Index of a source's distinct keys, which are numbered from 0 by codes.
 
     Args:
-        columns: Key columns of the source, of equal length, in the types of the table.
+        columns: Key columns of the source, equal in length, with the table's types.
         names: Names of the key columns, for messages.
 
     Raises:
@@ -57,7 +57,7 @@ class KeyIndex:
 
     @cached_property
     def first_rows(self) -> Codes:
-        """First source row with each key, by code: int64."""
+        """First source row with each key, by code; int64."""
         rows = np.flatnonzero(self.codes >= 0)[::-1]
         first = np.empty(self.count, np.int64)
         first[self.codes[rows]] = rows
@@ -65,7 +65,7 @@ class KeyIndex:
 
     @cached_property
     def repeated(self) -> Codes:
-        """Source rows whose key an earlier row has: int64, ascending."""
+        """Source rows that repeat an earlier key, ascending; int64."""
         rows = np.flatnonzero(self.codes >= 0)
         if len(rows) == self.count:
             return np.empty(0, np.int64)
@@ -73,10 +73,10 @@ class KeyIndex:
         return later
 
     def find(self, columns: Sequence[pa.ChunkedArray | pa.Array]) -> Codes:
-        """Return the code of each row's key, -1 for a key that the source lacks.
+        """Return the code of each row's key, or -1 if the source lacks the key.
 
         Args:
-            columns: Key columns of the table, in the order of those of the source.
+            columns: Key columns of the table, in the same order as the source's.
         """
         numbers = np.empty(0, np.int64)
         for i, (column, name) in enumerate(zip(columns, self.names, strict=True)):
@@ -92,11 +92,11 @@ class KeyIndex:
         return numbers
 
     def sieve(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType] = _NO_INDEX) -> KeySieve | None:
-        """Return a filter that passes rows with a key of the source, and few others; None if it does not pay.
+        """Return a filter for rows with a key of the source, with few false positives. Returns None if it does not pay.
 
         Args:
             paths: Paths of the key columns in the table.
-            indexed: Key columns whose index may be searched, with their types.
+            indexed: Key columns with a usable index, with their types.
         """
         key_column = self._asked(paths, indexed)
         for values, path, name in zip(self._sets, paths, self.names, strict=True):
@@ -112,7 +112,7 @@ class KeyIndex:
         return None
 
     def _asked(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType]) -> Predicate | None:
-        """Return the condition that all keys satisfy, on the indexed column with the most values; None without one."""
+        """Return a condition that all keys satisfy, on the indexed column with the most values, or None."""
         candidates = [(len(values), i) for i, values in enumerate(self._sets) if paths[i] in indexed]
         if not candidates:
             return None
@@ -125,15 +125,15 @@ class KeyIndex:
 
 @dataclass(frozen=True)
 class KeySieve:
-    """Filter of scans for the rows that may have a key of a source.
+    """Scan filter for rows that may have a key of a source.
 
     Attributes:
         read: Paths of the key columns.
-        path: Path of the key column that is compared.
+        path: Path of the compared key column.
         name: Name of its top-level column.
-        numbers: Values of this column in the source, as a set of integers; None for other types.
-        values: Values of this column in the source.
-        implied: Predicate by which indexes are searched, true for all rows with a key of the source; None for none.
+        numbers: The source's values of this column as a set of integers. None for other types.
+        values: The source's values of this column.
+        implied: Predicate for index searches, which holds for all rows with a key of the source. Optional.
     """
 
     read: tuple[Path, ...]
@@ -166,7 +166,7 @@ class KeySieve:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """A set of 64-bit integers as a table of answers: exact if the integers are dense, else hashed."""
+    """A set of 64-bit integers as a lookup table: exact for dense integers, otherwise hashed."""
 
     low: np.uint64
     answers: NDArray[np.uint8]
@@ -192,18 +192,18 @@ class _Numbers:
         if self.shift is not None:
             and_hashed(readonly(numbers), _SPREAD, self.shift, readonly(self.answers), mask)
             return mask.view(np.bool_)
-        # Below `low` the difference wraps around to a place far outside the table, whose answer is no.
+        # Below `low` the difference wraps around to an index far outside the table, which gives False.
         and_lookup((numbers - self.low).view(np.int64), self.answers, mask)
         return mask.view(np.bool_)
 
 
 def comparable_keys(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
-    """Return a key column in a type in which equal keys have equal bits, as SQL compares them.
+    """Convert a key column to a type in which equal keys have equal bits, following SQL equality.
 
-    Both zeros are one key, and so are all NaN, whatever their sign and payload.
+    Both zeros are the same key, and all NaNs are, regardless of sign and payload.
 
     Raises:
-        InvalidInputError: There is no such type: for structs, lists, maps.
+        InvalidInputError: The type cannot be converted: structs, lists, maps.
     """
     array = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
     type_ = array.type
@@ -244,12 +244,12 @@ def _codes(indices: pa.Array) -> Codes:
 
 
 def _pair(left: Codes, right: Codes, count: int) -> Codes:
-    """Return one number for each pair of codes; -1 if one of the codes is."""
+    """Combine each pair of codes into one number, or -1 if either code is -1."""
     return np.where((left < 0) | (right < 0), -1, left * count + right)
 
 
 def _hashes(array: pa.Array) -> NDArray[np.uint64] | None:
-    """Return hashes of texts or bytes; None for other types."""
+    """Return hashes of strings or binary values. Returns None for other types."""
     width = next((width for is_kind, width in _TEXTS if is_kind(array.type)), None)
     if width is None:
         return None
@@ -262,7 +262,10 @@ def _hashes(array: pa.Array) -> NDArray[np.uint64] | None:
 
 
 def _numbers(array: pa.Array) -> NDArray[np.uint64] | None:
-    """Return the values that are stored as integers of at most 64 bits, undefined under nulls; None for other types."""
+    """Return the values of integer and temporal types of at most 64 bits. Undefined for nulls.
+
+    Returns None for other types.
+    """
     type_ = array.type
     if not pa.types.is_integer(type_) and not pa.types.is_temporal(type_):
         return None

@@ -1,4 +1,4 @@
-"""Update by data overlays: new values of some columns in files beside the data files; the rows stay where they are."""
+"""Updates by data overlay: new values of some columns are written to separate files, and the rows do not move."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def overlay_rows(
     data_storage_version: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[Snapshot, int]:
-    """Update rows with new values, one overlay for each fragment that has such rows, and commit.
+    """Update rows and commit. Writes one overlay per fragment with matching rows.
 
     Args:
         snapshot: The version to start from.
         updates: SQL expressions by column.
-        where: Condition of the rows; None for all rows.
-        data_storage_version: Version of the new files; None for that of the table.
+        where: Row condition. None updates all rows.
+        data_storage_version: Version of the new files. None is the table's version.
         properties: Properties of the transaction.
 
     Returns:
-        The new version, and the number of rows.
+        The new version, and the number of updated rows.
 
     Raises:
-        InvalidInputError: The condition is invalid, or values that cannot be computed or do not fit.
-        UnsupportedError: A column is a struct or has blobs, or the table is of version 0.1.
-        RetryableError: Another change of one of the rows, or of the values of its fragment, came first.
+        InvalidInputError: The condition is invalid, or a value cannot be computed or does not fit.
+        UnsupportedError: A column is a struct or contains blobs, or the table has version 0.1.
+        RetryableError: Another change to one of the rows, or to values of its fragment, was committed first.
     """
     assignments = Assignments(snapshot.schema, updates)
     options = _options(snapshot, assignments, data_storage_version)
@@ -86,13 +86,13 @@ def _options(snapshot: Snapshot, assignments: Assignments, version: str | None) 
 
 
 def _refuse_unfit(field: Field) -> None:
-    """Refuse columns whose new values readers would not see as they are.
+    """Reject columns whose overlay values some readers would misread.
 
     pylance 14 reads values of lists of packed structs in an overlay as null.
 
     Raises:
-        UnsupportedError: The column has blobs or packed structs, or is a struct, which stays null where the data file
-            says so.
+        UnsupportedError: The column contains blobs or packed structs, or is a struct, whose nulls in the data file
+            cannot be overridden.
     """
     if any(each.blob_version for each in field.walk()):
         what = "blob with values in an overlay"
@@ -116,7 +116,7 @@ def _holder(file: DataFile) -> Fragment:
 
 
 class _NewValues:
-    """Stream of the new values, fragment after fragment; the addresses of the rows are known when it has ended."""
+    """Stream of the new values, fragment by fragment. The row addresses are available when it ends."""
 
     def __init__(self, snapshot: Snapshot, assignments: Assignments, where: FilterLike | None) -> None:
         self.addresses: list[NDArray[np.uint64]] = []
@@ -130,7 +130,7 @@ class _NewValues:
         return sum(map(len, self.addresses))
 
     def by_fragment(self) -> Iterator[tuple[int, Iterator[tuple[Offsets, pa.RecordBatch]]]]:
-        """Yield each fragment with the offsets, ascending, and new values of its rows."""
+        """Yield each fragment, with the ascending offsets and new values of its rows."""
         for fragment_id, pieces in groupby(self._pieces(), key=lambda piece: piece[0]):
             yield fragment_id, ((offsets, batch) for _, offsets, batch in pieces)
 
@@ -153,7 +153,7 @@ class _NewValues:
 
 
 class _RowGuard:
-    """Check that nothing that new values were computed from has changed: see `commit.committer.commit`."""
+    """Checks that the inputs of the new values have not changed: see `commit.committer.commit`."""
 
     def __init__(self, base: Snapshot, addresses: Sequence[NDArray[np.uint64]]) -> None:
         self._base = base
@@ -161,10 +161,10 @@ class _RowGuard:
         self._rows = {int(i): offsets[owners == i] for i in distinct(owners)}
 
     def __call__(self, newer: Snapshot) -> None:
-        """Compare the fragments with those of a newer version.
+        """Compare the fragments with a newer version.
 
         Raises:
-            RetryableError: One of the rows is gone, or values of its fragment were changed in place.
+            RetryableError: One of the rows was deleted, or values of its fragment changed in place.
         """
         present = newer.fragments.id_set
         for fragment_id, offsets in self._rows.items():

@@ -1,4 +1,4 @@
-"""Fragments whose rows are deleted, or deleted and rewritten elsewhere."""
+"""Fragments with deleted rows, or with rows rewritten to other fragments."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Addresses = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class RowDeletion:
-    """Rows that a change deletes from their fragments, perhaps to rewrite them elsewhere.
+    """Rows that a change deletes from their fragments, possibly to rewrite them elsewhere.
 
     Attributes:
         updated: Fragments with their new deletion files.
-        removed: Ids of the fragments of which no row is left.
-        affected: By fragment, the ascending offsets of the rows.
+        removed: Ids of fragments whose rows are all deleted.
+        affected: Ascending offsets of the rows, by fragment.
     """
 
     updated: tuple[Fragment, ...]
@@ -43,12 +43,12 @@ class RowDeletion:
 
     @property
     def packed(self) -> RowDeletion:
-        """Return the same rows in a form that pickles in few bytes."""
+        """Return the same rows in a form with a small pickle."""
         return replace(self, affected=Offsets.of(self.affected))
 
     @classmethod
     def joined(cls, parts: Iterable[RowDeletion]) -> RowDeletion:
-        """Join several; no fragment is in two of them."""
+        """Combine several deletions with disjoint fragments."""
         parts = list(parts)
         return cls(
             tuple(fragment for part in parts for fragment in part.updated),
@@ -58,10 +58,10 @@ class RowDeletion:
 
 
 class Offsets(Mapping[int, NDArray[np.uint32]]):
-    """Offsets of rows by the id of their fragment; they pickle as bitmaps.
+    """Row offsets by fragment id. They are pickled as bitmaps.
 
     Args:
-        offsets: By fragment, ascending offsets; or their number and their bitmap, which is decoded lazily.
+        offsets: Ascending offsets by fragment, or their count and bitmap, which is decoded lazily.
     """
 
     def __init__(self, offsets: Mapping[int, NDArray[np.uint32] | tuple[int, bytes]]) -> None:
@@ -74,12 +74,12 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
 
     @classmethod
     def joined(cls, parts: Iterable[Offsets]) -> Offsets:
-        """Join several; no fragment is in two of them."""
+        """Combine several mappings with disjoint fragments."""
         return cls({fragment_id: offsets for part in parts for fragment_id, offsets in part._offsets.items()})
 
     @classmethod
     def united(cls, parts: Iterable[Offsets]) -> tuple[Offsets, int | None]:
-        """Join several, and also return the address of a row that is in two of them, None if there is none."""
+        """Combine several mappings. Also returns the address of a row that occurs twice, or None."""
         by_fragment: dict[int, list[NDArray[np.uint32] | tuple[int, bytes]]] = {}
         for part in parts:
             for fragment_id, offsets in part._offsets.items():
@@ -96,12 +96,12 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
         return cls(result), repeated
 
     def only(self, fragments: Iterable[int]) -> Offsets:
-        """Keep the offsets of the given fragments."""
+        """Keep only the offsets of these fragments."""
         return Offsets({fragment_id: self._offsets[fragment_id] for fragment_id in fragments})
 
     @property
     def count(self) -> int:
-        """Number of rows of all fragments."""
+        """Total number of rows."""
         return sum(rows[0] if isinstance(rows, tuple) else len(rows) for rows in self._offsets.values())
 
     def __getitem__(self, fragment_id: int) -> NDArray[np.uint32]:
@@ -130,7 +130,7 @@ def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: Uncommitte
     Args:
         snapshot: The version of the rows.
         addresses: Distinct addresses, in any order.
-        draft: Records the files, to delete them if the change fails.
+        draft: Records the files, and deletes them if the change fails.
     """
     return delete_offsets(snapshot, offsets_by_fragment(addresses), draft)
 
@@ -142,8 +142,8 @@ def delete_offsets(
 
     Args:
         snapshot: The version of the rows.
-        affected: Offsets of the rows by the id of their fragment, ascending, distinct.
-        draft: Records the files, to delete them if the change fails.
+        affected: Ascending, distinct row offsets, by fragment id.
+        draft: Records the files, and deletes them if the change fails.
     """
 
     def write(item: tuple[int, NDArray[np.uint32]]) -> Fragment | None:
@@ -166,7 +166,7 @@ def delete_offsets(
 
 
 def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
-    """Return the ascending offsets of rows by the id of their fragment, in the order of ids."""
+    """Return ascending row offsets by fragment id, in id order."""
     if not bool(np.all(addresses[1:] >= addresses[:-1])):
         addresses = np.sort(addresses)
     offsets: dict[int, NDArray[np.uint32]] = {}
@@ -186,9 +186,9 @@ def moved_rows(
     """Return new fragments with the stable row ids of the rows that moved into them.
 
     Args:
-        fragments: The fragments as they were written, in order.
-        row_ids: uint64: row ids of the first rows; the rows after them are new.
-        created_at: uint64: version in which each of these rows was created.
+        fragments: The written fragments, in order.
+        row_ids: Row ids of the first rows; uint64. The following rows are new.
+        created_at: Creation versions of these rows; uint64.
     """
     result, start = [], 0
     for fragment in fragments:

@@ -1,4 +1,4 @@
-"""Update: rows that satisfy a condition are deleted, and rewritten with new values."""
+"""Update: deletes matching rows and rewrites them with new values."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def update_rows(
     data_storage_version: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[Snapshot, int]:
-    """Update rows with new values, and commit.
+    """Update rows and commit.
 
     Args:
         snapshot: The version to start from.
         updates: SQL expressions by column.
-        where: Condition of the rows; None for all rows.
-        data_storage_version: Version of the new data files; None for that of the table.
+        where: Row condition. None updates all rows.
+        data_storage_version: Version of the new data files. None is the table's version.
         properties: Properties of the transaction.
 
     Returns:
-        The new version, and the number of rows.
+        The new version, and the number of updated rows.
 
     Raises:
-        InvalidInputError: The condition is invalid, or values that cannot be computed or do not fit.
-        RetryableError: Another change came first.
+        InvalidInputError: The condition is invalid, or a value cannot be computed or does not fit.
+        RetryableError: Another change was committed first.
     """
     options = WriteOptions(data_storage_version=data_storage_version, committed_here=True)
     with UncommittedFiles(snapshot) as draft:
@@ -58,10 +58,10 @@ def update_rows(
 
 @dataclass(frozen=True)
 class WrittenUpdate:
-    """Updated rows that are written, and not committed yet.
+    """Updated rows that are written but not committed.
 
     Attributes:
-        fragments: New fragments of the rows.
+        fragments: New fragments with the rows.
         deleted: Deletion of the rows from their old fragments.
     """
 
@@ -70,7 +70,7 @@ class WrittenUpdate:
 
     @classmethod
     def joined(cls, parts: Sequence[WrittenUpdate]) -> WrittenUpdate:
-        """Join several; no two of them changed the same fragment."""
+        """Combine several updates of disjoint fragments."""
         fragments = tuple(fragment for part in parts for fragment in part.fragments)
         return cls(fragments, RowDeletion.joined(part.deleted for part in parts))
 
@@ -83,18 +83,18 @@ def write_update(
     draft: UncommittedFiles,
     fragments: Sequence[int] | None = None,
 ) -> WrittenUpdate:
-    """Find the rows of an update, and rewrite them.
+    """Find the rows of an update and rewrite them.
 
     Args:
         snapshot: The version that is changed.
         updates: SQL expressions by column.
-        where: Condition of the rows; None for all rows.
-        options: Options of the files; blobs are rewritten as they were.
-        draft: Records the files, to delete them if the change fails.
-        fragments: Ids of the fragments to search; None for all.
+        where: Row condition. None updates all rows.
+        options: Write options. Blobs are rewritten unchanged.
+        draft: Records the files, and deletes them if the change fails.
+        fragments: Ids of the fragments to search. Defaults to all.
 
     Raises:
-        InvalidInputError: The condition is invalid, or values that cannot be computed or do not fit.
+        InvalidInputError: The condition is invalid, or a value cannot be computed or does not fit.
     """
     assignments = Assignments(snapshot.schema, updates)
     assignments.over(TableScan(snapshot))
@@ -119,13 +119,13 @@ def commit_update(
     draft: UncommittedFiles,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[Snapshot, int]:
-    """Commit an update, after its rows are written.
+    """Commit an update whose rows are written.
 
     Returns:
-        The new version, and the number of rows.
+        The new version, and the number of updated rows.
 
     Raises:
-        RetryableError: Another change came first.
+        RetryableError: Another change was committed first.
     """
     deletion = update.deleted
     fields = [field for field in snapshot.schema.fields if field.name in updates]
@@ -139,7 +139,7 @@ def commit_update(
 
 
 class _UpdateStream:
-    """Stream of the rows to update; their old addresses are known when it has ended."""
+    """Stream of the rows to update. Their old addresses are available when it ends."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class _UpdateStream:
 
 
 def readable_columns(fields: Sequence[Field], columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    """Return columns as expressions see them: blobs among the fields as their bytes.
+    """Return columns in the form that expressions read. Blobs are bytes.
 
     Raises:
         UnsupportedError: A blob is a reference to an external file.
@@ -180,7 +180,7 @@ def readable_columns(fields: Sequence[Field], columns: Mapping[str, pa.Array]) -
 
 
 def blob_bytes(column: pa.StructArray, name: str) -> pa.Array:
-    """Return the bytes of blobs that are in the form of writes.
+    """Return the bytes of blobs in write form.
 
     Raises:
         UnsupportedError: A blob is a reference to an external file.

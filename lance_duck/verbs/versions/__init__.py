@@ -1,6 +1,5 @@
-"""Versions of a table: history, tags, branches, clones, differences, settings, commits by hand.
+"""Versions of a table: history, tags, branches, clones, differences, settings, manual commits.
 
-You hold: a dataset. You get: the methods of its mixins, which return information, or move its handle to the version
-that results. Never here: the choice and the publication of versions (`snapshot`), and removal of old ones
-(`maintenance`).
+Input: a dataset. Output: methods of its mixins, which return information or move the handle to a new version. Not here:
+the choice and publication of versions (`snapshot`), and removal of old ones (`maintenance`).
 """

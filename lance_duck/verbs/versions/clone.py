@@ -1,7 +1,7 @@
-"""Versions copied to another place: shallow clones, deep clones and branches.
+"""Copies of versions at another location: shallow clones, deep clones and branches.
 
-The first version of a clone has the number of the version that it copies, and a Clone as its transaction. A shallow
-clone refers to the files in place, through a base path; a deep clone has copies of them.
+The first version of a clone has the number of the copied version, and a Clone transaction. A shallow clone refers to
+the original files through a base path; a deep clone has copies of them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def clone(
     branch: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Clone a version to a place without a table.
+    """Clone a version to a location without a table.
 
     Args:
         source: The version.
-        target: Place of the clone.
-        shallow: Whether files stay where they are, and are not copied.
-        branch: Branch that begins with the clone; None for a table of its own.
+        target: Location of the clone.
+        shallow: Whether to refer to the original files instead of copying them.
+        branch: Name of the new branch, or None for a separate table.
         properties: Properties of the transaction.
 
     Raises:
-        AlreadyExistsError: There is a table at the place.
+        AlreadyExistsError: The location already contains a table.
     """
     if shallow and has_secrets(source.uri):
         raise InvalidInputError(
@@ -53,7 +53,7 @@ def clone(
 
 
 def refuse_existing(store: Store) -> None:
-    """Raise AlreadyExistsError if there is a table at a place."""
+    """Raise AlreadyExistsError if a location contains a table."""
     try:
         latest_version(store)
     except NotFoundError:
@@ -62,7 +62,7 @@ def refuse_existing(store: Store) -> None:
 
 
 def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
-    """Yield all files of a version: the store, the path in it, and the path in a deep clone."""
+    """Yield all files of a version: store, path in the store, and path in a deep clone."""
     files: dict[str, int | None] = {}
     for fragment in source.fragments:
         for file in fragment.all_files:
@@ -83,7 +83,7 @@ def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
 
 
 def _managed_blobs(source: Snapshot, base_ids: Iterable[int | None]) -> Iterator[tuple[Store, str, str]]:
-    """Yield all blobs that data files below the same root share."""
+    """Yield all blobs shared by data files under the same root."""
     if not source.manifest.reader_flags & flags.MANAGED_BLOBS:
         return
     for base_id in base_ids:
@@ -93,7 +93,7 @@ def _managed_blobs(source: Snapshot, base_ids: Iterable[int | None]) -> Iterator
 
 
 def _data_file(source: Snapshot, name: str, base_id: int | None) -> Iterator[tuple[Store, str, str]]:
-    """Yield a data file, and the blobs beside it."""
+    """Yield a data file and its blob sidecars."""
     store, base = source.place(base_id)
     is_root = base is None or base.is_dataset_root
     yield store, paths.data_file(name, is_dataset_root=is_root), paths.data_file(name)
@@ -103,7 +103,7 @@ def _data_file(source: Snapshot, name: str, base_id: int | None) -> Iterator[tup
 
 
 def _external(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
-    """Yield files with row ids or row versions, which have no base path."""
+    """Yield the files of row ids and row versions, which cannot be referenced through a base path."""
     sequences: Iterable[object] = (
         part for f in source.fragments for part in (f.row_ids, f.created_at, f.last_updated_at)
     )

@@ -1,4 +1,4 @@
-"""Commits of operations that other processes or users made."""
+"""Commits of operations built by other processes or users."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _REMEDIES: Final = MappingProxyType(
 
 @checked_calls
 class Commits(TableMethods):
-    """Commits of operations, as class methods of a dataset."""
+    """Class methods of a dataset that commit operations."""
 
     @classmethod
     def commit(
@@ -65,30 +65,30 @@ class Commits(TableMethods):
         table_id: Sequence[str] | None = None,
         **unsupported: Any,
     ) -> Self:
-        """Commit an operation as the next version of a table, or as its first one.
+        """Commit an operation as the next version of a table, or as the first one.
 
         Args:
             base_uri: Path or URI of the table, or a handle on it.
-            operation: The operation, or a transaction with it.
-            read_version: Version that the operation was made from; Overwrite and Restore need none.
-            commit_lock: See `lance_duck.dataset`; None: that of the handle, if there is one.
-            storage_options: Settings of the object store.
-            enable_v2_manifest_paths: For a new table: name manifests so that the newest sorts first, as by default.
-            detached: Make a detached version, which is never the latest.
-            max_retries: Retries after lost races; 0 to commit only on top of the version read.
-            commit_message: Message that is stored with the transaction; see `read_transaction`.
-            transaction_properties: Texts by name that are stored with the transaction.
-            enable_stable_row_ids: For a new table: rows keep their `_rowid` when they move.
-            commit_timeout: Time limit of retries; None for no limit.
-            namespace_client: A catalog that lends settings of the store of the table: see `lance_duck.dataset`.
-            table_id: Parts of the name of the table in that catalog.
-            unsupported: Arguments of pylance that are not supported: namespace_client_managed_versioning,
+            operation: The operation, or a transaction that contains it.
+            read_version: Version that the operation is based on. Not needed for Overwrite and Restore.
+            commit_lock: See `lance_duck.dataset`. Defaults to the handle's lock.
+            storage_options: Object store settings.
+            enable_v2_manifest_paths: For a new table, name manifests so that the newest sorts first (default).
+            detached: Create a detached version, which is never the latest.
+            max_retries: Maximum number of retries after lost races. 0 commits only on top of the version read.
+            commit_message: Message to store with the transaction; see `read_transaction`.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
+            enable_stable_row_ids: For a new table, rows keep their `_rowid` when they move.
+            commit_timeout: Time limit for retries. None is unlimited.
+            namespace_client: Catalog that supplies the table's store settings: see `lance_duck.dataset`.
+            table_id: Name of the table in that catalog, as a list of its parts.
+            unsupported: pylance arguments that are not supported: namespace_client_managed_versioning,
                 base_store_params.
 
         Raises:
-            RetryableError: The operation has to be made anew from a newer version, or all retries lost their race.
+            RetryableError: The operation must be rebuilt from a newer version, or all retries lost the race.
             IncompatibleError: The operation conflicts with a newer version.
-            NotFoundError: There is no table, or no such version.
+            NotFoundError: The table or the version does not exist.
             InvalidInputError: The operation is invalid.
             StoreError: The disk or the object store failed.
         """
@@ -129,14 +129,14 @@ class Commits(TableMethods):
         commit_timeout: timedelta | None = TIMEOUT,
         **unsupported: Any,
     ) -> dict[str, Any]:
-        """Commit several transactions, all of them Appends, as one version; arguments are those of `commit`.
+        """Commit several Append transactions as one version. Takes the same arguments as `commit`.
 
         Returns:
-            {"dataset": the table, "merged": the transaction that was committed}.
+            {"dataset": the table, "merged": the committed transaction}.
 
         Raises:
             UnsupportedError: A transaction is not an Append.
-            InvalidInputError: There are no transactions.
+            InvalidInputError: `transactions` is empty.
         """
         transaction = merge_appends(transactions)
         committed = cls.commit(
@@ -155,11 +155,11 @@ class Commits(TableMethods):
 
 
 def merge_appends(transactions: Sequence[lance_operation.Transaction]) -> lance_operation.Transaction:
-    """Join Appends into one transaction, made from the oldest of their versions.
+    """Merge Appends into one transaction, based on their oldest version.
 
     Raises:
         UnsupportedError: A transaction is not an Append.
-        InvalidInputError: There are no transactions.
+        InvalidInputError: `transactions` is empty.
     """
     if not transactions:
         raise InvalidInputError("no transactions", where="commit_batch")
@@ -201,7 +201,7 @@ def _transaction(
 
 
 def _completed(base: Snapshot, operation: commits.Operation) -> commits.Operation:
-    """Return an operation whose new index segments have the details that can be read from their files."""
+    """Return an operation with the index details that can be read from the files of its new segments."""
     if not isinstance(operation, commits.CreateIndex):
         return operation
     segments = tuple(segment_parts.completed(base, segment) for segment in operation.new_indices)
@@ -228,7 +228,7 @@ def _place(
 
 
 def _base(target: str | os.PathLike[str] | Commits, location: Location, read_version: int | None) -> Snapshot | None:
-    """Return the version that a change was made from; None if there is no table yet."""
+    """Return the version that a change is based on, or None if the table does not exist."""
     if isinstance(target, Commits) and read_version == target.handle.snapshot.version:
         snapshot = target.handle.snapshot
         if snapshot.location.commit_lock is location.commit_lock:

@@ -1,4 +1,4 @@
-"""Changes of the settings of a table, and of the metadata of the table, its schema and its fields."""
+"""Changes to table settings and to metadata."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Updates = Mapping[str, str | None]
 
 @checked_calls
 class ConfigChanges(TableMethods):
-    """Changes of settings and metadata, for a handle on a table.
+    """Changes to settings and metadata.
 
-    All take new values by key: None removes a key, and `replace` removes all other keys. Each change is committed as a
-    version.
+    All methods take new values by key. None removes a key, and `replace` removes all other keys. Each call
+    commits a version.
     """
 
     def update_config(
@@ -40,7 +40,7 @@ class ConfigChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Change settings of the table, and return all of them.
+        """Update the table settings and return all of them.
 
         Raises:
             InvalidInputError: A key or a value is not a string.
@@ -51,7 +51,7 @@ class ConfigChanges(TableMethods):
         return dict(self.handle.snapshot.config)
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
-        """Remove settings of the table; missing keys are ignored."""
+        """Remove table settings. Missing keys are ignored."""
         self.update_config(dict.fromkeys(keys))
 
     def update_metadata(
@@ -62,7 +62,7 @@ class ConfigChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Change metadata of the table, and return all of it; raises as `update_config`."""
+        """Update the table metadata and return all of it. Raises the errors of `update_config`."""
         operation = operations.UpdateConfig(table_metadata_updates=_update_map(values, replace=replace))
         self._commit(operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.metadata)
@@ -75,7 +75,7 @@ class ConfigChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Change metadata of the schema, and return all of it; raises as `update_config`."""
+        """Update the schema metadata and return all of it. Raises the errors of `update_config`."""
         operation = operations.UpdateConfig(schema_metadata_updates=_update_map(values, replace=replace))
         self._commit(operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.schema.metadata)
@@ -88,13 +88,13 @@ class ConfigChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Change metadata of fields, by their paths ("a.b.c").
+        """Update the metadata of fields, by path ("a.b.c").
 
-        The key lance-schema:unenforced-primary-key = "true" declares the unenforced primary key;
-        lance-schema:unenforced-primary-key:position = "1", "2", … its fields in order. It cannot be changed later.
+        The key lance-schema:unenforced-primary-key = "true" declares the unenforced primary key.
+        lance-schema:unenforced-primary-key:position = "1", "2", … orders its fields. The key cannot be changed later.
 
         Raises:
-            InvalidInputError: There is no such field, it cannot be a primary key, or the table has one already.
+            InvalidInputError: The field does not exist or cannot be a primary key, or the table already has a key.
         """
         updates = {path: _update_map(values, replace=replace) for path, values in field_updates.items()}
 
@@ -108,12 +108,12 @@ class ConfigChanges(TableMethods):
         change.commit_change(self.handle, make, commit_message, transaction_properties)
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
-        """Replace the metadata of the schema; deprecated for `update_schema_metadata` with `replace`."""
+        """Replace the schema metadata. Deprecated: use `update_schema_metadata` with `replace`."""
         _deprecated("replace_schema_metadata", "update_schema_metadata(metadata, replace=True)")
         self.update_schema_metadata(new_metadata, replace=True)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
-        """Replace the metadata of a field; deprecated for `update_field_metadata` with `replace`."""
+        """Replace the metadata of a field. Deprecated: use `update_field_metadata` with `replace`."""
         _deprecated("replace_field_metadata", "update_field_metadata({field: metadata}, replace=True)")
         self.update_field_metadata({field_name: new_metadata}, replace=True)
 
@@ -137,7 +137,7 @@ def _update_map(values: Updates, *, replace: bool) -> operations.UpdateMap:
 
 
 def _check_primary_key(snapshot: Snapshot, updates: Iterable[tuple[Field, operations.UpdateMap]]) -> None:
-    """Refuse to change a declared primary key, or to declare one on a field that cannot be a key."""
+    """Reject changes to a declared primary key, and primary keys on unsuitable fields."""
     is_set = any(is_primary_key(field) for field in snapshot.schema.walk())
     for field, update in updates:
         keys = [key for key in update.updates if key.startswith(PRIMARY_KEY)]

@@ -1,4 +1,4 @@
-"""Changes of rows between two versions of a table with stable row ids."""
+"""Row changes between two versions of a table with stable row ids."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IDS = pa.schema([pa.field(ROW_ID, pa.uint64())])
 
 @checked_calls
 class Lineage(TableMethods):
-    """Comparisons of versions, for a handle on one of them."""
+    """Comparisons between versions."""
 
     def delta(
         self, compared_against: int | None = None, *, begin_version: int | None = None, end_version: int | None = None
@@ -40,12 +40,12 @@ class Lineage(TableMethods):
         """Compare two versions.
 
         Args:
-            compared_against: The older version; the newer one is that of this handle.
-            begin_version: The older version, whose own changes do not count; with `end_version`.
+            compared_against: The older version. The newer one is this handle's version.
+            begin_version: The older version, used with `end_version`. Its own changes are excluded.
             end_version: The newer version.
 
         Raises:
-            InvalidInputError: Neither `compared_against` nor both other arguments are given, or all are, or the
+            InvalidInputError: The arguments are neither `compared_against` alone nor the other two together, or the
                 versions are in the wrong order.
         """
         if compared_against is not None:
@@ -65,13 +65,13 @@ class Lineage(TableMethods):
 
 @checked_calls
 class DatasetDelta:
-    """The changes from a version to a newer one of the same branch, read lazily.
+    """The changes from a version to a newer one on the same branch, read lazily.
 
-    A row that was inserted and then updated counts as inserted; one that was inserted and then deleted does not count.
+    A row that was inserted and then updated counts as inserted. A row that was inserted and then deleted is ignored.
 
     Args:
         snapshot: Any version of the branch.
-        begin: The older version; 0 for before the first one.
+        begin: The older version, or 0 to include the first version.
         end: The newer version.
     """
 
@@ -81,7 +81,7 @@ class DatasetDelta:
         self._end = end
 
     def list_transactions(self) -> list[lance_operation.Transaction | None]:
-        """Return the transactions of the versions, oldest first; None for one that was not kept.
+        """Return the transactions of the versions, oldest first. An entry is None if its transaction was not kept.
 
         Raises:
             NotFoundError: A version was cleaned up.
@@ -93,30 +93,30 @@ class DatasetDelta:
         ]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
-        """Return the rows that the newer version added, with `_rowid` and row versions.
+        """Return the rows that were inserted, with `_rowid` and row versions.
 
         Raises:
-            InvalidInputError: The table has no stable row ids.
+            InvalidInputError: The table does not have stable row ids.
             NotFoundError: The version does not exist.
         """
         return self._rows(f"{CREATED_AT} > {self._begin}")
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
-        """Return the rows of both versions that changed, with their newer values: see `get_inserted_rows`."""
+        """Return the updated rows with their newer values: see `get_inserted_rows`."""
         return self._rows(f"{CREATED_AT} <= {self._begin} AND {LAST_UPDATED_AT} > {self._begin}")
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
-        """Return the stable row ids of rows that the newer version deleted, as column `_rowid`.
+        """Return the stable row ids of deleted rows, as column `_rowid`.
 
         Raises:
-            InvalidInputError: The table has no stable row ids.
+            InvalidInputError: The table does not have stable row ids.
             NotFoundError: A version does not exist.
         """
         ids = (pa.record_batch([pa.array(row_ids)], _IDS) for row_ids in self._gone())
         return pa.RecordBatchReader.from_batches(_IDS, ids)
 
     def get_deleted_rows(self) -> pa.RecordBatchReader:
-        """Return the rows that the newer version deleted, as they were; columns as of `get_inserted_rows`."""
+        """Return the deleted rows with their old values. The columns are as in `get_inserted_rows`."""
         table = TableScan(self._older)
         projection = table.projection(_columns(self._older))
         taker = table.taker
@@ -136,7 +136,7 @@ class DatasetDelta:
         return table.reader(table.plan(ScanOptions(columns=_columns(self._newer), filter=condition)))
 
     def _gone(self) -> Iterator[NDArray[np.uint64]]:
-        """Yield stable row ids of deleted rows, fragment by fragment; no array is empty."""
+        """Yield the stable row ids of deleted rows, fragment by fragment. Empty arrays are skipped."""
         if self._begin == 0:
             return
         older, newer = self._older, self._newer

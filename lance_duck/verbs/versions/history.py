@@ -21,10 +21,10 @@ else:
 
 
 class VersionList(list[dict[str, Any]]):
-    """The versions of a table; a notebook shows them as a table."""
+    """The versions of a table. Notebooks display it as a table."""
 
     def _repr_html_(self) -> str:
-        """Return a row for each version, the newest first."""
+        """Return an HTML table with one row per version, newest first."""
         counts = ("total_rows", "total_fragments")
         rows = (
             (
@@ -40,11 +40,11 @@ class VersionList(list[dict[str, Any]]):
 
 @checked_calls
 class History(TableMethods):
-    """Methods about the versions of a table, for a handle on one of them."""
+    """Methods about the versions of a table."""
 
     @property
     def latest_version(self) -> int:
-        """Number of the newest version at present."""
+        """Number of the newest version."""
         return self.handle.snapshot.latest_version()
 
     def versions(self) -> list[dict[str, Any]]:
@@ -52,20 +52,20 @@ class History(TableMethods):
         return VersionList(self.handle.snapshot.versions())
 
     def get_version(self) -> dict[str, Any]:
-        """Return this version as `versions` lists it."""
+        """Return this version's entry of `versions`."""
         return describe_version(self.handle.snapshot.manifest)
 
     def version_refs(self) -> list[dict[str, int]]:
-        """Return the numbers of all versions, oldest first, without reading them: {"version"}."""
+        """Return all version numbers as {"version"}, oldest first, without reading the manifests."""
         return [{"version": number} for number in self.handle.snapshot.version_numbers()]
 
     def base_paths(self) -> dict[int, bases.DatasetBasePath]:
-        """Return the base paths of the table, where files besides its root may lie, by id."""
+        """Return the table's base paths by id: locations of files outside the table root."""
         return bases.known_bases(self.handle.snapshot.base_paths)
 
     @property
     def tags(self) -> refs.Tags:
-        """Tags of the table, which name versions."""
+        """Tags of the table. Each names a version."""
         return refs.Tags(self.handle.snapshot)
 
     @property
@@ -74,16 +74,19 @@ class History(TableMethods):
         return refs.Branches(self.handle.snapshot)
 
     def read_transaction(self, version: int) -> lance_operation.Transaction | None:
-        """Return the transaction of a version; None if it was not kept.
+        """Return the transaction of a version, or None if it was not kept.
 
         Raises:
-            NotFoundError: There is no such version.
+            NotFoundError: The version does not exist.
         """
         transaction = self.handle.snapshot.checkout(version).transaction()
         return None if transaction is None else operation_convert.from_transaction(transaction)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[lance_operation.Transaction | None]:
-        """Return the transactions of this version and those before it, newest first; None for one that was not kept."""
+        """Return the newest transactions up to this version, newest first.
+
+        An entry is None if its transaction was not kept.
+        """
         current = self.handle.snapshot.version
         numbers = [n for n in self.handle.snapshot.version_numbers() if n <= current]
         return [self.read_transaction(n) for n in reversed(numbers[-recent_transactions:])]

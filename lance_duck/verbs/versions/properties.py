@@ -1,4 +1,4 @@
-"""Properties of a version of a table: columns, settings and sizes."""
+"""Properties of a table version: columns, settings and sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ else:
 
 @checked_calls
 class VersionProperties(TableMethods):
-    """Properties of the version that the handle of a dataset is on, all from the manifest."""
+    """Properties of the version that a dataset reads, all from the manifest."""
 
     @property
     def uri(self) -> str:
@@ -63,12 +63,12 @@ class VersionProperties(TableMethods):
 
     @property
     def computed_columns(self) -> dict[str, str]:
-        """Expressions of the columns that LanceDB computes, by name."""
+        """Expressions of LanceDB's computed columns, by column name."""
         return derived.computed_columns(self.handle.snapshot.schema)
 
     @property
     def view_query(self) -> str | None:
-        """Query of which the table is a materialized view of LanceDB; None if it is a plain table."""
+        """The query of a LanceDB materialized view, or None for a plain table."""
         return derived.view_query(self.handle.snapshot.schema.metadata)
 
     def config(self) -> dict[str, str]:

@@ -21,7 +21,7 @@ Ordered: TypeAlias = list[tuple[str, dict[str, Any]]]
 
 @checked_calls
 class Tags:
-    """Tags of a table, each the name of a version."""
+    """Tags of a table. Each tag names a version."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -35,14 +35,14 @@ class Tags:
         return {name: tag.as_dict() for name, tag in self._snapshot.tags().items()}
 
     def list_ordered(self, order: str | None = None) -> Ordered:
-        """Return all tags as (name, value in `list`), by version: "desc", which is the default, or "asc"."""
+        """Return all tags as (name, value in `list`) by version: "desc" (default) or "asc"."""
         return _ordered(self.list(), "version", order)
 
     def get_version(self, tag: str) -> int:
-        """Return the version that a tag names.
+        """Return the version of a tag.
 
         Raises:
-            NotFoundError: There is no such tag.
+            NotFoundError: The tag does not exist.
         """
         return refs.read_tag(self._store, tag).version
 
@@ -50,13 +50,13 @@ class Tags:
         """Create a tag.
 
         Args:
-            tag: Name of the tag, which no other has.
-            reference: Version that it names: a number, another tag or (branch, number or tag or None for its latest);
-                None for the version of this handle.
+            tag: Name of the tag. It must be unused.
+            reference: The version: a number, another tag, or (branch, number or tag); (branch, None) is its latest
+                version. Defaults to this handle's version.
 
         Raises:
-            AlreadyExistsError: There is a tag of this name.
-            NotFoundError: There is no such version.
+            AlreadyExistsError: The tag already exists.
+            NotFoundError: The version does not exist.
             InvalidInputError: The name is not valid for a tag.
         """
         refs.check_tag_name(tag)
@@ -66,11 +66,11 @@ class Tags:
     def update(self, tag: str, reference: Version | None = None) -> None:
         """Move a tag to another version: see `create`.
 
-        A damaged tag is written anew if `reference` is given; its other contents are lost.
+        A damaged tag is rewritten if `reference` is given. Its metadata is lost.
 
         Raises:
-            NotFoundError: There is no such tag or version.
-            CorruptError: The tag is damaged, and there is no `reference`.
+            NotFoundError: The tag or the version does not exist.
+            CorruptError: The tag is damaged, and `reference` is not given.
         """
         now = datetime.now(UTC)
         try:
@@ -86,16 +86,16 @@ class Tags:
         """Replace all metadata of a tag.
 
         Raises:
-            NotFoundError: There is no such tag.
+            NotFoundError: The tag does not exist.
         """
         old = refs.read_tag(self._store, tag)
         refs.write_tag(self._store, tag, replace(old, metadata=texts(metadata, "metadata")), new=False)
 
     def delete(self, tag: str) -> None:
-        """Delete a tag, even a damaged one; the version stays.
+        """Delete a tag, even a damaged one. The version is kept.
 
         Raises:
-            NotFoundError: There is no such tag.
+            NotFoundError: The tag does not exist.
         """
         store = self._store
         store.delete([refs.find(store, refs.TAG, tag)])
@@ -108,7 +108,7 @@ class Tags:
 
 @checked_calls
 class Branches:
-    """Branches of a table, without main."""
+    """Branches of a table, except main."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -122,17 +122,17 @@ class Branches:
         return {name: branch.as_dict() for name, branch in self._snapshot.branches().items()}
 
     def list_ordered(self, order: str | None = None) -> Ordered:
-        """Return branches as (name, value in `list`), by parent version: "desc", which is the default, or "asc"."""
+        """Return branches as (name, value in `list`) by parent version: "desc" (default) or "asc"."""
         return _ordered(self.list(), "parent_version", order)
 
     def delete(self, branch: str) -> None:
-        """Delete a branch with all its versions, or the remains of one whose writer was stopped.
+        """Delete a branch with all its versions, or the remains of an interrupted branch creation.
 
-        A branch with a damaged description is deleted, too. Other damaged branches count as made from it if their
+        A branch with a damaged description can also be deleted. Other damaged branches count as its children if their
         versions refer to it.
 
         Raises:
-            NotFoundError: There is no such branch.
+            NotFoundError: The branch does not exist.
             ReferencedError: A tag names a version of the branch, or another branch was made from it.
             CorruptError: A damaged tag may name a version of the branch.
         """
@@ -154,7 +154,7 @@ class Branches:
         """Replace all metadata of a branch.
 
         Raises:
-            NotFoundError: There is no such branch.
+            NotFoundError: The branch does not exist.
         """
         old = refs.read_branch(self._store, branch)
         refs.write_branch(self._store, branch, replace(old, metadata=texts(metadata, "metadata")), new=False)
@@ -180,7 +180,7 @@ class Branches:
             )
 
     def _is_made_from(self, other: str, branch: str, mine: refs.Branch | None) -> bool:
-        """Return whether `other` was made from `branch`, directly or not; `mine` is None for a damaged description."""
+        """Return whether `other` descends from `branch`. `mine` is None for a damaged `branch`."""
         reference = self._read(other)
         if reference is None:
             return refs.has_folder(other) and _borrows(self._at(other), branch)
@@ -197,7 +197,7 @@ class Branches:
 
 
 def texts(mapping: Mapping[str, str], where: str) -> dict[str, str]:
-    """Return metadata whose keys and values are all texts; else raise InvalidInputError."""
+    """Validate that all keys and values are strings. Raises InvalidInputError otherwise."""
     wrong = [entry for entry in mapping.items() if not all(isinstance(part, str) for part in entry)]
     if wrong:
         raise InvalidInputError("not a string", where=where, expected="strings by string", found=repr(wrong[0]))
@@ -213,7 +213,7 @@ def _tag_of(target: Snapshot, created_at: datetime | None, updated_at: datetime)
 
 
 def _own_files(store: Store, branch: str, branches: Sequence[str]) -> list[str]:
-    """Return the files of a branch, or of its remains, without those of branches that lie below or around it."""
+    """Return the files of a branch or its remains, excluding nested and enclosing branches."""
     if not refs.has_folder(branch):
         return []
     root = f"{paths.branch_root(branch)}/"
@@ -221,12 +221,12 @@ def _own_files(store: Store, branch: str, branches: Sequence[str]) -> list[str]:
     files = [entry.path for entry in store.walk(root[:-1]) if not entry.path.startswith(others)]
     if paths.FOLDERS.isdisjoint(branch.split("/")):
         return files
-    # The folder of branch "dev/data" holds data files of "dev", too.
+    # The folder of branch "dev/data" also holds data files of "dev".
     return [path for path in files if path.removeprefix(root).partition("/")[0] in paths.FOLDERS]
 
 
 def _borrows(store: Store, branch: str) -> bool:
-    """Return whether a version of the branch at the root of a store refers to files of another branch."""
+    """Return whether a version in a store refers to files of a branch."""
     folder = f"/{paths.branch_root(branch)}"
     try:
         manifests = load_all(store)

@@ -1,8 +1,8 @@
-"""Renaming of the folder of a table.
+"""Renaming a table's folder.
 
     dir/a.lance/…  →  dir/b.lance/…
 
-Manifests name files below their table by paths that begin at its root, so nothing in the folder changes.
+Manifests store paths relative to the table root, so nothing inside the folder changes.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from lance_duck.store.uri import boolean_option
 
 
 def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | None = None) -> None:
-    """Move a table to another place on the same disk, with all its versions, tags and indexes, in one step.
+    """Move a table to another path on the same disk, with all its versions, tags and indexes, atomically.
 
-    Nobody else may change the table meanwhile: a writer that has it open would commit at the old place.
+    No other process may change the table meanwhile: a writer that has it open would commit to the old path.
 
     Args:
         uri: Path or URI of the table.
         target: Its new path or URI.
-        storage_options: Settings of its store.
+        storage_options: Store settings.
 
     Raises:
-        NotFoundError: There is no table.
-        AlreadyExistsError: The new place exists already.
-        UnsupportedError: The table is on an object store, which has no folders to rename; its versions are in an
-            external manifest store, which has them by their place; or it has branches, whose manifests name it.
-        StoreError: The operating system refuses.
+        NotFoundError: The table does not exist.
+        AlreadyExistsError: The new path already exists.
+        UnsupportedError: The table is on an object store, which cannot rename folders; uses an external manifest store,
+            which records versions by location; or has branches, whose manifests contain the path.
+        StoreError: The operating system rejects the rename.
     """
     store = Location.of(uri, storage_options).store()
     load_manifest(store, latest_version(store).path)

@@ -1,4 +1,4 @@
-"""Repair: a version without the rows and index segments that cannot be read. Imported by the first repair."""
+"""Repair: commits versions without unreadable rows and index segments. Imported by the first repair."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def repair(
     overlays: Mapping[int, Sequence[Overlay]],
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Commit a version without damaged index segments, and one without lost rows; each only if there are some.
+    """Commit a version without damaged index segments, then one without lost rows. Skips empty steps.
 
     Args:
         snapshot: The newest version.
-        rows: By fragment, the ascending offsets of living rows to remove.
-        restored: Ids of the fragments whose deletion file is lost: all their other rows live again.
+        rows: Ascending offsets of living rows to remove, by fragment.
+        restored: Ids of fragments whose deletion file is lost. All their other rows are restored.
         segments: Index segments to remove.
-        overlays: By fragment, the overlays to remove; the rows that they cover are deleted, or in `rows`.
+        overlays: Overlays to remove, by fragment. The rows that they cover are deleted or listed in `rows`.
         properties: Properties of the transactions.
 
     Returns:

@@ -1,7 +1,7 @@
-"""The rows that a version changed, identified by stable row ids if the table has them, else by row addresses.
+"""The rows that a version changed, identified by stable row id if available, otherwise by row address.
 
-Addresses do not follow rows that move: with them, an update is a deletion and an insertion. Rows that a compaction only
-moved did not change, as the transaction of the version tells.
+Addresses do not follow moved rows, so an update then appears as a deletion and an insertion. Rows that a compaction
+moved do not count as changed; the version's transaction identifies compactions.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ _UNKNOWN: Final = np.uint64(0)
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """Rows that were deleted, inserted or updated.
+    """Deleted, inserted or updated rows.
 
     Attributes:
-        ids: uint64 (n,): stable row ids; addresses if the table has none.
-        before: uint64 (n,): addresses in the older version; None for inserted rows.
-        after: uint64 (n,): addresses in the newer version; None for deleted rows.
-        fields: Ids of fields, if only those rows were updated in which one of them has another value; None if all rows
-            were.
+        ids: Stable row ids, or addresses if the table does not have them; uint64, shape (n,).
+        before: Addresses in the older version, or None for inserted rows; uint64, shape (n,).
+        after: Addresses in the newer version, or None for deleted rows; uint64, shape (n,).
+        fields: If set, only rows with a new value in one of these field ids were updated. None if all rows were.
     """
 
     ids: UInt64s
@@ -43,15 +42,15 @@ class ChangedRows:
 
 
 def changed_rows(older: Snapshot | None, newer: Snapshot) -> Iterator[ChangedRows]:
-    """Yield the rows that a version changed: deleted, then updated, then inserted ones.
+    """Yield the rows that a version deleted, then those that it updated, then those that it inserted.
 
     Args:
-        older: The version before; None if there is none.
+        older: The previous version, or None.
         newer: The version.
 
     Raises:
-        UnsupportedError: The rows have no stable row ids, and the transaction of the version was not kept.
-        NotFoundError: A file is gone.
+        UnsupportedError: The table does not have stable row ids, and the transaction was not kept.
+        NotFoundError: A file is missing.
         CorruptError: A file is damaged.
     """
     transaction = newer.transaction()
@@ -81,8 +80,8 @@ class _FragmentRows:
 
     Attributes:
         ids: Stable row ids, or addresses.
-        addresses: Addresses.
-        created, updated: Versions that created and last updated each row; 0 if unknown.
+        addresses: Row addresses.
+        created, updated: Creation and last update version of each row; 0 if unknown.
     """
 
     ids: UInt64s
@@ -137,7 +136,7 @@ def _updated_by_id(
     new_fields: dict[int, frozenset[int]],
     operation: str | None,
 ) -> Iterator[ChangedRows]:
-    """Yield the rows of both versions that were updated, by their row versions, or by new files of their columns."""
+    """Yield the updated rows present in both versions, based on row versions or on new column files."""
     first, then = before.updated[at], after.updated[now]
     is_kept = (first != _UNKNOWN) & (then != _UNKNOWN)
     is_updated = is_kept & (first != then)
@@ -200,7 +199,7 @@ def _is_same(before: Fragment, after: Fragment) -> bool:
 
 
 def _holds_same_rows(before: Fragment, after: Fragment, operation: str | None) -> bool:
-    """Return whether two fragments of one id hold the same rows; an overwrite gives ids anew."""
+    """Return whether two fragments with the same id hold the same rows. Overwrites reassign ids."""
     if operation not in (None, "Restore"):
         return True
     paths = {(file.base_id, file.path) for file in before.files}
@@ -208,7 +207,7 @@ def _holds_same_rows(before: Fragment, after: Fragment, operation: str | None) -
 
 
 def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
-    """Return, by fragment of both versions, the ids of fields whose values lie in another file than before."""
+    """Return the ids of fields stored in different files than before, by fragment of both versions."""
     by_id = {fragment.id: fragment for fragment in newer.fragments}
     common = {field.id for field in older.schema.walk()} & {field.id for field in newer.schema.walk()}
     new_fields = {}
@@ -224,7 +223,7 @@ def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
 
 
 def _places(fragment: Fragment) -> dict[int, list[tuple[int | None, str]]]:
-    """Return the files of each field, overlays included."""
+    """Return the files of each field, including overlays."""
     places: dict[int, list[tuple[int | None, str]]] = {}
     for file in fragment.all_files:
         for field in file.fields:

@@ -1,4 +1,4 @@
-"""Methods that restore, branch and clone versions, and that drop a table."""
+"""Methods that restore, branch and clone versions, and drop a table."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ else:
 
 @checked_calls
 class VersionChanges(TableMethods):
-    """Changes of the versions of a table."""
+    """Changes to the versions of a table."""
 
     def restore(
         self, *, commit_message: str | None = None, transaction_properties: Mapping[str, str] | None = None
     ) -> None:
-        """Restore the version of this handle as a new version."""
+        """Restore this handle's version as a new version."""
         operation = commits.Restore(self.handle.snapshot.version)
         properties = change.transaction_properties(commit_message, transaction_properties)
         newest = self.handle.snapshot.checkout()
@@ -50,11 +50,11 @@ class VersionChanges(TableMethods):
         )
 
     def add_bases(self, new_bases: Sequence[Any], transaction_properties: Mapping[str, str] | None = None) -> Self:
-        """Add base paths: other places for data files, which writes choose by `target_bases`.
+        """Add base paths: locations for data files, which writes select with `target_bases`.
 
         Args:
             new_bases: Base paths, as `DatasetBasePath`.
-            transaction_properties: Texts by name that are stored with the transaction.
+            transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Returns:
             This dataset.
@@ -73,20 +73,20 @@ class VersionChanges(TableMethods):
         reference: Version | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Create a branch: a line of versions of its own, which shares the files of the version that it begins with.
+        """Create a branch: a separate line of versions that shares the files of its first version.
 
         Args:
-            branch: Name of the branch, which no other has.
-            reference: Version to begin with: a number, a tag or (branch, number or tag or None for its latest); None
-                for that of this handle.
-            storage_options: Settings of the object store, instead of those of the handle.
+            branch: Name of the branch. It must be unused.
+            reference: First version: a number, a tag, or (branch, number or tag); (branch, None) is its latest version.
+                Defaults to this handle's version.
+            storage_options: Object store settings that replace the handle's.
 
         Returns:
             A dataset on the branch.
 
         Raises:
-            AlreadyExistsError: There is a branch of this name.
-            NotFoundError: There is no such version.
+            AlreadyExistsError: The branch already exists.
+            NotFoundError: The version does not exist.
             InvalidInputError: The name is not valid for a branch.
         """
         start = start_branch(self.handle.snapshot, branch, reference, storage_options)
@@ -98,19 +98,19 @@ class VersionChanges(TableMethods):
         reference: Version | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Create a table that begins with a version of this one, and refers to its files in place.
+        """Create a table from a version of this one, referring to its files instead of copying them.
 
         Args:
             target_path: Path or URI of the new table.
-            reference: The version, as for `create_branch`.
-            storage_options: Settings of the object store of the new table; None for those of this one.
+            reference: The version; see `create_branch`.
+            storage_options: Object store settings of the new table. Defaults to this table's settings.
 
         Returns:
             A dataset on the new table.
 
         Raises:
-            AlreadyExistsError: There is a table at the path.
-            NotFoundError: There is no such version.
+            AlreadyExistsError: The path already contains a table.
+            NotFoundError: The version does not exist.
         """
         clone = copy_version(self.handle.snapshot, target_path, reference, storage_options, shallow=True)
         return type(self)(os.fspath(target_path), table=TableScan(clone))
@@ -121,7 +121,7 @@ class VersionChanges(TableMethods):
         reference: Version | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Create a table that begins with a version of this one, with copies of its files: see `shallow_clone`."""
+        """Create a table from a version of this one, with copies of its files: see `shallow_clone`."""
         clone = copy_version(self.handle.snapshot, target_path, reference, storage_options, shallow=False)
         return type(self)(os.fspath(target_path), table=TableScan(clone))
 
@@ -131,18 +131,18 @@ class VersionChanges(TableMethods):
         storage_options: Mapping[str, str] | None = None,
         ignore_not_found: bool | None = None,
     ) -> None:
-        """Delete a table with all its versions, branches and whatever else lies below it.
+        """Delete a table with all its versions, branches and all other files in its directory.
 
         Raises:
-            NotFoundError: There is no table, unless `ignore_not_found`. A directory without a readable manifest is no
-                table, and is left alone.
+            NotFoundError: The table does not exist, unless `ignore_not_found`. Directories without a readable manifest
+                do not count as tables and are not deleted.
         """
         drop_table(base_uri, storage_options, ignore_not_found)
 
     def migrate_manifest_paths_v2(self) -> None:
-        """Rename the manifests of all versions so that the newest is found without listing all.
+        """Rename the manifests of all versions so that the newest is found without a full listing.
 
-        Nobody else may change the table meanwhile. If it is stopped, it can be run again.
+        No other process may change the table meanwhile. If interrupted, it can be run again.
         """
         store = self.handle.snapshot.store
         for name in all_versions(store):
@@ -207,11 +207,11 @@ def drop_table(
     storage_options: Mapping[str, str] | None = None,
     ignore_not_found: bool | None = None,
 ) -> None:
-    """Delete a table with all its versions, branches and whatever else lies below it.
+    """Delete a table with all its versions, branches and all other files in its directory.
 
     Raises:
-        NotFoundError: There is no table, unless `ignore_not_found`. A directory without a readable manifest is no
-            table, and is left alone.
+        NotFoundError: The table does not exist, unless `ignore_not_found`. Directories without a readable manifest do
+            not count as tables and are not deleted.
     """
     location = Location.of(uri, storage_options)
     store = location.store()
@@ -227,7 +227,7 @@ def drop_table(
             expected=f"a directory with manifests in {paths.VERSIONS}",
             remedy="check the path",
         ) from error
-    # Manifests are deleted last: if this is stopped half-way, the table can still be dropped.
+    # Manifests are deleted last, so that an interrupted drop can be repeated.
     names = [entry.path for entry in store.walk()]
     branches = filter(refs.has_folder, refs.branch_names(store))
     store.delete([name for name in names if not name.startswith(paths.VERSIONS)])

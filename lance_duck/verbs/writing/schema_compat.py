@@ -1,4 +1,4 @@
-"""Checks that rows fit the columns of a table, before they are written, and when they are committed."""
+"""Checks that rows fit the columns of a table, before they are written and when they are committed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lance_duck.wire.schema import Field, Schema
 
 
 def fitting(schema: Schema, source: pa.Schema) -> Schema:
-    """Return the columns of a table that data has; members of structs likewise.
+    """Return the table columns and struct fields that the data contains.
 
     Raises:
-        DataMismatchError: The data have other columns, or lack some that may not be null.
+        DataMismatchError: The data has unknown columns, or lacks non-nullable ones.
     """
     unknown = [name for name in source.names if name not in schema.names]
     missing = [field.name for field in schema.fields if field.name not in source.names and not field.nullable]
@@ -46,12 +46,12 @@ def _prune(field: Field, kind: pa.DataType) -> Field:
 
 
 def check_still_fits(written_schema: Schema, snapshot: Snapshot) -> None:
-    """Refuse to add rows to a version whose columns are not those that the rows were written for.
+    """Reject rows that were written for other columns than a version has.
 
-    Columns that were dropped are ignored, as long as others are left.
+    Dropped columns are ignored if others remain.
 
     Raises:
-        IncompatibleError: A column was replaced, a column that is not nullable was added, or none is left.
+        IncompatibleError: A column was replaced, a non-nullable column was added, or all columns were dropped.
     """
     now, have = _by_id(snapshot.schema), _by_id(written_schema)
     names_by_id = dict(now.values())
@@ -75,7 +75,7 @@ def _holds(now: Field, written_field: Field) -> bool:
 
 
 def _by_id(schema: Schema) -> dict[int, tuple[tuple[str, ...], Field]]:
-    """Return the path of names and the field of each id."""
+    """Return the name path and the field, by field id."""
     fields: dict[int, tuple[tuple[str, ...], Field]] = {}
     for field in schema.walk():
         above = fields[field.parent_id][0] if field.parent_id in fields else ()

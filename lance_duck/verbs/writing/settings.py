@@ -1,4 +1,4 @@
-"""Arguments of `write_dataset`, except data and place."""
+"""Arguments of `write_dataset`, except data and location."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _UNITS: Final = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 360
 
 @runtime_checkable
 class FragmentProgress(Protocol):
-    """An observer of writes; see `FragmentWriteProgress`."""
+    """A progress observer of writes; see `FragmentWriteProgress`."""
 
     def begin(self, fragment: fragment_metadata.FragmentMetadata) -> None:
-        """Observe that a fragment was begun."""
+        """Called when a fragment is started."""
 
     def complete(self, fragment: fragment_metadata.FragmentMetadata) -> None:
-        """Observe that a fragment is complete."""
+        """Called when a fragment is complete."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSettings:
-    """Arguments of `write_dataset`, explained there; `fragment_id` is the number of fragments for `progress`."""
+    """Arguments of `write_dataset`, described there. `fragment_id` is the first fragment id reported to `progress`."""
 
     max_rows_per_file: int = WriteOptions.max_rows_per_file
     max_rows_per_group: int | None = WriteOptions.max_rows_per_group
@@ -71,10 +71,10 @@ class WriteSettings:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """Make settings of arguments.
+        """Build the settings from arguments.
 
         Args:
-            arguments: Arguments that `WriteArguments` declares.
+            arguments: Arguments declared in `WriteArguments`.
         """
         settings = dict(arguments)
         use_legacy_format = settings.pop("use_legacy_format", None)
@@ -85,7 +85,7 @@ class WriteSettings:
 
     @property
     def properties(self) -> dict[str, str] | None:
-        """Properties of the transaction."""
+        """Transaction properties."""
         return transaction_properties(self.commit_message, self.transaction_properties)
 
     @property
@@ -93,7 +93,7 @@ class WriteSettings:
         return WriteOptions.max_rows_per_group if self.max_rows_per_group is None else self.max_rows_per_group
 
     def blobs(self, location: Location, bases: Mapping[int, BasePath]) -> blob_options.BlobOptions:
-        """Return the options of blobs, in a table with some base paths."""
+        """Return the blob options for a table with these base paths."""
         return blob_options.BlobOptions(
             self.external_blob_mode,
             bool(self.allow_external_blob_outside_bases),
@@ -105,7 +105,7 @@ class WriteSettings:
     def options(
         self, version: str | None, bases: Sequence[Base | None], blobs: blob_options.BlobOptions
     ) -> WriteOptions:
-        """Return the options of files; `version` counts only if the settings have none."""
+        """Return the write options. `version` is used if the settings do not specify one."""
         return WriteOptions(
             max_rows_per_file=self.max_rows_per_file,
             max_rows_per_group=self._rows_per_group,
@@ -123,7 +123,7 @@ class WriteSettings:
 
 @has_defaults(WriteSettings)
 class FragmentArguments(TypedDict, total=False):
-    """Keyword arguments of `write_fragments`, explained by `write_dataset`."""
+    """Keyword arguments of `write_fragments`, described in `write_dataset`."""
 
     max_rows_per_file: int
     max_rows_per_group: int | None
@@ -145,7 +145,7 @@ class FragmentArguments(TypedDict, total=False):
 
 @has_defaults(WriteSettings)
 class WriteArguments(FragmentArguments, total=False):
-    """Keyword arguments of `write_dataset`, explained there."""
+    """Keyword arguments of `write_dataset`, described there."""
 
     commit_lock: CommitLock | None
     enable_v2_manifest_paths: bool
@@ -157,7 +157,7 @@ class WriteArguments(FragmentArguments, total=False):
 
 
 def auto_cleanup_config(settings: WriteSettings) -> dict[str, str]:
-    """Return the config of automatic cleanup of a new table; raises InvalidInputError for bad options."""
+    """Return the automatic cleanup config of a new table. Raises InvalidInputError for invalid options."""
     options = settings.auto_cleanup_options
     if options is None:
         return {}
@@ -171,7 +171,7 @@ def auto_cleanup_config(settings: WriteSettings) -> dict[str, str]:
 
 
 def _duration(seconds: int) -> str:
-    """Return the text for a time span, as in "2days 1h 1m 1s"."""
+    """Format a time span, such as "2days 1h 1m 1s"."""
     parts = []
     for name, size in _UNITS.items():
         count, seconds = divmod(seconds, size)
@@ -195,7 +195,7 @@ def _progress(progress: Any) -> Callable[[WriteProgress], None] | None:
 
 
 class _Watch:
-    """Adapter that reports fragments to an observer in pylance's shape."""
+    """Adapter that reports fragments to an observer with pylance's interface."""
 
     def __init__(self, observer: FragmentProgress, fragment_id: int) -> None:
         self._observer = observer

@@ -1,4 +1,4 @@
-"""Rows that are written first, and committed afterwards, perhaps by another process."""
+"""Rows that are written first and committed afterwards, possibly by another process."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from lance_duck.write.options import Base, storage_version
 
 @dataclass(frozen=True)
 class StagedRows:
-    """Rows in fragments that are not committed yet; call `sync` before another process commits them.
+    """Rows in uncommitted fragments. Call `sync` before another process commits them.
 
     Attributes:
-        schema: Schema that they were written with; for an existing table, those of its columns that the data has.
-        fragments: The fragments, without numbers.
+        schema: Schema of the written rows. For an existing table, the table columns that the data contains.
+        fragments: The fragments, without ids.
         location: The table.
-        bases: Places of the files; None stands for the root of the table.
+        bases: Locations of the files. None is the table root.
         initial: Base paths of a new table.
-        transaction: Transaction that has to commit them; None for any.
+        transaction: UUID of the transaction that must commit them. None allows any.
     """
 
     schema: Schema
@@ -52,7 +52,7 @@ class StagedRows:
     transaction: UUID | None = None
 
     def sync(self) -> None:
-        """Synchronize the files to disk; delete them if that fails."""
+        """Sync the files to disk. Deletes them if that fails."""
         try:
             self.location.store().sync()
         except StoreError:
@@ -64,7 +64,7 @@ class StagedRows:
         discard_fragments(self.location.store(), self.fragments, self.bases)
 
     def commit(self, do: Callable[[str | None], Snapshot]) -> Snapshot:
-        """Commit under the uuid of the transaction; delete the files if the commit is known to have failed."""
+        """Commit under the transaction's UUID. The files are deleted if the commit is known to have failed."""
         try:
             return do(None if self.transaction is None else str(self.transaction))
         except (*REFUSALS, AlreadyExistsError):
@@ -74,17 +74,17 @@ class StagedRows:
 
 @dataclass(frozen=True)
 class StagingWriter:
-    """Writer of rows that are committed later; it pickles, for use in many processes.
+    """Writes rows that are committed later. Can be pickled for use in many processes.
 
     Attributes:
-        schema: Schema of the rows; for an existing table, those of its columns that the data has.
+        schema: Schema of the rows. For an existing table, the table columns that the data contains.
         location: The table.
         bases: Base paths of the table, by id.
         settings: Settings of `write_dataset`.
-        version: Version of the files, unless the settings have one; None for the default.
-        is_new: Whether the columns are those of a new table, or of one that is replaced.
-        transaction: Transaction that will commit the rows: names of files begin with its uuid. None for any.
-        committed_here: Whether this process commits the rows, so that file names need not be synchronized before.
+        version: Version of the files, used if the settings do not specify one. None is the default.
+        is_new: Whether the columns belong to a new or replaced table.
+        transaction: UUID of the transaction that will commit the rows. File names start with it. None allows any.
+        committed_here: Whether this process commits the rows, so that file names need not be synced before.
     """
 
     schema: Schema
@@ -100,7 +100,7 @@ class StagingWriter:
         """Write rows.
 
         Raises:
-            InvalidInputError: The data do not fit the table.
+            InvalidInputError: The data does not fit the table.
         """
         targets = target_bases(self.location, self.bases, self.settings.target_bases, self.settings.target_all_bases)
         options = self.settings.options(self.version, targets, self.settings.blobs(self.location, self.bases))
@@ -109,22 +109,22 @@ class StagingWriter:
         return self.staged(fragments, targets)
 
     def staged(self, fragments: Iterable[Fragment], bases: Iterable[Base | None] = ()) -> StagedRows:
-        """Return fragments that were written, here or by another process, as `StagedRows`."""
+        """Return fragments that this or another process wrote, as `StagedRows`."""
         initial = tuple(self.bases.values()) if self.is_new else ()
         return StagedRows(self.schema, tuple(fragments), self.location, tuple(bases), initial, self.transaction)
 
 
 def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: WriteSettings) -> StagedRows:
-    """Write rows for an existing table; nullable columns may be missing.
+    """Write rows for an existing table. Nullable columns may be missing.
 
     Raises:
-        InvalidInputError: The data do not fit the table.
+        InvalidInputError: The data does not fit the table.
     """
     return staging_append(reader.schema, snapshot, settings).write(reader)
 
 
 def staging_append(source: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> StagingWriter:
-    """Return the writer of rows of some schema for an existing table: see `stage_append`."""
+    """Return a writer of rows with this schema for an existing table: see `stage_append`."""
     schema = fitting(snapshot.schema, source)
     derived.warn_of_computed(snapshot, source.names)
     return StagingWriter(schema, snapshot.location, dict(snapshot.base_paths), settings, snapshot.data_storage_version)
@@ -153,7 +153,7 @@ def staging_new(
     settings: WriteSettings,
     replaced: Snapshot | None = None,
 ) -> StagingWriter:
-    """Return the writer of rows with a new schema: see `stage_new`."""
+    """Return a writer of rows with a new schema: see `stage_new`."""
     version = settings.data_storage_version or (None if replaced is None else replaced.data_storage_version)
     first = 0
     if replaced is not None and replaced.manifest.writer_flags & flags.KEPT_FIELD_IDS:
@@ -168,7 +168,7 @@ def staging_new(
 
 
 def _with_fitting_labels(schema: Schema) -> Schema:
-    """Return a schema whose metadata of pandas fit its columns, whatever a caller did to a frame's table."""
+    """Return a schema whose pandas metadata matches its columns, whatever the caller did to the table."""
     text = schema.metadata.get(PANDAS)
     if text is None:
         return schema
@@ -186,18 +186,18 @@ def commit_created(
     guard: Guard | None = None,
     amend: Amend | None = None,
 ) -> Snapshot:
-    """Create a table of staged rows.
+    """Create a table from staged rows.
 
     Args:
         staged: The rows.
         settings: Settings of the table.
         other: Called if another writer created the table first; returns the version to add the rows to, or None.
         config: Additional config of the new table.
-        guard: See `commit_added`, if the rows are added to another table.
-        amend: Likewise.
+        guard: See `commit_added`. Used if the rows are added to another table.
+        amend: See `commit_added`.
 
     Raises:
-        AlreadyExistsError: There is a table already.
+        AlreadyExistsError: The table already exists.
     """
     first_config = {**auto_cleanup_config(settings), **(config or {})}
     operation = Overwrite(staged.schema, staged.fragments, first_config, staged.initial)
@@ -236,7 +236,7 @@ def commit_added(
         staged: The rows.
         current: Version that they were written for.
         settings: Settings of `write_dataset`.
-        guard: Called with each version that the rows are put on top of; raises an error to end the attempt.
+        guard: Called with each version that the rows are applied to. Raises an error to stop the attempt.
         amend: See `commit`.
 
     Raises:
@@ -253,7 +253,7 @@ def commit_replaced(
     guard: Guard | None = None,
     amend: Amend | None = None,
 ) -> Snapshot:
-    """Replace all rows and columns of a table by staged rows: see `commit_added`."""
+    """Replace all rows and columns of a table with staged rows: see `commit_added`."""
     operation = Overwrite(staged.schema, staged.fragments)
 
     def replace_rows(uuid: str | None) -> Snapshot:

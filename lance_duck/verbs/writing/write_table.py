@@ -1,4 +1,4 @@
-"""Writing of data as a new table, or as rows of one."""
+"""Writing data to a new or an existing table."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def write_table(
     mode: str = "create",
     settings: WriteSettings | None = None,
 ) -> Snapshot:
-    """Write data to a new table, or to an existing one: see `write_dataset`.
+    """Write data to a new or an existing table: see `write_dataset`.
 
     Args:
-        data: Data of any kind that `to_reader` takes.
+        data: Data in any form that `to_reader` accepts.
         target: Path or URI of the table, or a version of it.
-        schema: Schema of data that have none of their own.
+        schema: Schema for data that does not include one.
         mode: One of `MODES`.
-        settings: The other arguments of `write_dataset`.
+        settings: Other arguments of `write_dataset`.
 
     Returns:
         The new version.
@@ -91,7 +91,7 @@ def write_table(
 def _with_vectors(
     reader: pa.RecordBatchReader, settings: WriteSettings, table: Snapshot | None
 ) -> tuple[pa.RecordBatchReader, pa.Schema]:
-    """Return the batches and the columns to write; for rows of an existing table only check `vector_columns`."""
+    """Return the batches and columns to write. For existing tables, `vector_columns` is only validated."""
     if settings.vector_columns is None:
         return reader, reader.schema
     wanted = vectors.parse_vector_columns(settings.vector_columns)
@@ -113,13 +113,13 @@ def _create(
 
 
 def _joined(target: Any, settings: WriteSettings, mode: str, staged: StagedRows, has_bases: bool) -> Snapshot | None:
-    """Return the version of a table that another writer has just created, if the rows fit it; else None."""
+    """Return the version of a table that another writer just created, if the rows fit it. Returns None otherwise."""
     snapshot = current_version(target, settings) if mode == "append" and not has_bases else None
     return snapshot if snapshot is not None and snapshot.schema.fields == staged.schema.fields else None
 
 
 def new_location(target: Any, storage_options: Mapping[str, str], commit_lock: CommitLock | None = None) -> Location:
-    """Return the place of a new table.
+    """Return the location of a new table.
 
     Raises:
         InvalidInputError: The target is not a path or URI.
@@ -130,12 +130,12 @@ def new_location(target: Any, storage_options: Mapping[str, str], commit_lock: C
 
 
 def current_version(target: Any, settings: WriteSettings, *, is_append: bool = False) -> Snapshot | None:
-    """Return the newest version of the target table; None if there is no table.
+    """Return the newest version of the target table, or None if it does not exist.
 
     Args:
         target: Path or URI of the table, or a version of it.
-        settings: The other arguments of `write_dataset`.
-        is_append: Whether rows are put on top of it, so that one that only seems to be the newest will do.
+        settings: Other arguments of `write_dataset`.
+        is_append: Whether rows are appended. A version that only seems to be the newest is then sufficient.
     """
     lock = settings.commit_lock
     if isinstance(target, Snapshot):
