@@ -75,8 +75,8 @@ class ScanOptions:
         with_row_address: Add `_rowaddr` at the end.
         include_deleted_rows: Return deleted rows, too, with null as `_rowid`; needs `with_row_id`.
         order_by: Columns to sort the result by.
-        blob_handling: "all_binary" reads the bytes of blobs, for filters and expressions, too; "blobs_descriptions",
-            "all_descriptions" and None read descriptions of where they lie.
+        blob_handling: "all_binary" reads blobs as bytes, also in filters and expressions; "blobs_descriptions",
+            "all_descriptions" and None read blob descriptions (position and size).
         use_threads: False: read in the calling thread alone.
         use_scalar_index: False: scan, whatever indexes there are.
         nearest: Return the rows nearest to a query: see `scan.nearest.options.Nearest`.
@@ -174,7 +174,7 @@ class ScanOptions:
         """Check options that a caller passed by name.
 
         Raises:
-            WrongTypeError: There is no option of a name, or a value is of another type.
+            WrongTypeError: An option is unknown, or a value has the wrong type.
         """
         if not arguments.keys() <= cls.__dataclass_fields__.keys():
             refuse_unknown(arguments, cls.__dataclass_fields__, "scan", "option")
@@ -197,10 +197,10 @@ ROW_NAMES: Final = MappingProxyType({"with_row_id": ROW_ID, "with_row_address": 
 
 
 def checked_defaults(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return options for all scans of a dataset, which leave it the rows and columns that it has for SQL, too.
+    """Validate options for all scans of a dataset. They must not change its rows or columns, which SQL also reads.
 
     Raises:
-        WrongTypeError: There is no such option.
+        WrongTypeError: An option is unknown.
         UnsupportedError: One chooses rows or columns, or puts rows in order.
     """
     ScanOptions.of(options)
@@ -224,14 +224,14 @@ def plan_scan(
     arrow_types: Mapping[str, pa.DataType] | None = None,
     option_cache: OptionCache | None = None,
 ) -> ScanPlan:
-    """Plan a scan; reads no data.
+    """Plan a scan without reading data.
 
     Args:
         snapshot: The version of the table.
         options: The options of the scan.
-        restriction: A filter in addition to that of the options.
+        restriction: A filter in addition to the one in the options.
         arrow_types: Arrow types in which top-level columns are read instead of their own, by name.
-        option_cache: Filters and projections of earlier scans of this version; None for none.
+        option_cache: Filters and projections of earlier scans of this version, or None.
 
     Raises:
         InvalidInputError: Unknown columns or fragments, or a bad filter.
@@ -261,7 +261,7 @@ def plan_scan(
 
 
 class OptionCache:
-    """Cache of the filters, projections and layouts that the options of scans of one version stand for."""
+    """Cache of parsed filters, projections and layouts, for scans of one version."""
 
     def __init__(self) -> None:
         self._projections: LruCache[Projection] = LruCache(_CACHED)
@@ -316,7 +316,7 @@ class OptionCache:
     def statement_filter(
         self, text: str, parameters: Sequence[Any], make: Callable[[], Filter | None]
     ) -> Filter | None:
-        """Return the filter of a condition in a SQL statement; None where `make` returns none.
+        """Return the filter for a condition in a SQL statement, or None if `make` returns None.
 
         It is cached for its text and equal parameters of equal, immutable types.
 
@@ -334,7 +334,7 @@ class OptionCache:
         return condition
 
     def key_of(self, filter_: Filter) -> Hashable | None:
-        """Return the cache key of a filter that came from this cache; None for others."""
+        """Return the cache key of a filter, or None if the filter is not from this cache."""
         last, key = self._last_filter
         return key if last is filter_ else self._filters.key_of(filter_)
 

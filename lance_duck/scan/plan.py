@@ -45,17 +45,17 @@ class ScanPlan:
         schema: Columns of the table.
         fragments: Fragments to scan, in order.
         projection: Columns of the result.
-        filter: Condition of the rows to return; None for all.
+        filter: Condition that returned rows meet. None returns all rows.
         offset: Rows that pass the filter to skip first.
-        limit: Rows to return at most; None for all.
+        limit: Maximum number of rows to return. None returns all.
         batch_rows: Rows of a batch at most; None to derive them from the width of the rows.
-        batch_bytes: Bytes of a batch, about; None for `costs.MORSEL_BYTES`.
+        batch_bytes: Approximate batch size, in bytes. None means `costs.MORSEL_BYTES`.
         strict_batches: Whether all batches but the last have exactly `batch_rows` rows; they may cross fragments.
         crosses_fragments: Whether small batches of several fragments are joined, as they always are with a filter.
         include_deleted: Whether deleted rows are returned, too, with null as their `_rowid`.
-        arrow_types: Arrow types in which top-level columns are read instead of their own, for the filter, too.
+        arrow_types: Arrow types that replace those of top-level columns, by name, also in the filter.
         use_index: Whether indexes may be searched.
-        choices: The rows that indexes chose; None if all rows are read.
+        choices: The rows that indexes chose, or None if all rows are read.
     """
 
     schema: Schema
@@ -85,7 +85,7 @@ class ScanPlan:
 
     @cached_property
     def place_of(self) -> Mapping[int, int] | None:
-        """Places of the fragments by id; None where a fragment is scanned twice."""
+        """Fragment positions by fragment id, or None if a fragment is scanned twice."""
         if isinstance(self.fragments, Fragments):
             places = self.fragments.places
         else:
@@ -180,7 +180,7 @@ class Extent:
     """A range of rows of a fragment that a scan goes over.
 
     Attributes:
-        index: Place of the fragment in the plan.
+        index: Position of the fragment in the plan.
         start: Physical offset of the first row.
         stop: One more than the physical offset of the last row.
         row_offset: Live rows of the table before the fragment.
