@@ -18,7 +18,7 @@ SMALL_BATCH_BYTES: Final = 1 << 20
 """Batch size, in bytes, above which the overhead per batch is negligible (`benchmarks/selective.py`)."""
 
 TASK_ROWS: Final = 1024
-"""Minimum number of chosen rows per read task: with 256, 384 rows take 1.3 times as long."""
+"""Minimum number of chosen rows per read task: with 256, reading 384 rows is 1.3 times slower."""
 
 FRAGMENTS_AT_ONCE: Final = 32
 """Maximum number of fragments from which one task reads single rows. It bounds the memory held until the rows are
@@ -34,22 +34,22 @@ POINT_ROWS: Final = 128
 whole pages."""
 
 POINT_SHARE: Final = 64
-"""Rows are decoded one by one if at most 1/64 of a fragment is chosen: one in 96 of 250,000 rows takes three quarters
-of the time of whole pages."""
+"""Rows are decoded one by one if at most one row of a fragment in this many is chosen: for one in 96 of 250,000, this
+takes three quarters of the time of whole pages."""
 
 DENSE_SHARE: Final = 4
-"""Whole ranges are read if at least 1/4 of the rows between the first and last chosen row are chosen: one in 1.5 takes
-0.4 times as long, one in 3 takes 0.85."""
+"""Whole ranges are read if at least one in this many rows between the first and last chosen row is chosen: this is 2.5
+times faster for one in 1.5, and 1.2 times for one in 3."""
 
 WIDE_VALUE: Final = 1024
 """Minimum value size, in bytes, for which rows between the chosen ones are skipped: up to 768 bytes, reading them takes
-0.2 to 0.8 times as long."""
+0.2 to 0.8 of the time."""
 
 # Takes: decoded columns first, then the fragments.
 
 TAKES_BEFORE_CACHE: Final = 16
-"""Number of takes after which a column is decoded whole and cached: with 4, 6 takes last 1.5 times as long, with 32, 48
-takes 1.3 times."""
+"""Number of takes after which a column is decoded whole and cached: with 4, 6 takes are 1.5 times slower, with 32, 48
+takes are 1.3 times slower."""
 
 ROWS_DECODED_IN_A_TAKE: Final = 1 << 15
 """Number of rows decoded in the time of one take. A longer column is cached only after one take per this many rows."""
@@ -57,12 +57,12 @@ ROWS_DECODED_IN_A_TAKE: Final = 1 << 15
 # Rows that indexes chose.
 
 RUN_ROWS: Final = 1024
-"""Minimum average run length, in rows, for which chosen rows are read as ranges: as ranges, runs of 400 take 1.3 to 1.9
-times as long, runs of 3,000 about as long."""
+"""Minimum average run length, in rows, for which chosen rows are read as ranges: ranges are 1.3 to 1.9 times slower for
+runs of 400, and break even at 3,000."""
 
 FILTER_READ_AHEAD_ROWS: Final = 64
 """Maximum number of chosen rows in an object store whose result columns are read together with the filter columns. This
-saves a round of requests; on a local disk, wide columns would take 3 to 5 times as long."""
+saves a round of requests; on a local disk, wide columns would be 3 to 5 times slower."""
 
 LOOKED_AT_ROWS: Final = 256
 """Maximum number of remaining rows on which the rest of the filter is evaluated directly: evaluating 200 takes 1.4
@@ -70,7 +70,7 @@ times as long as reading an index result of 1,600."""
 
 LOOKUP_ROWS: Final = 8
 """Number of rows in an index result that cost as much as evaluating the filter on one row: with 1,000 rows left, a
-result of 12,000 takes 1.1 to 1.6 times as long."""
+result of 12,000 is 1.1 to 1.6 times slower."""
 
 ANSWER_SHARE: Final = 0.1
 """Share of the covered rows, 0 to 1, beyond which the table is scanned instead of its index: from 0.025 to 0.4, times
@@ -94,7 +94,7 @@ LEAST_PAGE_BYTES: Final = 4 << 20
 texts take which compress well."""
 
 MORSEL_ROWS: Final = 245_760
-"""Maximum rows per morsel, two DuckDB row groups: with 61,440, narrow columns take 1.4 times as long."""
+"""Maximum rows per morsel, two DuckDB row groups: with 61,440, narrow columns are 1.4 times slower."""
 
 REMOTE_MORSEL_BYTES: Final = 32 << 20
 """Bytes of a morsel of an object store: with 16 MiB, fragments of 27 MiB take 81 requests, with 32 MiB 10
@@ -111,8 +111,8 @@ JOINED_FILE_BYTES: Final = 64 * 1024
 then take a quarter of the time."""
 
 JOINED_FRAGMENTS: Final = 256
-"""Maximum number of fragments that are read whole together, 16 MiB of files: with 64, a scan of 768 takes 1.2 times as
-long."""
+"""Maximum number of fragments that are read whole together, 16 MiB of files: with 64, a scan of 768 is 1.2 times
+slower."""
 
 JOINED_ROWS: Final = 1 << 16
 """Maximum number of rows of fragments that are read together: a bound of memory, as small files may have many rows."""
@@ -124,11 +124,11 @@ ALONE_BYTES: Final = 2 << 20
 
 PAYS_BELOW: Final = 0.02
 """Maximum share of narrow rows passing a filter, 0 to 1, for which the scan applies it instead of DuckDB: with 0.005, a
-share of 0.0075 takes 1.4 times as long."""
+share of 0.0075 is 1.4 times slower."""
 
 PAYS_BELOW_WHEN_WIDE: Final = 0.4
 """Maximum share of wide rows passing a filter, 0 to 1, for which the scan applies it instead of DuckDB: with 3 KB
-vectors, one row in ten takes 0.7 times as long, three in ten take as long."""
+vectors, one row in ten takes 0.7 of the time, and three in ten break even."""
 
 WIDE_ROW: Final = 512
 """Minimum size of a wide row over all columns of the table, in bytes: one row in ten takes twice as long if rows of 384
@@ -144,8 +144,7 @@ LARGEST_REPEATED_TEXT: Final = 1024
 # Predicates.
 
 COMPARED_VALUES: Final = 32
-"""Maximum number of integers in a DuckDB IN list that are compared one by one: 12 take half as long, 48 as long as a
-set lookup."""
+"""Maximum number of integers in a DuckDB IN list that are compared one by one: 12 take half the time, 48 break even."""
 
 GATHERED_OPERANDS: Final = 64
 """Minimum number of OR operands for which equalities on one column are merged into an IN: 96 then take half the
@@ -153,7 +152,7 @@ time."""
 
 LISTS_IN_TEXT: Final = 256
 """Minimum filter length, in characters, for which an IN list is tokenized as a whole: with 1,024, filters of 384
-characters take 1.3 times as long."""
+characters are 1.3 times slower."""
 
 LONG_TEXT: Final = 4096
 """Maximum length, in characters, of a SQL filter whose parsed form is cached. It bounds memory."""
@@ -169,22 +168,22 @@ COMPARED_SHARE: Final = 200
 the processor time of an index."""
 
 PRODUCT_QUERIES: Final = 8
-"""Minimum number of queries for which distances are computed by matrix multiplication: 24 take 0.4 times as long, 3
-take 1.2."""
+"""Minimum number of queries for which distances are computed by matrix multiplication: 24 take 0.4 of the time, 3 take
+1.2."""
 
 PRODUCT_NEIGHBOURS: Final = 512
-"""Maximum number of neighbours per query for which matrix multiplication is used: 192 take 0.8 times as long, 768 take
+"""Maximum number of neighbours per query for which matrix multiplication is used: 192 take 0.8 of the time, 768 take
 1.4."""
 
 PRODUCT_ROWS: Final = 2048
-"""Number of rows per matrix product: 512 take 1.5 times as long."""
+"""Number of rows per matrix product: 512 are 1.5 times slower."""
 
 PRODUCT_QUERIES_AT_ONCE: Final = 32
-"""Number of queries per matrix product: for 128 queries, products of 8 take twice as long."""
+"""Number of queries per matrix product: 128 queries are twice as slow in products of 8."""
 
 LONE_PRODUCT: Final = 1 << 18
-"""Maximum number of multiplications for which BLAS starts no threads: with four times as many, a search takes 30 times
-the processor time."""
+"""Maximum number of multiplications for which BLAS starts no threads: with four times this number, a search takes 30
+times the processor time."""
 
 BLOCK_BYTES: Final = 8 << 20
 """Size, in bytes, of the vector block that a thread compares in one step: from 2 to 32 MiB, times differ by a fifth."""
@@ -196,7 +195,7 @@ of the time if read alone."""
 # Full-text search of rows that no index covers.
 
 ANALYSED_ROWS: Final = 1 << 16
-"""Number of rows whose texts are analysed together: a quarter takes 1.6 times as long."""
+"""Number of rows whose texts are analysed together: a quarter is 1.6 times slower."""
 
 ANALYSED_BYTES: Final = 256 << 20
 """Maximum size, in bytes, of the cache of analysed texts, about 30 million words. It bounds memory."""
@@ -295,9 +294,9 @@ lookups take 0.9 ms, reading all takes 13 ms."""
 # Full-text search with a filter: see `scan.scored.candidates`.
 
 CHECKED_FOR_EACH: Final = 16
-"""Number of best rows on which a new filter is evaluated first, per requested row: if one in 6 or 12 passes, fewer take
-up to 1.7 times as long, more up to 1.5 times."""
+"""Number of best rows on which a new filter is evaluated first, per requested row: if one in 6 or 12 passes, fewer are
+up to 1.7 times slower, more up to 1.5 times."""
 
 CHECKED_SHARE: Final = 64
-"""A new filter is first evaluated on at most 1/64 of a large table: with 256, a filter that one in 1,000 rows passes
-takes 1.3 times as long."""
+"""A new filter is first evaluated on at most one row in this many of a large table: with 256, a filter that one in
+1,000 rows passes is 1.3 times slower."""

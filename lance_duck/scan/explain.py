@@ -1,4 +1,4 @@
-"""Text descriptions of what a scan will do, and of what it did."""
+"""Text descriptions of scans, before and after they run."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _MAYBE: Final = ("ZoneMap", "BloomFilter", "NGram")
 
 
 def explain(table: TableScan, plan: ScanPlan, options: ScanOptions, *, verbose: bool = False) -> str:
-    """Describe what a scan will do; row counts from indexes are estimates."""
+    """Describe a planned scan; row counts from indexes are estimates."""
     return "\n".join([*_scan(table, plan, options, verbose), *_routes(table, plan)]) + "\n"
 
 
 def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting: bool = False) -> str:
-    """Run a scan, and describe what it did and how long it took; with `counting`, rows are only counted."""
+    """Run a scan, and describe its reads, result and duration; with `counting`, rows are only counted."""
     began = time.perf_counter()
     with watched() as reads:
         plan = table.routed(plan)
@@ -76,7 +76,7 @@ def after_search(post: Filter | None, options: ScanOptions) -> Iterator[str]:
 
 
 def before_search(table: TableScan, plan: ScanPlan, *, verbose: bool) -> Iterator[str]:
-    """Yield the lines about a search's prefilter. Yields nothing if the search has no prefilter."""
+    """Yield the lines about a search's prefilter. Yields nothing without a prefilter."""
     if plan.filter is not None:
         yield "  rows that may be found:"
         yield from (f"    {line}" for line in explain(table, plan, ScanOptions(), verbose=verbose).splitlines())

@@ -53,7 +53,7 @@ class ScanPlan:
         strict_batches: Whether all batches but the last have exactly `batch_rows` rows; they may cross fragments.
         crosses_fragments: Whether small batches of several fragments are joined, as they always are with a filter.
         include_deleted: Whether deleted rows are returned, too, with null as their `_rowid`.
-        arrow_types: Arrow types that replace those of top-level columns, by name, also in the filter.
+        arrow_types: Arrow types for top-level columns, by name, also in the filter.
         use_index: Whether indexes may be searched.
         choices: The rows that indexes chose, or None if all rows are read.
     """

@@ -28,8 +28,8 @@ class Routes:
     Attributes:
         parts: Conditions of the filter.
         plans: The plan for each condition.
-        estimates: Maximum number of rows that each leaf of the plans returns, by `id` of the leaf. Estimates are added
-            when first computed.
+        estimates: Maximum row count of each leaf, by `id` of the leaf. Estimates are added when first computed.
+            Estimates are added when first computed.
     """
 
     parts: Sequence[Conjunct]

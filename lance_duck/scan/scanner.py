@@ -199,7 +199,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
                 texts.
 
         Raises:
-            InvalidInputError: The scanner has no full-text query, or its query does not search this column.
+            InvalidInputError: The scanner does not have a full-text query, or its query does not search this column.
             WrongTypeError: `texts` are of another type.
         """
         if self._words is None:
@@ -275,7 +275,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return gather.take_rows(table, take.row_positions(indices, table.num_rows))
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Describe what the scan will do, in a few lines: the indexes it uses, and why it ignores others.
+        """Describe the scan in a few lines: the indexes it will use, and why it ignores others.
 
         Args:
             verbose: Also name the fields that are read, with their ids.

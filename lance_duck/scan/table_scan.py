@@ -183,7 +183,7 @@ class TableScan:
         return count_rows(self.snapshot, self.routed(plan), self._columns) if rows is None else plan.cut_count(rows)
 
     def has_no_nulls(self, name: str) -> bool:
-        """Return whether metadata proves that a top-level column has no nulls, without reading values.
+        """Return whether metadata proves that a top-level column is free of nulls, without reading values.
 
         Raises:
             LanceDuckError: A file is bad.
@@ -195,7 +195,7 @@ class TableScan:
         )
 
     def has_no_null_items(self, name: str) -> bool:
-        """Return whether metadata proves that a vector column has no null items, without reading values.
+        """Return whether metadata proves that a vector column is free of null items, without reading values.
 
         Raises:
             LanceDuckError: A file is bad.

@@ -1,4 +1,4 @@
-"""Descriptions, in words, of what a full-text search will do."""
+"""Text descriptions of planned full-text searches."""
 
 from __future__ import annotations
 

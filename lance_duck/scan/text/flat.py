@@ -33,7 +33,7 @@ class FlatTexts:
         column: The column.
         analyser: Analyser of the texts.
         by_element: Whether documents are list elements.
-        workers: Threads; None for one for each core.
+        workers: Thread count. None means one per core.
     """
 
     table: TableScan
