@@ -68,8 +68,7 @@ class IndexRows:
         return self._each(plans, self._fragments)
 
     def expected(self, plan: IndexPlan) -> int | None:
-        """Return an upper bound of a plan's rows in the covered fragments, or None if unknown. Reads little. Reads
-        little."""
+        """Return an upper bound of a plan's rows in the covered fragments, or None if unknown. Reads little."""
         return self._expected(plan)
 
     def closes(self, plan: IndexPlan) -> frozenset[int]:

@@ -130,7 +130,7 @@ def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
 
 
 def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:
-    """Return the places of distances up to a limit: the k smallest, and all that equal the largest; never of NaN."""
+    """Return the indices of the k smallest distances up to a limit, including ties with the largest, never NaN."""
     places = np.flatnonzero(distances <= np.float32(limit))
     near = distances[places]
     if len(places) > k:

@@ -18,10 +18,10 @@ from lance_duck.wire.fragment import Fragment
 
 @dataclass(frozen=True)
 class Extremes:
-    """Extremes of the vectors of a column; those of deleted rows may be among them.
+    """Extremes of the vectors of a column, possibly including deleted rows.
 
     Attributes:
-        least: Length of the shortest vector that is not zero; infinite if there is none.
+        least: Length of the shortest nonzero vector, or infinity if all are zero.
         greatest: Length of the longest vector.
         zero: Whether a vector is zero.
         nan: Whether a vector has a NaN.

@@ -43,7 +43,7 @@ class PassingRows:
         """Return a mask of the positions that may be found, and their number: see `CoveredRows.allowed`.
 
         Args:
-            covered: The rows of a segment, or of a part of one.
+            covered: The rows of a segment or partition.
             owner: Key of the segment, or of the part.
             fragments: Ids of the fragments that are searched.
         """

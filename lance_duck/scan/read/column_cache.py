@@ -19,7 +19,8 @@ from lance_duck.store import local_path
 from lance_duck.store.request import is_watched
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of a cached column at most: eight million values of eight bytes. A bound of memory."""
+"""Maximum size of a cached column, in bytes: eight million values of eight bytes. It bounds memory. A bound of
+memory."""
 
 MOST_OF_ALL: Final = 4 * MOST_BYTES
 """Bytes of all cached columns of a version. A bound of memory."""
@@ -42,7 +43,7 @@ class DecodedColumn:
         self.nbytes = int(whole.nbytes)
 
     def take(self, places: NDArray[np.int64]) -> pa.Array:
-        """Return the values of rows by their places among all rows, deleted ones among these."""
+        """Return the values at row positions, counting deleted rows."""
         values = pa.py_buffer(self._values[places])
         return pa.Array.from_buffers(self._type, len(places), [None, values])
 
@@ -66,7 +67,7 @@ class DecodedColumns:
         self._is_local = local_path(snapshot.uri) is not None
 
     def of_take(self, reads: Sequence[Read], count: int) -> dict[str, DecodedColumn]:
-        """Return the cached columns among those of a take of `count` rows, by name; each call counts as one take."""
+        """Return the cached columns for a take of `count` rows, by name. Each call counts as one take."""
         if not (count and self._limit) or is_watched():
             return {}
         columns = ((read.name, self._find(read)) for read in reads)

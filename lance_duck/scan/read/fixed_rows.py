@@ -46,7 +46,7 @@ class FixedRows:
         return not (self.positions % dtype.itemsize).any()
 
     def look(self, offsets: Int64s, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Int64s]:
-        """Return the whole file as numbers, and the places in it where rows begin; other rows are likely to follow.
+        """Return the whole file as an array, and the indices where rows begin. Expects further lookups.
 
         Args:
             offsets: int64 (n,), in the fragment, ascending, at least one; none beyond its end.
@@ -58,7 +58,7 @@ class FixedRows:
         return data.view(dtype), self._spans(offsets)[0] // dtype.itemsize
 
     def _spans(self, offsets: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the byte positions where rows begin in the file, and where they end."""
+        """Return the byte offsets in the file where rows begin, and where they end."""
         pages = np.searchsorted(self.first_rows, offsets, "right") - 1
         starts = self.positions[pages] + (offsets - self.first_rows[pages]) * self.width
         return starts, starts + self.width
@@ -70,7 +70,7 @@ def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: i
     Args:
         reader: The fragment.
         read: The column: a fixed-size list of numbers, read in the type that it is stored in.
-        ends: Number of rows up to the end of each of its pages.
+        ends: Cumulative row count at the end of each of its pages.
         width: Bytes of a row.
     """
     source = reader.source_of(read)

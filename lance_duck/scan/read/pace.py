@@ -1,8 +1,8 @@
 """The distance that a scan works ahead: on a local disk by the number of cores, on an object store by bytes.
 
-A read of an object store waits tens of milliseconds and computes little. So the files of the first fragments are opened
-at once, morsels are as large as a request, and `REQUESTS_AT_ONCE` of them are read at a time; together they hold about
-`AHEAD_BYTES`.
+A read of an object store waits tens of milliseconds and computes little. Therefore, the files of the first fragments
+are opened concurrently, morsels have the size of a request, and `REQUESTS_AT_ONCE` of them are read concurrently;
+together they hold about `AHEAD_BYTES`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pace:
     """Number of threads of a scan, and its morsel sizes.
 
     Attributes:
-        workers: Threads; None for one for each core.
+        workers: Thread count. None means one per core.
         width: Bytes of a row in its files; 0 if estimated from its types.
         waits: Whether the scan reads ahead from an object store.
         most: Rows of the longest of the first fragments, with an object store.
@@ -42,7 +42,7 @@ class Pace:
     def sizer(
         self, width: int, rows: int | None = None, bytes_: int | None = None, filtered: int | None = None
     ) -> Sizer:
-        """Return the sizer of morsels; arguments as those of `Sizer`."""
+        """Return the sizer of morsels; the arguments are passed to `Sizer`."""
         if not self.waits:
             return Sizer(max(width, self.width), rows, bytes_, filtered)
         # All rows may pass a filter: much is requested before the sizer has learnt anything.

@@ -7,8 +7,8 @@
 If a word of a fuzzy query expands to several terms, their scores are added first, in byte order of the terms. Lance
 adds these in the order of their ids in a partition: the last bit differs if a document has three or more of them.
 
-N: N: document count; df: number of documents with the term; length: term count of a document; average: mean length over
-    all documents.
+N: document count; df: number of documents with the term; length: term count of a document; average: mean length of
+all documents.
 """
 
 from __future__ import annotations

@@ -53,8 +53,7 @@ class Place(Protocol):
 
     @property
     def lives(self) -> NDArray[np.bool_] | None:
-        """Whether each document is a living row to search, or None if all are. Others count only in statistics. Others
-        count only in statistics."""
+        """Whether each document is a living row to search, or None if all are. Others count only in statistics."""
 
     @property
     def lengths(self) -> NDArray[np.uint32]:

@@ -111,10 +111,10 @@ def _decided(
 
 
 def _stated(snapshot: Snapshot, column: TextColumn, *, by_element: bool) -> _Manner:
-    """Return the settings of an index that has no usable segment, because it is empty or broken. Returns the defaults
-    without an index.
+    """Return the settings of an index without a usable segment, or the defaults without an index.
 
-    The files state it, and else the manifest, which lacks custom stop words.
+    The segments may be empty or broken. Settings come from the index files, otherwise from the manifest, which lacks
+    custom stop words.
     """
     for index in _full_text_indexes(snapshot, column.path):
         segment = index.segments[-1]

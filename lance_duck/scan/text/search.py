@@ -387,8 +387,7 @@ def _of_columns(query: MultiMatchQuery) -> Sequence[MatchQuery]:
 
 
 def _granularity(leaf: Leaf) -> DocumentGranularity | None:
-    """Return the document granularity: rows for columns scored as one; otherwise the query's, which is None to use the
-    index's."""
+    """Return the document granularity of a query, or None to use the index's. Columns scored as one use rows."""
     return DocumentGranularity.ROW if isinstance(leaf, CombinedFieldsQuery) else leaf.document_granularity
 
 

@@ -13,7 +13,7 @@ class Setting:
     Attributes:
         nprobes: Partitions to search first.
         ef: Candidates of a walk over a graph; None without graphs, or to derive them from k.
-        candidates: Rows that are reranked by their own vectors; None for none.
+        candidates: Number of rows to rerank with their original vectors, or None.
     """
 
     nprobes: int
@@ -77,7 +77,7 @@ class Curve:
         return cls(k, share, queries, tuple(frontier), is_stored)
 
     def choose(self, recall: float) -> MeasuredSetting | None:
-        """Return the cheapest setting whose recall, less its standard error, reaches a recall; None if none does.
+        """Return the cheapest setting whose recall minus its standard error reaches `recall`, or None.
 
         A recall of 1 is never reached: no sample shows that all neighbours are always found.
         """
@@ -92,10 +92,10 @@ class Curve:
 
 
 def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | None:
-    """Return the settings that reach a recall on all curves; None if on one of them no setting does.
+    """Return settings that reach a recall on all curves, or None if a curve does not reach it.
 
-    The fewer rows may be found, the more partitions have to be searched; the more rows, the more candidates have to be
-    reranked. Between two shares of the rows a search needs no more of either than one of the two shares does.
+    With fewer allowed rows, more partitions must be searched; with more allowed rows, more candidates must be reranked.
+    Between two measured shares, a search needs at most the larger value of both.
 
     Args:
         curves: Curves of the same k.
