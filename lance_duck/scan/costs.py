@@ -34,8 +34,8 @@ POINT_ROWS: Final = 128
 whole pages."""
 
 POINT_SHARE: Final = 64
-"""Rows are decoded one by one if at most one row of a fragment in this many is chosen: for one in 96 of 250,000, this
-takes three quarters of the time of whole pages."""
+"""Rows are decoded one by one if at most one in this many rows of a fragment is chosen: one in 96 of 250,000 then takes
+three quarters of the time of whole pages."""
 
 DENSE_SHARE: Final = 4
 """Whole ranges are read if at least one in this many rows between the first and last chosen row is chosen: this is 2.5

@@ -29,7 +29,6 @@ class Routes:
         parts: Conditions of the filter.
         plans: The plan for each condition.
         estimates: Maximum row count of each leaf, by `id` of the leaf. Estimates are added when first computed.
-            Estimates are added when first computed.
     """
 
     parts: Sequence[Conjunct]

@@ -1,6 +1,6 @@
 """Rows with their blobs in the form in which they are written: bytes, and references to external files.
 
-What is held in memory at once is bounded, however many rows a batch has and however large their blobs are together.
+Memory use is bounded, for any batch length and total blob size.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lance_duck.store import join_uri, run
 from lance_duck.wire.schema import Field
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of the blobs of a batch at most, unless a single row has more. A bound of memory."""
+"""Maximum total blob size per batch, in bytes, unless a single row exceeds it. It bounds memory. A bound of memory."""
 
 Int64s = NDArray[np.int64]
 

@@ -53,7 +53,7 @@ def at_least_one(name: str, value: Any) -> int:
     """Return a value that must be a whole number of at least 1.
 
     Raises:
-        InvalidInputError: The value is no whole number, or less than 1.
+        InvalidInputError: The value is not a whole number, or less than 1.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
         raise InvalidInputError(name, where=WHERE, expected="1 or more", found=repr(value))

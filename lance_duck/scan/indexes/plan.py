@@ -77,7 +77,7 @@ class AllOf:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Rows that match at least one part, or no rows if there are no parts. Parts are never open. No part is open."""
+    """Rows that match at least one part, or no rows if there are no parts. Parts are never open."""
 
     parts: tuple[IndexPlan, ...]
 

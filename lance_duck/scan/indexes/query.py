@@ -1,7 +1,7 @@
 """Conditions on one column as queries of its indexes, and several of them as one.
 
-A query finds the rows where a condition is true or the rows where it is false, so NOT applies to single conditions.
-Null, which is neither, satisfies no query but `Null`.
+A query finds the rows that a condition accepts, or those that it rejects, so NOT applies to single conditions. Null,
+which is neither, satisfies no query but `Null`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> 
     Args:
         condition: A leaf that reads one column.
         type_: Storage type of the column; constants are converted to it, exactly.
-        true: Whether to find the rows where the condition is true; otherwise, rows where it is false.
+        true: Whether to find the rows where the condition is true; otherwise, finds rows where it is false.
 
     Raises:
         ValueError: A constant cannot be converted exactly to that type, or indexes do not support the condition.

@@ -62,7 +62,7 @@ class Choices:
 
     @cached_property
     def _settled(self) -> list[frozenset[int]]:
-        """Fragments, per condition, in which all rows that are read satisfy the condition."""
+        """Fragments, per condition, in which every row to read satisfies the condition."""
         result = []
         for part, bounds in zip(self.parts, self.bounds, strict=True):
             if not part.exact or not bounds.closed:

@@ -25,10 +25,10 @@ def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.L
 
     Args:
         table: The table.
-        columns: Names of the columns of the frame; None for all.
+        columns: Names of the columns of the frame. None selects all.
 
     Raises:
-        UnknownColumnError: There is no such column.
+        UnknownColumnError: A column does not exist.
         UnsupportedError: A column is of a type that polars does not have.
     """
     schema = LanceScanner(table, ScanOptions(columns=columns)).projected_schema
@@ -59,8 +59,8 @@ class PolarsSource:
         """Read rows.
 
         Args:
-            with_columns: Names of the columns to read, those of the predicate among them; None for all.
-            predicate: Condition of the rows to read; None for all.
+            with_columns: Names of the columns to read, including the predicate's. None reads all.
+            predicate: Condition of the rows to read. None reads all.
             n_rows: Rows at most, before the predicate.
             batch_size: Rows of a frame at most.
         """

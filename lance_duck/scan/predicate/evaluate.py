@@ -92,7 +92,7 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
 
 
 def mask(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
-    """Return the rows where the predicate is true: booleans without nulls. Uses compiled passes where there are any."""
+    """Return the rows where the predicate is true: booleans without nulls. Uses compiled passes if available."""
     bits = np.packbits(true_rows(predicate, columns, num_rows, evaluate), bitorder="little")
     return pa.BooleanArray.from_buffers(pa.bool_(), num_rows, [None, pa.py_buffer(bits)])
 

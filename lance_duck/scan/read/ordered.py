@@ -37,8 +37,8 @@ def map_ordered(
         work: Safe to call from several threads.
         items: Drawn in the thread that takes the results.
         workers: Thread count. None means one per core; 1 runs without threads.
-        ahead: Maximum number of pending results. None means three times the workers. At least 2 with threads. At least
-            2 with threads.
+        ahead: Maximum number of pending results. None means three times the workers. At least 2 with
+            threads.
         at_once: Begin `ahead` items when the first result is taken: for work that waits rather than computes.
 
     Raises:

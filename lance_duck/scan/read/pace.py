@@ -1,8 +1,8 @@
 """The distance that a scan works ahead: on a local disk by the number of cores, on an object store by bytes.
 
 A read of an object store waits tens of milliseconds and computes little. Therefore, the files of the first fragments
-are opened concurrently, morsels have the size of a request, and `REQUESTS_AT_ONCE` of them are read concurrently;
-together they hold about `AHEAD_BYTES`.
+are opened concurrently, morsels have request size, and `REQUESTS_AT_ONCE` of them are read concurrently; together they
+hold about `AHEAD_BYTES`.
 """
 
 from __future__ import annotations

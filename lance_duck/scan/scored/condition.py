@@ -23,7 +23,7 @@ def on_scores(schema: Schema, options: ScanOptions, scores: Sequence[str]) -> tu
         scores: Names of the scores.
 
     Returns:
-        The options without the filter, and the filter. If it reads no score: the same options, and None.
+        The options without the filter, and the filter. Without scores in the filter: the same options, and None.
 
     Raises:
         InvalidInputError: The filter reads scores, and is not a valid condition.

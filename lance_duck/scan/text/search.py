@@ -1,4 +1,4 @@
-"""A full-text search: rows of the filter, documents of each column, matches of the query tree, and their order."""
+"""A full-text search: filtered rows, documents per column, matches of the query tree, and their order."""
 
 from __future__ import annotations
 

@@ -308,7 +308,8 @@ class BoostQuery(FullTextQuery):
 
 @dataclass(frozen=True)
 class MultiMatchQuery(_WordsOfColumns):
-    """Query of the rows that have words of a text in one of several columns. The best column determines the score.
+    """Query of the rows that have words of a text in any of several columns, scored by the best column. The best column
+    determines the score.
 
     Attributes:
         query: See `MatchQuery`.
