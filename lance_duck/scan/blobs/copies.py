@@ -33,7 +33,7 @@ from lance_duck.store import join_uri, run
 from lance_duck.wire.schema import Field
 
 MOST_BYTES: Final = 64 << 20
-"""Maximum total blob size per batch, in bytes, unless a single row exceeds it. It bounds memory. A bound of memory."""
+"""Maximum total blob size per batch, in bytes, unless a single row exceeds it. It bounds memory."""
 
 Int64s = NDArray[np.int64]
 

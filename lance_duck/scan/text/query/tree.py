@@ -156,8 +156,7 @@ class MatchQuery(_WordsOfColumn):
         column: Dotted path of the column to search.
         boost: Factor of scores, 0 or more.
         fuzziness: Maximum edit distance (insertions, deletions, replacements of a character) between a row's word and a
-            query word. None derives it from the word length in bytes: 0 up to 2 bytes, 1 up to 5, otherwise 2. None: by
-            the length of the word in bytes: none up to 2, one up to 5, else two.
+            query word. None derives it from the word length in bytes: 0 up to 2 bytes, 1 up to 5, otherwise 2.
         max_expansions: Maximum number of terms that all words of a fuzzy query together expand to, in byte order.
         operator: AND: a row must have all words; OR: at least one.
         prefix_length: Characters at the beginning of a word that must be equal in spite of fuzziness.
@@ -200,9 +199,7 @@ class PrefixQuery(_WordsOfColumn):
     """Query of the rows that have words with some prefixes: `PrefixQuery("duc", "body")` is `duc*`.
 
     pylance does not have this query. Prefixes are not stemmed. They are compared with the terms that the column's
-    analyser extracts from a row; a row also matches by the whole word, as for `MatchQuery`. Prefixes are not stemmed,
-    but compared with the terms that the analyser of the column makes of a row; a row also matches by the whole word, as
-    for `MatchQuery`.
+    analyser extracts from a row; a row also matches by the whole word, as for `MatchQuery`.
 
     Attributes:
         query: Prefixes of words.
@@ -308,8 +305,7 @@ class BoostQuery(FullTextQuery):
 
 @dataclass(frozen=True)
 class MultiMatchQuery(_WordsOfColumns):
-    """Query of the rows that have words of a text in any of several columns, scored by the best column. The best column
-    determines the score.
+    """Query of the rows that have words of a text in any of several columns, scored by the best column.
 
     Attributes:
         query: See `MatchQuery`.
