@@ -19,8 +19,7 @@ from lance_duck.store import local_path
 from lance_duck.store.request import is_watched
 
 MOST_BYTES: Final = 64 << 20
-"""Maximum size of a cached column, in bytes: eight million values of eight bytes. It bounds memory. A bound of
-memory."""
+"""Maximum size of a cached column, in bytes: eight million values of eight bytes. It bounds memory."""
 
 MOST_OF_ALL: Final = 4 * MOST_BYTES
 """Bytes of all cached columns of a version. A bound of memory."""
