@@ -87,7 +87,7 @@ MORSEL_BYTES: Final = 12 * 1024 * 1024
 (`benchmarks/selective.py`)."""
 
 MOST_MORSEL_BYTES: Final = 1 << 30
-"""Maximum size of a morsel, in bytes, whatever `batch_size` says: half of what one Arrow array of strings can hold."""
+"""Maximum size of a morsel, in bytes, regardless of `batch_size`: half the capacity of an Arrow string array."""
 
 LEAST_PAGE_BYTES: Final = 4 << 20
 """Decoded bytes that each full page is taken to have when the first rows of a scan are cut: it bounds the memory that

@@ -58,48 +58,48 @@ OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
 
 @dataclass(frozen=True, kw_only=True)
 class ScanOptions:
-    """Arguments of `LanceDataset.scanner`, by the names of pylance and pyarrow.
+    """Arguments of `LanceDataset.scanner`, with the same names as in pylance and pyarrow.
 
     Attributes:
-        columns: Names, in order; or SQL expressions by the name of their result. None: all columns.
+        columns: Names, in order; or SQL expressions by the name of their result. None selects all columns.
         filter: SQL text, (SQL text, parameters), a pyarrow expression, or a query of `lance_duck.query`.
         parameters: Values bound to `?`, `$1` or `$name` of the filter.
-        limit: Rows at most.
-        offset: Rows to leave out first.
-        batch_size: Rows of a batch at most; None: what LANCE_DEFAULT_BATCH_SIZE in the environment says, if anything.
-        batch_size_bytes: Bytes of a batch, about.
+        limit: Maximum number of rows.
+        offset: Number of rows to skip first.
+        batch_size: Maximum number of rows per batch. None uses the environment variable LANCE_DEFAULT_BATCH_SIZE, if
+            set.
+        batch_size_bytes: Approximate batch size, in bytes.
         strict_batch_size: All batches but the last have exactly `batch_size` rows. They may cross fragments, as small
             batches of a filtered scan do in any case.
-        fragments: Fragments to scan, or their ids, in order; None: all.
+        fragments: Fragments to scan, or their ids, in order. None scans all.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
-        include_deleted_rows: Return deleted rows, too, with null as `_rowid`; needs `with_row_id`.
+        include_deleted_rows: Also return deleted rows, with null as `_rowid`; requires `with_row_id`.
         order_by: Columns to sort the result by.
         blob_handling: "all_binary" reads blobs as bytes, also in filters and expressions; "blobs_descriptions",
             "all_descriptions" and None read blob descriptions (position and size).
         use_threads: False: read in the calling thread alone.
-        use_scalar_index: False: scan, whatever indexes there are.
+        use_scalar_index: False scans without indexes.
         nearest: Return the rows nearest to a query: see `scan.nearest.options.Nearest`.
         full_text_query: Return the rows that match words, best first: see `scan.text.request`. Together with `nearest`,
             return rows that are near, or match, or both, with `_distance`, `_score` and `_hybrid_score`.
         hybrid: How `nearest` and `full_text_query` become one search: see `scan.hybrid.options.Hybrid`.
-        prefilter: False: apply the filter to the rows that a search finds; else the search finds only rows that pass
-            it.
+        prefilter: False applies the filter to the rows that a search finds. Otherwise, the search finds only rows that
+            pass it.
         fast_search: Leave rows that no index covers out of a search.
-        row_addr_allowlist: Rows to scan or to search, no others: row ids, or the bytes of a row address map of them, as
-            pylance writes it.
-        row_addr_blocklist: Rows to leave out; likewise.
+        row_addr_allowlist: Rows to scan or search: row ids, or a serialized row address map, as pylance writes it.
+        row_addr_blocklist: Rows to leave out, in the same form.
         scan_stats_callback: Called with `ScanStatistics` when the rows have been read to their end.
         disable_scoring_autoprojection: Add `_distance` or `_score` to the result of a search only if `columns` names
             it.
 
-        batch_readahead: Without effect: how far to read ahead is decided from the sizes of columns and batches.
-        fragment_readahead: Without effect: see `batch_readahead`.
-        io_buffer_size: Without effect: see `batch_readahead`.
-        scan_in_order: Without effect: rows always come in order.
-        use_stats: Without effect: statistics are used wherever they cannot change the answer.
-        late_materialization: Without effect: which columns to read before a filter is decided from their sizes.
-        cache_metadata: Without effect: metadata of open files is always kept.
+        batch_readahead: Ignored: the read-ahead is derived from the sizes of columns and batches.
+        fragment_readahead: Ignored: see `batch_readahead`.
+        io_buffer_size: Ignored: see `batch_readahead`.
+        scan_in_order: Ignored: rows are always returned in order.
+        use_stats: Ignored: statistics are used whenever they cannot change the result.
+        late_materialization: Ignored: the columns to read before a filter are chosen by size.
+        cache_metadata: Ignored: metadata of open files is always kept.
         index_segments: Refused.
         memory_pool: Refused.
         fragment_scan_options: Refused.

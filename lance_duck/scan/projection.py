@@ -39,7 +39,7 @@ ROW_OFFSET: Final = "_rowoffset"
 CREATED_AT: Final = "_row_created_at_version"
 LAST_UPDATED_AT: Final = "_row_last_updated_at_version"
 BLOB_WIDTH: Final = 256 * 1024
-"""Bytes that a blob is taken to have, to size morsels: a bound of memory."""
+"""Assumed blob size, in bytes, when sizing morsels. It bounds memory."""
 HIDDEN: Final = (ROW_ID, ROW_ADDRESS, LAST_UPDATED_AT, CREATED_AT, ROW_OFFSET)
 
 

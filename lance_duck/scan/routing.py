@@ -53,7 +53,7 @@ def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = Non
     Args:
         snapshot: The version of the table.
         plan: The plan.
-        index_routes: Routes of its filter; None to make them.
+        index_routes: Routes of the plan's filter. None computes them.
     """
     if plan.filter is None or not _may_route(plan):
         return plan

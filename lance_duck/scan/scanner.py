@@ -47,7 +47,7 @@ else:
 
 
 BATCH_SIZE: Final = "LANCE_DEFAULT_BATCH_SIZE"
-"""Variable of the environment with the rows of a batch at most, for scans that do not say."""
+"""Environment variable with the maximum number of rows per batch, for scans that do not set it."""
 _NO_QUERIES: Final = (str, tuple, pads.Expression, type(None))
 """Usual types of filters, none of which is a full-text query."""
 _MOST_DIGITS: Final = 18  # of a number of 64 bits
@@ -167,7 +167,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return self._nearest is not None and self._nearest.queries.is_batch
 
     def extremes(self) -> extremes.Extremes:
-        """Return the extremes of the vectors that a search is about."""
+        """Return the extremes of the vectors in the searched column."""
         assert self._nearest is not None  # only vector searches have a vector column
         return self._nearest.scan.extremes()
 

@@ -1,4 +1,4 @@
-"""Queries of one version of a table from Python, by pylance's names: `LanceDataset.sql`."""
+"""Queries of one version of a table from Python, compatible with pylance: `LanceDataset.sql`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class SqlQueryBuilder:
         return self._with(with_row_id=with_row_id)
 
     def with_row_addr(self, with_row_addr: bool = True) -> Self:
-        """Add `_rowaddr` likewise, after `_rowid`."""
+        """Add `_rowaddr` to the same columns, after `_rowid`."""
         return self._with(with_row_addr=with_row_addr)
 
     def blob_handling(self, blob_handling: Literal["all_binary", "blobs_descriptions", "all_descriptions"]) -> Self:
@@ -120,7 +120,7 @@ class SqlQueryBuilder:
         return self._with(batch_size=_positive("batch_size", batch_size))
 
     def batch_size_bytes(self, batch_size_bytes: int) -> Self:
-        """Limit the bytes of a batch, about."""
+        """Set the approximate batch size, in bytes."""
         return self._with(batch_size_bytes=_positive("batch_size_bytes", batch_size_bytes))
 
     def build(self) -> SqlQuery:

@@ -16,9 +16,9 @@ class ScanStatistics:
     """Reads of all scans in the process during one scan.
 
     Attributes:
-        requests: Ranges of bytes that were asked for.
+        requests: Number of byte ranges that were requested.
         bytes_read: Their bytes.
-        rows: Rows of the result.
+        rows: Number of rows in the result.
         batches: Batches that they came in.
         indices_loaded: Index segments that were read from storage, not from memory.
         parts_loaded: Ranges of bytes of their files.

@@ -61,7 +61,7 @@ def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.ui
 
     Args:
         table: As for `addresses_where`.
-        text: SQL, likewise.
+        text: SQL expression, with subqueries as for `addresses_where`.
         sql_type: DuckDB's name of the type to cast to.
 
     Raises:

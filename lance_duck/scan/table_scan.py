@@ -156,20 +156,20 @@ class TableScan:
     def index_estimate(self, filter_: FilterLike) -> int | None:
         """Return an upper bound of the rows that a filtered scan reads, or None if no index helps. Reads little.
 
-        Rows of fragments that no index covers are among them.
+        This includes rows of fragments that no index covers.
         """
         condition = make_filter(filter_, self._option_cache.readable(self.snapshot.schema))
         return None if condition is None else routing.rows_expected(self.snapshot, self.routes(condition))
 
     def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:
-        """Stream the rows of a plan, sorted if the options say so."""
+        """Stream the rows of a plan, sorted if the options request it."""
         workers = 1 if options is not None and not options.use_threads else None
         if options is None or not options.orderings:
             return self._stream(plan, workers)
         return self._sorted(plan, options, workers).to_reader(plan.batch_rows)
 
     def table(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.Table:
-        """Read the rows of a plan into memory, sorted if the options say so."""
+        """Read the rows of a plan into memory, sorted if the options request it."""
         if plan.filter is not None and (options is None or not options.order_by):
             plan = self.routed(plan)
             batches = read_chosen(self.snapshot, plan, self._columns)
@@ -357,7 +357,7 @@ def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, exp
         snapshot: The version of the table.
         columns: Column readers to use again.
         condition: The filter.
-        expected: Rows that the scan reads at most, with the help of indexes. None without indexes.
+        expected: Maximum number of rows that an index-assisted scan reads. None without indexes.
     """
     if local_path(snapshot.uri) is None or any(path[0] in HIDDEN for path in condition.paths()):
         return True

@@ -65,7 +65,7 @@ def expression_mask(
     Args:
         expression: The condition.
         columns: Columns that it reads, by name; half floats are compared as float32.
-        num_rows: Rows of each.
+        num_rows: Number of rows in each column.
         decodes: Decode dictionaries first.
 
     Raises:

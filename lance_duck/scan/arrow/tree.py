@@ -26,7 +26,7 @@ ARROW_OPS: Final[dict[str, Op]] = {
     "greater": ">",
     "greater_equal": ">=",
 }
-"""Comparison operators of predicates, by the names of pyarrow's functions."""
+"""Predicate comparison operators by pyarrow function name."""
 
 _END: Final[Node] = ("end", ())
 

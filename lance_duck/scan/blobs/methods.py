@@ -34,14 +34,14 @@ class BlobReads:
     ) -> list[BlobFile | None]:
         """Return the blobs of rows as lazily read files, in the order of the arguments. Null blobs are None.
 
-        Exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions) says which rows.
+        Pass exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions).
 
         Args:
             blob_column: A blob column; "a.b" for one inside a struct.
             ids: Rows by `_rowid`.
             addresses: Rows by `_rowaddr`.
             indices: Rows by position.
-            buffer_size: Bytes that a sequential reader fetches at a time.
+            buffer_size: Read-ahead of sequential reads, in bytes.
 
         Raises:
             InvalidInputError: No such blob column, or a row that is deleted or not there.
@@ -65,8 +65,8 @@ class BlobReads:
             ids: Rows, as in `take_blobs`.
             addresses: Rows, as in `take_blobs`.
             indices: Rows, as in `take_blobs`.
-            io_buffer_size: Without effect: ranges that lie near each other are read at once.
-            preserve_order: Without effect: the result is always in the order of the arguments.
+            io_buffer_size: Ignored: adjacent ranges are always read together.
+            preserve_order: Ignored: the result is always in the order of the arguments.
 
         Raises:
             InvalidInputError: No such blob column, or a row that is deleted or not there.
@@ -88,8 +88,8 @@ class BlobReads:
             blob_column: A blob column.
             requests: (row, offset, length) of each range, in bytes; a row may come more than once.
             selector: Meaning of the row numbers: "ids", "addresses" or "indices".
-            io_buffer_size: Without effect: ranges that lie near each other are read at once.
-            preserve_order: Without effect: the result is always in the order of the requests.
+            io_buffer_size: Ignored: adjacent ranges are always read together.
+            preserve_order: Ignored: the result is always in the order of the requests.
 
         Returns:
             (request index, row address, bytes or None for a null), in the order of the requests.

@@ -45,7 +45,7 @@ def evaluate_sql(
     Args:
         select: SQL select list, for example '("x" > 5) AS m'.
         columns: Columns that the select list names.
-        num_rows: Rows of the batch.
+        num_rows: Number of rows in the batch.
         parameters: Values bound to `?`, `$1` or `$name`.
         text: The user's part of the select list, for error messages. None means all of it.
 

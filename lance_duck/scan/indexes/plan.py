@@ -67,7 +67,7 @@ class Open:
 
 @dataclass(frozen=True)
 class AllOf:
-    """Rows in all parts; without parts every row."""
+    """Rows that match all parts, or every row if there are no parts."""
 
     parts: tuple[IndexPlan, ...]
 
@@ -102,12 +102,12 @@ def plan_index(predicate: Predicate, catalog: IndexCatalog) -> IndexPlan:
 
 
 def is_open(plan: IndexPlan) -> bool:
-    """Return whether a plan says nothing about any row."""
+    """Return whether a plan does not restrict any row."""
     return isinstance(plan, Open) or (isinstance(plan, AllOf) and bool(plan.parts) and all(map(is_open, plan.parts)))
 
 
 def reasons(plan: IndexPlan) -> Iterator[str]:
-    """Yield why parts of a plan say nothing, in order."""
+    """Yield the reasons why parts of a plan do not restrict rows, in order."""
     if isinstance(plan, Open):
         yield plan.reason
     elif isinstance(plan, AllOf | AnyOf):

@@ -39,7 +39,7 @@ class Choices:
 
     @property
     def rows(self) -> RowSet:
-        """Rows to read in the fragments that indexes closed; deleted ones may be among them."""
+        """Rows to read in the closed fragments, possibly including deleted rows."""
         return self.total.maybe
 
     def is_open(self, fragment_id: int) -> bool:

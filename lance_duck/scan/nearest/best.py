@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError
 
 MOST: Final = 1 << 27
-"""Neighbours of all queries together, at most: a bound of memory."""
+"""Maximum number of neighbours, over all queries. It bounds memory."""
 
 NOWHERE: Final = np.uint64(2**64 - 1)
 
@@ -44,7 +44,7 @@ class TopK:
 
     Args:
         count: Number of queries.
-        k: Rows to keep for each query.
+        k: Number of rows to keep per query.
 
     Raises:
         InvalidInputError: count * k is more than `MOST`.
@@ -111,7 +111,7 @@ def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
     Args:
         rows: Neighbours of `count` queries, in any order; if sorted by query and distance, they take less time.
         count: Number of queries.
-        k: Rows to keep for each query.
+        k: Number of rows to keep per query.
     """
     distances, queries = rows.distances, rows.queries
     ascending = distances[1:] > distances[:-1]

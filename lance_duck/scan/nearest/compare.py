@@ -48,7 +48,7 @@ class Question:
     Attributes:
         metric: One of `index.vector.search.contract.METRICS`.
         queries: (n, dim), of the dtype that distances are computed in.
-        k: Neighbours of each query.
+        k: Number of neighbours per query.
         lower: Minimum distance of a neighbour (inclusive), or None.
         upper: Maximum distance of a neighbour (exclusive), or None.
     """
@@ -136,7 +136,7 @@ class Question:
                 with np.errstate(all="ignore"):  # zero queries have an undefined angle: NaN, which no score reaches
                     least = floor(np.maximum(bounds[span], -_LARGEST)).astype(scores.dtype)
                 is_near = scores >= least
-                is_near[odd] = True  # their scores say nothing
+                is_near[odd] = True  # their scores are invalid
                 near = np.flatnonzero(is_near)
                 row, query = np.divmod(near, scores.shape[1])
                 positions.append(row + first)

@@ -44,7 +44,7 @@ Offsets = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Rows of a fragment: `offsets`, or all from start to stop - 1; deleted ones may be among them."""
+    """Rows of a fragment: `offsets`, or all from start to stop - 1, possibly including deleted rows."""
 
     reader: FragmentReader
     start: int

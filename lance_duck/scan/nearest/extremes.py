@@ -47,7 +47,7 @@ class Extremes:
 
     @property
     def odd(self) -> bool:
-        """Whether there are vectors that no search finds, whatever its metric."""
+        """Whether some vectors contain NaN or infinity, and are unreachable for every metric."""
         return self.nan or self.infinite
 
 

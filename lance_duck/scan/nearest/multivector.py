@@ -197,7 +197,7 @@ def _groups(ends: NDArray[np.int64], width: int) -> Iterator[tuple[int, int]]:
 
     Args:
         ends: Where the vectors of each row end.
-        width: Bytes that a vector takes during the comparison.
+        width: Size of a vector during the comparison, in bytes.
     """
     first = before = 0
     while first < len(ends):
@@ -230,7 +230,7 @@ def best_rows(nearest: Neighbours, count: int) -> NDArray[np.uint64]:
 
     Args:
         nearest: Nearest vectors of each query vector, as `nearest_vectors` gives them.
-        count: Rows at most.
+        count: Maximum number of rows.
 
     Returns:
         Addresses, uint64, at most `count`.

@@ -71,13 +71,13 @@ class Nearest:
 
     Attributes:
         column: Column to search.
-        k: Neighbours of each query.
+        k: Number of neighbours per query.
         metric: One of `index.vector.search.contract.METRICS`. None uses the metric of the index, or the column's
             default.
-        nprobes: Partitions to search first; None to choose by the recall.
+        nprobes: Number of partitions to search first. None derives it from the recall.
         max_nprobes: Maximum number of partitions to search. None means all.
-        ef: Candidates of a walk over a graph.
-        refine_factor: Candidates that are reranked by their own vectors, as a multiple of k.
+        ef: Number of candidates in a graph walk.
+        refine_factor: Number of candidates to rerank with their original vectors, as a multiple of k.
         use_index: Whether an index may be used; if not, all vectors are compared.
         exact_distance: Whether distances are computed from the table's vectors even if an index stores codes.
         lower: Minimum distance of a neighbour (inclusive), or None.
@@ -105,7 +105,7 @@ class Nearest:
         Args:
             arguments: The arguments.
             table: The table.
-            k: Neighbours of each query, unless the arguments have `k`.
+            k: Number of neighbours per query, unless the arguments contain `k`.
 
         Raises:
             WrongTypeError: The column does not contain vectors, or an argument has the wrong type.
@@ -136,8 +136,8 @@ class Nearest:
     def promise(self) -> float | None:
         """The recall that determines the settings, or None if settings are not derived from it.
 
-        It does not where settings are explicit, for rows of several vectors, and, if it is below 1, with a lower bound
-        of distances, to which measured recalls do not apply.
+        Settings are not derived if they are explicit, for multivector rows, or for a recall below 1 with a lower
+        distance bound, because measured recalls do not apply there.
         """
         if self.column.is_many or (self.lower is not None and self.recall < 1):
             return None
@@ -262,7 +262,7 @@ def _metric(arguments: Mapping[str, Any], column: VectorColumn) -> str | None:
 
 
 def _probes(arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the partitions to search first, and at most."""
+    """Return the initial and maximum number of partitions to search."""
     exact = _whole(arguments, "nprobes", 1, "Nprobes must be > 0")
     least = _whole(arguments, "minimum_nprobes", 1, "minimum_nprobes must be >= 1")
     most = _whole(arguments, "maximum_nprobes", 1, "maximum_nprobes must be >= 1")

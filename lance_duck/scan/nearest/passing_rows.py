@@ -16,7 +16,7 @@ from lance_duck.scan.predicate.tree import Opaque
 from lance_duck.scan.table_scan import TableScan
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of rows and positions that a version caches. A bound of memory."""
+"""Maximum size of the rows and positions cached per version, in bytes. It bounds memory."""
 
 _ASKED: Final = 1024
 """Filters that a version remembers to have seen."""
@@ -55,7 +55,7 @@ class PassingRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the rows and masks take."""
+        """Memory size of the rows and masks, in bytes."""
         masks = sum(mask.nbytes for mask, _ in list(self._allowed.values()) if mask is not None)
         return self._row_bytes + masks
 

@@ -57,7 +57,7 @@ class SegmentProbe:
 
     Attributes:
         probe: Partitions and candidates of the search.
-        candidates: Rows to find for each query.
+        candidates: Number of rows to find per query.
         is_refined: Whether candidates are reranked by their own vectors.
     """
 
@@ -142,7 +142,7 @@ class PreparedSearch:
 
     @cached_property
     def k(self) -> int:
-        """Neighbours of each query, at most the number of rows."""
+        """Number of neighbours per query, limited to the row count."""
         if self.nearest.k <= ALWAYS_COMPARED_ROWS and len(self.plan.fragments):
             return self.nearest.k
         return min(self.nearest.k, self.num_rows)
@@ -208,7 +208,7 @@ class PreparedSearch:
 
     @cached_property
     def num_rows(self) -> int:
-        """Rows of the fragments."""
+        """Row count of the fragments."""
         return sum(self.table.snapshot.num_rows(fragment) for fragment in self.plan.fragments)
 
     @cached_property
@@ -222,7 +222,7 @@ class PreparedSearch:
         return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
 
     def filtered(self) -> PassingRows | None:
-        """Return the rows that pass the filter, from the cache or by a scan now; None without a filter."""
+        """Return the rows that pass the filter, from the cache or from a scan, or None without a filter."""
         condition = self.plan.filter
         if condition is None:
             return None
@@ -304,7 +304,7 @@ class _NearestRun:
 
     @property
     def _rows(self) -> RowSet | None:
-        """Rows that pass the filter; None without one."""
+        """Rows that pass the filter, or None without a filter."""
         return None if self._filtered is None else self._filtered.rows
 
     def _probe(self, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:

@@ -61,8 +61,8 @@ class PolarsSource:
         Args:
             with_columns: Names of the columns to read, including the predicate's. None reads all.
             predicate: Condition of the rows to read. None reads all.
-            n_rows: Rows at most, before the predicate.
-            batch_size: Rows of a frame at most.
+            n_rows: Maximum number of rows, before the predicate is applied.
+            batch_size: Maximum number of rows per frame.
         """
         names = list(self.columns if with_columns is None else with_columns)
         done = _NOTHING if predicate is None else PushedDown(None, is_whole=False)

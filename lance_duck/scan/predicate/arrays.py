@@ -25,7 +25,7 @@ def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
     """Return the values at valid indices. View types share their data buffers with the array.
 
     Raises:
-        ArrayLimitError: Values that are repeated do not fit one array.
+        ArrayLimitError: The repeated values exceed the size limit of an array.
     """
     if not is_view(array.type):
         try:

@@ -55,7 +55,7 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
     Args:
         predicate: The predicate.
         columns: Top-level columns by name, `num_rows` values each; a dictionary is evaluated once per distinct value.
-        num_rows: Rows of the batch.
+        num_rows: Number of rows in the batch.
 
     Returns:
         Booleans, null where the predicate is null.

@@ -42,7 +42,7 @@ def true_rows(predicate: Predicate, columns: Columns, num_rows: int, rest: Rest)
     Args:
         predicate: The predicate.
         columns: Top-level columns by name, `num_rows` values each.
-        num_rows: Rows of the batch.
+        num_rows: Number of rows in the batch.
         rest: Evaluates conditions without a compiled pass; null counts as false.
     """
     mask = np.ones(num_rows, np.uint8)

@@ -62,7 +62,7 @@ class _OfColumn(_Leaf):
 
 @dataclass(frozen=True)
 class ConstantCondition(_Leaf):
-    """A condition with the same answer for every row; None is null."""
+    """A condition with the same result for every row; a value of None means null."""
 
     value: bool | None
 

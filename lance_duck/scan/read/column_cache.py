@@ -22,7 +22,7 @@ MOST_BYTES: Final = 64 << 20
 """Maximum size of a cached column, in bytes: eight million values of eight bytes. It bounds memory."""
 
 MOST_OF_ALL: Final = 4 * MOST_BYTES
-"""Bytes of all cached columns of a version. A bound of memory."""
+"""Maximum size of all cached columns of a version, in bytes. It bounds memory."""
 
 
 class DecodedColumn:
@@ -53,7 +53,7 @@ class DecodedColumns:
     Args:
         snapshot: The version.
         read: Reads a column of all fragments, deleted rows included.
-        limit: Bytes of all cached columns; 0 for no cache.
+        limit: Maximum size of all cached columns, in bytes. 0 disables the cache.
     """
 
     def __init__(self, snapshot: Snapshot, read: Callable[[Read], list[pa.Array]], limit: int = MOST_OF_ALL) -> None:
@@ -74,7 +74,7 @@ class DecodedColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all cached columns."""
+        """Total size of all cached columns, in bytes."""
         return sum(column.nbytes for column in list(self._columns.values()) if column is not None)
 
     def _find(self, read: Read) -> DecodedColumn | None:

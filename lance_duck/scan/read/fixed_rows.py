@@ -31,8 +31,8 @@ class FixedRows:
         source: Its file.
         first_rows: int64 (pages,): first row of each page.
         positions: int64 (pages,): byte position of that row in the file, ascending.
-        num_rows: Rows of the fragment.
-        width: Bytes of a row.
+        num_rows: Row count of the fragment.
+        width: Row width, in bytes.
     """
 
     source: ByteSource
@@ -65,19 +65,21 @@ class FixedRows:
 
 
 def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: int) -> FixedRows | None:
-    """Return a column of a fragment if it is plain and in a mapped file; else None. Reads two rows of each page.
+    """Return a column of a fragment, or None if it is not plain or its file is not mapped.
+
+    Reads two rows of each page.
 
     Args:
         reader: The fragment.
         read: The column: a fixed-size list of numbers, read in the type that it is stored in.
         ends: Cumulative row count at the end of each of its pages.
-        width: Bytes of a row.
+        width: Row width, in bytes.
     """
     source = reader.source_of(read)
     file = None if source is None else mapped_file(source)
     if source is None or file is None or not reader.num_rows or not ends or ends[-1] != reader.num_rows:
         return None
-    whole = file.look(0, file.size, 0)  # no other map can have its addresses while this exists
+    whole = file.look(0, file.size, 0)  # other mappings cannot reuse its addresses while this exists
     base: int = whole.ctypes.data
     firsts = [0, *ends[:-1]]
     positions: list[int] = []

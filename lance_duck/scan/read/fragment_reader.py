@@ -106,11 +106,11 @@ class FragmentReader:
         return self._columns.get(self.fragment, read, self._open).is_dictionary()
 
     def has_no_nulls(self, read: Read) -> bool:
-        """Return whether the metadata of pages says that no row of a column is null, deleted ones included."""
+        """Return whether page metadata proves that a column is free of nulls, including deleted rows."""
         return self._columns.get(self.fragment, read, self._open).has_no_nulls()
 
     def has_no_null_items(self, read: Read) -> bool:
-        """Return whether the metadata of pages says that no item of a vector is null, in deleted rows neither."""
+        """Return whether page metadata proves that vectors are free of null items, including deleted rows."""
         return self._columns.get(self.fragment, read, self._open).has_no_null_items()
 
     def hidden(self, name: str, rows: Rows, row_offset: int) -> pa.Array:

@@ -29,9 +29,9 @@ class Pace:
 
     Attributes:
         workers: Thread count. None means one per core.
-        width: Bytes of a row in its files; 0 if estimated from its types.
+        width: Row width in the files, in bytes, or 0 if estimated from the types.
         waits: Whether the scan reads ahead from an object store.
-        most: Rows of the longest of the first fragments, with an object store.
+        most: Maximum row count of the first fragments. Set for object stores only.
     """
 
     workers: int | None = None
@@ -63,7 +63,7 @@ def pace_of(readers: Readers, reads: Sequence[Read], workers: int | None) -> Pac
     Args:
         readers: The fragments of its plan.
         reads: Columns that it reads.
-        workers: Threads that the caller allows; None to choose them.
+        workers: Maximum thread count set by the caller. None chooses it automatically.
     """
     plan = readers.plan
     wants_little = plan.limit is not None and plan.filter is not None
@@ -86,7 +86,7 @@ def _is_small(readers: Readers, width: int) -> bool:
 
 
 def _stored_width(readers: Readers, reads: Sequence[Read]) -> int:
-    """Return the bytes of a row in the files of the first fragment, as values may be far larger than types tell."""
+    """Return the row width in the files of the first fragment, in bytes; types may underestimate it."""
     if not reads or not len(readers.plan.fragments):
         return 0
     first = readers.at(0)

@@ -24,8 +24,8 @@ def join_batches(
 
     Args:
         pieces: The batches of each task, none of them empty; closed in the end.
-        most_rows: Rows of a batch at most.
-        bytes_: Bytes of a batch, about.
+        most_rows: Maximum number of rows per batch.
+        bytes_: Approximate batch size, in bytes.
     """
     waiting = _WaitingRows(most_rows, min(bytes_ or SMALL_BATCH_BYTES, SMALL_BATCH_BYTES))
     try:
@@ -51,7 +51,7 @@ def concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 class _WaitingRows:
-    """Gathered batches that are too small to be yielded."""
+    """Collected batches that are too small to yield."""
 
     def __init__(self, most_rows: int | None, enough_bytes: int) -> None:
         self._most = most_rows

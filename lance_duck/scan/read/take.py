@@ -45,7 +45,7 @@ class Taker:
     Args:
         snapshot: The version of the table.
         columns: Column readers to use again.
-        cache_bytes: Bytes of decoded columns that are cached for later takes; 0 for none.
+        cache_bytes: Maximum size of decoded columns cached for later takes, in bytes. 0 disables the cache.
     """
 
     def __init__(self, snapshot: Snapshot, columns: ColumnCache, cache_bytes: int = MOST_OF_ALL) -> None:

@@ -46,7 +46,7 @@ def is_checked(table: TableScan, plan: ScanPlan, most: int) -> bool:
     Args:
         table: The table.
         plan: The rows that may be found.
-        most: Rows to find.
+        most: Number of rows to find.
     """
     condition = plan.filter
     if condition is None or plan.fragments is not table.snapshot.fragments or not _reads_columns(condition):
@@ -62,7 +62,7 @@ def best_passing(table: TableScan, plan: ScanPlan, most: int, best: Callable[[in
     Args:
         table: The table.
         plan: The rows that may be found; `is_checked` is true of it.
-        most: Rows to find, at least 1.
+        most: Number of rows to find, at least 1.
         best: Returns at most the given number of best rows, ignoring the filter.
         log: List that receives one line per step, for explanations.
 

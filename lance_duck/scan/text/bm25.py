@@ -47,7 +47,7 @@ class Statistics:
 
     @property
     def average(self) -> np.float32:
-        """Terms of a document on average; 0 without documents."""
+        """Average number of terms per document, or 0 without documents."""
         if not self.num_documents:
             return np.float32(0)
         return np.float32(self.total_tokens) / np.float32(self.num_documents)

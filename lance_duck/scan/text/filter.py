@@ -1,4 +1,4 @@
-"""A full-text query as a filter: the rows that match, whatever their scores."""
+"""A full-text query as a filter: selects matching rows, without scores."""
 
 from __future__ import annotations
 

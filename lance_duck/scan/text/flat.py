@@ -97,7 +97,7 @@ class _AnalysedTexts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the cached texts."""
+        """Total size of the cached texts, in bytes."""
         return self.groups.nbytes
 
 

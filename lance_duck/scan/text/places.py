@@ -138,7 +138,7 @@ class AnalysedRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the rows and tokens take."""
+        """Memory size of the rows and tokens, in bytes."""
         tokens = self.tokens
         arrays: list[NDArray[Any]] = [self.addresses, self.lengths, *self.elements]
         arrays += [tokens.term_ids, tokens.positions, tokens.bounds]

@@ -31,7 +31,7 @@ class TextRoute:
         open: Ids of the fragments that no segment covers, whose texts are read.
         reasons: Why an index, or a segment of it, is not searched.
         rounds_lengths: See `bm25.Statistics`.
-        by_element: Documents are list elements, else rows.
+        by_element: Whether documents are list elements instead of rows.
     """
 
     column: TextColumn

@@ -68,7 +68,7 @@ class KnownLeaf:
     Attributes:
         routes: Routes to the columns of the query.
         words: Words of the query.
-        weights: Weights of the words if indexes cover all rows; else None.
+        weights: Weights of the words if indexes cover all rows, or None.
     """
 
     routes: tuple[TextRoute, ...]
@@ -156,7 +156,7 @@ class TextSearch:
                 return do(search)
             except BrokenSegmentError as broken:
                 set_aside(self.table.snapshot, broken)
-                search = replace(search)  # a copy decides its routes anew
+                search = replace(search)  # a copy computes its routes again
 
     def _found_now(self, log: list[str], most: int | None) -> Ranking:
         allowed = self.allowed()

@@ -55,7 +55,7 @@ class SampledRows:
         segment: The segment.
         index: The segment, open.
         rows: Addresses of its rows, and whether each lives.
-        k: Neighbours of a search.
+        k: Number of neighbours per search.
         share: Share of the rows that a filter passes, 0 to 1; they are drawn by chance, the same ones each time.
     """
 
@@ -297,7 +297,7 @@ class _Numbering:
 
     @property
     def total(self) -> int:
-        """Rows of all fragments."""
+        """Row count of all fragments."""
         return int(self.ends[-1]) if len(self.ends) else 0
 
     def addresses(self, numbers: Int64s) -> NDArray[np.uint64]:
@@ -313,9 +313,9 @@ def _sample_runs(total: int, count: int, length: int, rng: np.random.Generator) 
     """Return the row numbers of at most `count` runs, ascending, or all rows if the runs would cover them.
 
     Args:
-        total: Rows to draw from.
+        total: Number of rows to sample from.
         count: Runs to draw.
-        length: Rows of a run.
+        length: Number of rows per run.
         rng: Source of randomness.
     """
     slots = -(-total // length)

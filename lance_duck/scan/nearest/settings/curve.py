@@ -11,8 +11,8 @@ class Setting:
     """Settings of the search of a segment.
 
     Attributes:
-        nprobes: Partitions to search first.
-        ef: Candidates of a walk over a graph; None without graphs, or to derive them from k.
+        nprobes: Number of partitions to search first.
+        ef: Number of candidates in a graph walk. None without graphs, or to derive it from k.
         candidates: Number of rows to rerank with their original vectors, or None.
     """
 
@@ -52,7 +52,7 @@ class Curve:
     """Measured settings for one k, and one share of the rows that may be found.
 
     Attributes:
-        k: Neighbours of a query.
+        k: Number of neighbours per query.
         share: Share of the rows that a filter passed, drawn by chance.
         queries: Number of queries; 0 if every row is compared, so that there is nothing to measure.
         measured: Settings, cheapest first; none costs more and reaches less than another one.
@@ -100,7 +100,7 @@ def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | 
     Args:
         curves: Curves of the same k.
         recall: Recall to reach.
-        least: Candidates to rerank at least; 0 for none.
+        least: Minimum number of candidates to rerank, or 0.
     """
     choices = [curve.choose(recall) for curve in curves]
     settings = [each.setting for each in choices if each is not None]

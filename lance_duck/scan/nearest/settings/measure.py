@@ -37,7 +37,7 @@ from lance_duck.scan.nearest.settings.sample import Sample
 
 _STEP: Final = 1.25
 _REACHED: Final = 0.998  # recall at which the measurement stops: beyond it, all rows are compared
-_REFINED: Final = 4  # factor by which candidates grow where too few neighbours were among them
+_REFINED: Final = 4  # growth factor of the candidate count while too few neighbours are among the candidates
 _FIRST_REFINED: Final = 16
 _REFINE_STEP: Final = 4  # numbers of candidates that are tried grow by a quarter
 _FEW: Final = 16  # queries from which the candidate count is estimated
@@ -51,7 +51,7 @@ def measure(index: VectorIndex, sample: Sample, k: int, share: float, candidate_
     Args:
         index: An open segment.
         sample: Queries and their neighbours.
-        k: Neighbours of a query.
+        k: Number of neighbours per query.
         share: Share of the rows that may be found, 0 to 1; noted in the curve.
         candidate_ns: Nanoseconds to rerank a candidate by its vector in the table: see `candidate_cost`.
     """
@@ -71,7 +71,7 @@ def candidate_cost(width: int, *, is_remote: bool) -> float:
     """Return the nanoseconds that one candidate costs which is reranked by its vector.
 
     Args:
-        width: Bytes of a vector of the table.
+        width: Size of a vector of the table, in bytes.
         is_remote: Whether the table is in an object store.
     """
     return REMOTE_CANDIDATE_NS if is_remote else CANDIDATE_NS + width * CANDIDATE_BYTE_NS

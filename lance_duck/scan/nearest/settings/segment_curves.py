@@ -78,8 +78,8 @@ def curves_of(
         segment: The segment.
         index: The segment, open.
         rows: The rows that the segment covers.
-        k: Neighbours of a query.
-        num_allowed: Rows of the segment that may be found.
+        k: Number of neighbours per query.
+        num_allowed: Number of rows in the segment that may be found.
         is_tied: Whether the filter is tied to the vectors.
     """
     entry = _CURVES.get(index)

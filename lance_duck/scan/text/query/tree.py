@@ -81,7 +81,7 @@ class FullTextQuery(ABC):
 
     @property
     def parts(self) -> tuple[FullTextQuery, ...]:
-        """Queries that make up this one; () for a query of words."""
+        """Subqueries, or () for a word query."""
         return ()
 
     @cached_property

@@ -52,7 +52,7 @@ def near_terms(terms: pa.LargeBinaryArray, term: bytes, edits: int, fixed: int =
     Args:
         terms: Distinct terms, large_binary, without nulls.
         term: The term, in UTF-8.
-        edits: Edits at most.
+        edits: Maximum edit distance.
         fixed: Characters at the beginning that must be equal.
     """
     text = term.decode("utf-8", "replace")
