@@ -93,13 +93,13 @@ class ScanOptions:
         disable_scoring_autoprojection: Add `_distance` or `_score` to the result of a search only if `columns` names
             it.
 
-        batch_readahead: Ignored: the read-ahead is derived from the sizes of columns and batches.
-        fragment_readahead: Ignored: see `batch_readahead`.
-        io_buffer_size: Ignored: see `batch_readahead`.
-        scan_in_order: Ignored: rows are always returned in order.
-        use_stats: Ignored: statistics are used whenever they cannot change the result.
-        late_materialization: Ignored: the columns to read before a filter are chosen by size.
-        cache_metadata: Ignored: metadata of open files is always kept.
+        batch_readahead: Without effect: the read-ahead is derived from the sizes of columns and batches.
+        fragment_readahead: Without effect: see `batch_readahead`.
+        io_buffer_size: Without effect: see `batch_readahead`.
+        scan_in_order: Without effect: rows are always returned in order.
+        use_stats: Without effect: statistics are used whenever they cannot change the result.
+        late_materialization: Without effect: the columns to read before a filter are chosen by size.
+        cache_metadata: Without effect: metadata of open files is always kept.
         index_segments: Refused.
         memory_pool: Refused.
         fragment_scan_options: Refused.

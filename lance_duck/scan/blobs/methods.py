@@ -65,8 +65,8 @@ class BlobReads:
             ids: Rows, as in `take_blobs`.
             addresses: Rows, as in `take_blobs`.
             indices: Rows, as in `take_blobs`.
-            io_buffer_size: Ignored: adjacent ranges are always read together.
-            preserve_order: Ignored: the result is always in the order of the arguments.
+            io_buffer_size: Without effect: adjacent ranges are always read together.
+            preserve_order: Without effect: the result is always in the order of the arguments.
 
         Raises:
             InvalidInputError: No such blob column, or a row that is deleted or not there.
@@ -88,8 +88,8 @@ class BlobReads:
             blob_column: A blob column.
             requests: (row, offset, length) of each range, in bytes; a row may come more than once.
             selector: Meaning of the row numbers: "ids", "addresses" or "indices".
-            io_buffer_size: Ignored: adjacent ranges are always read together.
-            preserve_order: Ignored: the result is always in the order of the requests.
+            io_buffer_size: Without effect: adjacent ranges are always read together.
+            preserve_order: Without effect: the result is always in the order of the requests.
 
         Returns:
             (request index, row address, bytes or None for a null), in the order of the requests.
