@@ -75,7 +75,7 @@ class HeadArguments(ScanArguments, total=False):
 
 @has_defaults(ScanOptions)
 class SearchArguments(ScanArguments, total=False):
-    """Arguments of `scanner` beyond `nearest`, those of `nearest` beyond column, q and k, and those of `hybrid`."""
+    """Keyword arguments of `scanner`, `nearest` and `hybrid`, except `nearest`, column, q and k."""
 
     columns: ColumnsLike | None
     filter: FilterLike | None

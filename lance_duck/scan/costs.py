@@ -12,16 +12,17 @@ from typing import Final
 # Sizes that several paths share: none is sensitive to a factor of two, either way.
 
 SMALL_BATCH_ROWS: Final = 8192
-"""Rows of a batch from which on its overhead does not count (`benchmarks/selective.py`)."""
+"""Batch size, in rows, above which the overhead per batch is negligible (`benchmarks/selective.py`)."""
 
 SMALL_BATCH_BYTES: Final = 1 << 20
-"""Bytes of a batch from which on its overhead does not count (`benchmarks/selective.py`)."""
+"""Batch size, in bytes, above which the overhead per batch is negligible (`benchmarks/selective.py`)."""
 
 TASK_ROWS: Final = 1024
-"""Chosen rows from which on reading them is worth a task of its own: with 256, 384 rows take 1.3 times as long."""
+"""Minimum number of chosen rows per read task: with 256, reading 384 rows is 1.3 times slower."""
 
 FRAGMENTS_AT_ONCE: Final = 32
-"""Fragments of which one task reads some rows: a bound of the memory that they take until they are put in order."""
+"""Maximum number of fragments from which one task reads single rows. It bounds the memory held until the rows are
+sorted."""
 
 GROWTH: Final = 4
 """Factor from one size to the next: a scan of a million rows takes 3.7 times as long where morsels do not grow."""
@@ -29,54 +30,55 @@ GROWTH: Final = 4
 # Rows of a fragment: see `choose_row_access`.
 
 POINT_ROWS: Final = 128
-"""Rows of a fragment up to which each is decoded by itself: 24 to 384 of 1,000 take 0.4 of the time of their pages."""
+"""Maximum number of chosen rows of a fragment that are decoded one by one: 24 to 384 of 1,000 take 0.4 times as long as
+whole pages."""
 
 POINT_SHARE: Final = 64
-"""Inverse share of the rows of a fragment up to which each is decoded by itself: of 250,000 rows, one in 96 take three
-quarters of the time of their pages."""
+"""Rows are decoded one by one if at most one in this many rows of a fragment is chosen: one in 96 of 250,000 then takes
+three quarters of the time of whole pages."""
 
 DENSE_SHARE: Final = 4
-"""Inverse share of the rows between the first and the last one wanted from which on all of them are read: one in 1.5
-takes 0.4 of the time so, one in 3 takes 0.85."""
+"""Whole ranges are read if at least one in this many rows between the first and last chosen row is chosen: this is 2.5
+times faster for one in 1.5, and 1.2 times for one in 3."""
 
 WIDE_VALUE: Final = 1024
-"""Bytes of a value from which on rows between those wanted are not read: up to 768 bytes they take 0.2 to 0.8 of the
-time of the rows alone."""
+"""Minimum value size, in bytes, for which rows between the chosen ones are skipped: up to 768 bytes, reading them takes
+0.2 to 0.8 of the time."""
 
 # Takes: decoded columns first, then the fragments.
 
 TAKES_BEFORE_CACHE: Final = 16
-"""Takes of a column after which it is decoded whole and cached: with 4, 6 takes last 1.5 times as long, with 32, 48
-takes 1.3 times."""
+"""Number of takes after which a column is decoded whole and cached: with 4, 6 takes are 1.5 times slower, with 32, 48
+takes are 1.3 times slower."""
 
 ROWS_DECODED_IN_A_TAKE: Final = 1 << 15
-"""Rows that are decoded in the time of one take: a longer column is cached only after one take for each so many of its
-rows."""
+"""Number of rows decoded in the time of one take. A longer column is cached only after one take per this many rows."""
 
 # Rows that indexes chose.
 
 RUN_ROWS: Final = 1024
-"""Average number of consecutive chosen rows from which on they are read as ranges: runs of 400 take 1.3 to 1.9 times as
-long so, of 3,000 about as long."""
+"""Minimum average run length, in rows, for which chosen rows are read as ranges: ranges are 1.3 to 1.9 times slower for
+runs of 400, and break even at 3,000."""
 
 FILTER_READ_AHEAD_ROWS: Final = 64
-"""Maximum number of chosen rows of an object store whose result columns are read with those of the filter: it saves a
-round of requests, where on a local disk wide columns take 3 to 5 times as long so."""
+"""Maximum number of chosen rows in an object store whose result columns are read together with the filter columns. This
+saves a round of requests; on a local disk, wide columns would be 3 to 5 times slower."""
 
 LOOKED_AT_ROWS: Final = 256
-"""Rows left by the indexes so far, up to which the rest of the filter is evaluated on these: to look at 200 takes 1.4
-times as long as an answer of 1,600."""
+"""Maximum number of remaining rows on which the rest of the filter is evaluated directly: evaluating 200 takes 1.4
+times as long as reading an index result of 1,600."""
 
 LOOKUP_ROWS: Final = 8
-"""Rows of an index's answer that cost as much as evaluating the filter on one row: where 1,000 are left, an answer of
-12,000 takes 1.1 to 1.6 times as long."""
+"""Number of rows in an index result that cost as much as evaluating the filter on one row: with 1,000 rows left, a
+result of 12,000 is 1.1 to 1.6 times slower."""
 
 ANSWER_SHARE: Final = 0.1
 """Share of the covered rows, 0 to 1, beyond which the table is scanned instead of its index: from 0.025 to 0.4, times
 differ by a fifth."""
 
 ANSWER_ROWS: Final = 65_536
-"""Rows of an answer up to which an index is always searched: from 16,384 to 262,144, times differ by a sixth."""
+"""Maximum result size, in rows, for which an index is always searched: from 16,384 to 262,144, times differ by a
+sixth."""
 
 # Scans: morsels.
 
@@ -85,48 +87,48 @@ MORSEL_BYTES: Final = 12 * 1024 * 1024
 (`benchmarks/selective.py`)."""
 
 MOST_MORSEL_BYTES: Final = 1 << 30
-"""Maximum size of a morsel, in bytes, whatever `batch_size` says: half of what one Arrow array of strings can hold."""
+"""Maximum size of a morsel, in bytes, regardless of `batch_size`: half the capacity of an Arrow string array."""
 
 LEAST_PAGE_BYTES: Final = 4 << 20
 """Decoded bytes that each full page is taken to have when the first rows of a scan are cut: it bounds the memory that
 texts take which compress well."""
 
 MORSEL_ROWS: Final = 245_760
-"""Maximum number of rows of a morsel, two row groups of DuckDB: with 61,440, narrow columns take 1.4 times as long."""
+"""Maximum rows per morsel, two DuckDB row groups: with 61,440, narrow columns are 1.4 times slower."""
 
 REMOTE_MORSEL_BYTES: Final = 32 << 20
 """Bytes of a morsel of an object store: with 16 MiB, fragments of 27 MiB take 81 requests, with 32 MiB 10
 (`benchmarks/object_store.py`)."""
 
 REMOTE_MORSEL_ROWS: Final = 1 << 20
-"""Maximum number of rows of a morsel of an object store: a page of eight-byte values has as many."""
+"""Maximum rows per morsel from an object store: one page of eight-byte values."""
 
 BURST: Final = 4
 """Factor by which a batch may exceed its intended size where a filter suddenly passes more rows: a bound of memory."""
 
 JOINED_FILE_BYTES: Final = 64 * 1024
-"""Maximum size of a data file that is read whole, with those of other fragments, in bytes: 200 files of 48 KiB take a
-quarter of the time so."""
+"""Maximum size, in bytes, of a data file that is read whole together with other fragments' files: 200 files of 48 KiB
+then take a quarter of the time."""
 
 JOINED_FRAGMENTS: Final = 256
-"""Maximum number of fragments that are read whole together, 16 MiB of files: with 64, a scan of 768 takes 1.2 times as
-long."""
+"""Maximum number of fragments that are read whole together, 16 MiB of files: with 64, a scan of 768 is 1.2 times
+slower."""
 
 JOINED_ROWS: Final = 1 << 16
 """Maximum number of rows of fragments that are read together: a bound of memory, as small files may have many rows."""
 
 ALONE_BYTES: Final = 2 << 20
-"""Maximum size of a scan that the calling thread reads by itself, in bytes: 1.6 MB take half of the time so."""
+"""Maximum scan size, in bytes, that the calling thread reads alone: 1.6 MB then take half the time."""
 
 # Filters that DuckDB offers: see `filter_pays` of `scan.table_scan`.
 
 PAYS_BELOW: Final = 0.02
-"""Share of narrow rows that pass a filter, 0 to 1, up to which the scan applies it instead of DuckDB: with 0.005, a
-share of 0.0075 takes 1.4 times as long."""
+"""Maximum share of narrow rows passing a filter, 0 to 1, for which the scan applies it instead of DuckDB: with 0.005, a
+share of 0.0075 is 1.4 times slower."""
 
 PAYS_BELOW_WHEN_WIDE: Final = 0.4
-"""Share of wide rows that pass a filter, 0 to 1, up to which the scan applies it instead of DuckDB: of vectors of 3 KB,
-one in ten takes 0.7 of the time so, three in ten take as long."""
+"""Maximum share of wide rows passing a filter, 0 to 1, for which the scan applies it instead of DuckDB: with 3 KB
+vectors, one row in ten takes 0.7 of the time, and three in ten break even."""
 
 WIDE_ROW: Final = 512
 """Minimum size of a wide row over all columns of the table, in bytes: one row in ten takes twice as long if rows of 384
@@ -142,62 +144,65 @@ LARGEST_REPEATED_TEXT: Final = 1024
 # Predicates.
 
 COMPARED_VALUES: Final = 32
-"""Integers of an IN of DuckDB up to which a row is compared with each: 12 take half of the time so, 48 as long."""
+"""Maximum number of integers in a DuckDB IN list that are compared one by one: 12 take half the time, 48 break even."""
 
 GATHERED_OPERANDS: Final = 64
-"""Operands of an OR from which on its equalities of one column become one IN: 96 take half of the time so."""
+"""Minimum number of OR operands for which equalities on one column are merged into an IN: 96 then take half the
+time."""
 
 LISTS_IN_TEXT: Final = 256
-"""Characters of a SQL filter from which on a list of an IN is tokenized as a whole: with 1,024, filters of 384
-characters take 1.3 times as long."""
+"""Minimum filter length, in characters, for which an IN list is tokenized as a whole: with 1,024, filters of 384
+characters are 1.3 times slower."""
 
 LONG_TEXT: Final = 4096
-"""Characters of a SQL filter up to which its parsed form is cached: a bound of memory."""
+"""Maximum length, in characters, of a SQL filter whose parsed form is cached. It bounds memory."""
 
 # Searches.
 
 ALWAYS_COMPARED_ROWS: Final = 1024
-"""Rows that pass a filter up to which a search compares each exactly, without its index: 1,536 of 100,000 take 2.1
-times the processor time of an index."""
+"""Maximum number of rows passing a filter that a search always compares exactly, without its index: 1,536 of 100,000
+take 2.1 times the processor time of an index."""
 
 COMPARED_SHARE: Final = 200
-"""Inverse share of the rows that pass a filter up to which a search compares each exactly: of 400,000 rows, one in 75
-takes 5 times the processor time of an index."""
+"""A search compares rows exactly if at most 1/200 of all rows pass the filter: one in 75 of 400,000 rows takes 5 times
+the processor time of an index."""
 
 PRODUCT_QUERIES: Final = 8
-"""Queries from which on distances are computed by a product of matrices: 24 take 0.4 of the time so, 3 take 1.2."""
+"""Minimum number of queries for which distances are computed by matrix multiplication: 24 take 0.4 of the time, 3 take
+1.2."""
 
 PRODUCT_NEIGHBOURS: Final = 512
-"""Neighbours of a query up to which a product of matrices is used: 192 take 0.8 of the time so, 768 take 1.4."""
+"""Maximum number of neighbours per query for which matrix multiplication is used: 192 take 0.8 of the time, 768 take
+1.4."""
 
 PRODUCT_ROWS: Final = 2048
-"""Rows of one product of matrices: 512 take 1.5 times as long."""
+"""Number of rows per matrix product: 512 are 1.5 times slower."""
 
 PRODUCT_QUERIES_AT_ONCE: Final = 32
-"""Queries of one product of matrices: of 128 queries, 8 at once take twice as long."""
+"""Number of queries per matrix product: 128 queries are twice as slow in products of 8."""
 
 LONE_PRODUCT: Final = 1 << 18
-"""Multiplications of a product up to which BLAS starts no threads of its own: with four times as many, a search takes
-30 times the processor time."""
+"""Maximum number of multiplications for which BLAS starts no threads: with four times this number, a search takes 30
+times the processor time."""
 
 BLOCK_BYTES: Final = 8 << 20
-"""Bytes of the vectors that a thread compares at a time: from 2 to 32 MiB, times differ by a fifth."""
+"""Size, in bytes, of the vector block that a thread compares in one step: from 2 to 32 MiB, times differ by a fifth."""
 
 SPARSE_SHARE: Final = 64
-"""Inverse share of the rows of a block from which on a mapped block is read whole: of vectors of 128 bytes, one in 96
-takes a fifth of the time if it is read alone."""
+"""A mapped block is read whole if more than 1/64 of its rows are wanted: one in 96 vectors of 128 bytes takes a fifth
+of the time if read alone."""
 
 # Full-text search of rows that no index covers.
 
 ANALYSED_ROWS: Final = 1 << 16
-"""Rows whose texts are analysed together: with a quarter, 1.6 times as long."""
+"""Number of rows whose texts are analysed together: a quarter is 1.6 times slower."""
 
 ANALYSED_BYTES: Final = 256 << 20
-"""Bytes of analysed texts that are cached for later queries: a bound of memory, about 30 million words."""
+"""Maximum size, in bytes, of the cache of analysed texts, about 30 million words. It bounds memory."""
 
-# Settings of searches that reach a recall: see `scan.nearest.settings`. They are measured once for a segment, a number
-# of neighbours and a share of the rows; `benchmarks/recall_curves.py` and `benchmarks/graph_recall.py` show what they
-# find.
+# Settings of searches that reach a recall: see `scan.nearest.settings`. They are measured once per segment, neighbour
+# count and share of rows; `benchmarks/recall_curves.py` and `benchmarks/graph_recall.py` report the recall that they
+# reach.
 
 SAMPLE_QUERIES: Final = (64, 256)
 """Least and greatest number of sampled queries: the standard error of a measured recall of 0.95 is then about 0.01."""
@@ -223,7 +228,7 @@ SAMPLE_RUN_ROWS: Final = 32
 """Consecutive rows in each run of sampled vectors: short runs represent the segment, long ones are read faster."""
 
 REMOTE_SAMPLE_BYTES: Final = 8 << 20
-"""Bytes of compared vectors of an object store: what is transferred in a tenth of a second."""
+"""Size, in bytes, of the sampled vectors from an object store: a transfer of a tenth of a second."""
 
 REMOTE_SAMPLE_RUNS: Final = 32
 """Runs of consecutive rows of an object store that are compared: each is one request, and all are sent at once."""
@@ -232,42 +237,42 @@ SAMPLE_CODES: Final = 1 << 25
 """Codes that are compared with the sampled queries, of which there are 32 at least: some tenths of a second."""
 
 SAMPLE_WALKS: Final = 1 << 17
-"""Candidates that walks visit for the sampled queries, of which there are 32 at least: some tenths of a second."""
+"""Number of candidates that walks visit for the sampled queries (at least 32 queries): some tenths of a second."""
 
 GRAPH_STEPS: Final = 6
-"""Values of `ef` that are measured: each is double the one before, from 64 on."""
+"""Number of `ef` values that are measured: 64, then each twice the previous one."""
 
 MOST_CANDIDATES: Final = 4096
-"""Maximum number of candidates with exact distances for a query: where more are needed, all rows are compared."""
+"""Maximum number of candidates per query with exact distances. If more are needed, all rows are compared."""
 
 FREE_NS: Final = 120_000.0
 """Estimated nanoseconds below which settings are not made cheaper, as the rest of a search takes as long
 (`benchmarks/recall_curves.py`)."""
 
 ALWAYS_INDEXED_SHARE: Final = 4
-"""Rows of a segment for each neighbour that is wanted, up to which every row of the segment is compared."""
+"""Maximum number of segment rows per requested neighbour for which every row of the segment is compared."""
 
 CODE_NS: Final = 2.0
-"""Nanoseconds per code in a partition, beside those of its bytes: this cost and those below are processor time of
+"""Nanoseconds per code in a partition, excluding its bytes: this cost and those below are processor time of
 `benchmarks/nearest_costs.py`, and only their ratios matter."""
 
 CODE_BYTE_NS: Final = 0.4
 """Nanoseconds per byte of a code of product quantization: one lookup in the table of distances."""
 
 TABLE_BYTE_NS: Final = 0.02
-"""Nanoseconds per byte of the codebook of product quantization, for the table of distances of each partition."""
+"""Nanoseconds per codebook byte of product quantization, to build each partition's distance table."""
 
 ROW_BYTE_NS: Final = 0.05
 """Nanoseconds per byte of a vector in a partition without codes."""
 
 WALK_NS: Final = 700.0
-"""Nanoseconds per candidate of a walk over a graph, beside those of its bytes."""
+"""Nanoseconds per candidate of a graph walk, excluding its bytes."""
 
 WALK_BYTE_NS: Final = 0.2
 """Nanoseconds per byte of a candidate of a walk: several rows are compared for each candidate."""
 
 CANDIDATE_NS: Final = 550.0
-"""Nanoseconds per candidate whose exact distance is computed, beside those of its bytes."""
+"""Nanoseconds per candidate whose exact distance is computed, excluding its bytes."""
 
 CANDIDATE_BYTE_NS: Final = 0.2
 """Nanoseconds per byte of a vector whose exact distance is computed, read at random from a file."""
@@ -276,22 +281,22 @@ REMOTE_CANDIDATE_NS: Final = 100_000.0
 """Nanoseconds per candidate of an object store: most are a request of their own, which takes the client 80 µs."""
 
 VECTORS_FOR_EACH: Final = 100
-"""Vectors that an index returns for each vector of a query, per row that is wanted: 25 find 0.95 of the neighbours, 100
-find 0.995 (`benchmarks/multivectors.py`)."""
+"""Number of vectors fetched from the index per query vector and requested row: 25 find 0.95 of the neighbours, 100 find
+0.995 (`benchmarks/multivectors.py`)."""
 
 RANKED_FOR_EACH: Final = 20
-"""Rows of several vectors that are compared exactly, per row that is wanted: codes may tell little of them."""
+"""Number of multivector rows compared exactly per requested row: their codes may be inaccurate."""
 
 NAMED_SHARE: Final = 256
-"""Rows of a segment for each one whose name was looked up, from which on all names are read: of 1 million packed names,
-100 take 0.9 ms and all 13 ms."""
+"""All row ids of a segment are read once more than 1/256 of its rows were looked up: for 1 million packed ids, 100
+lookups take 0.9 ms, reading all takes 13 ms."""
 
 # Full-text search with a filter: see `scan.scored.candidates`.
 
 CHECKED_FOR_EACH: Final = 16
-"""Best rows on which a new filter is evaluated first, per row that is wanted: where one in 6 or 12 passes, fewer take
-up to 1.7 times as long, more up to 1.5 times."""
+"""Number of best rows on which a new filter is evaluated first, per requested row: if one in 6 or 12 passes, fewer are
+up to 1.7 times slower, more up to 1.5 times."""
 
 CHECKED_SHARE: Final = 64
-"""Inverse share of the rows of a large table on which a new filter is evaluated at most: with 256, a filter that one in
-1,000 passes takes 1.3 times as long."""
+"""A new filter is first evaluated on at most one row in this many of a large table: with 256, a filter that one in
+1,000 rows passes is 1.3 times slower."""

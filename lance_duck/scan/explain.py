@@ -1,4 +1,4 @@
-"""Descriptions, in words, of what a scan will do, and of what it did."""
+"""Text descriptions of scans, before and after they run."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _MAYBE: Final = ("ZoneMap", "BloomFilter", "NGram")
 
 
 def explain(table: TableScan, plan: ScanPlan, options: ScanOptions, *, verbose: bool = False) -> str:
-    """Describe what a scan will do; indexes give estimates only."""
+    """Describe a planned scan; row counts from indexes are estimates."""
     return "\n".join([*_scan(table, plan, options, verbose), *_routes(table, plan)]) + "\n"
 
 
 def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting: bool = False) -> str:
-    """Run a scan, and describe what it did and how long it took; with `counting` its rows are only counted."""
+    """Run a scan, and describe its reads, result and duration; with `counting`, rows are only counted."""
     began = time.perf_counter()
     with watched() as reads:
         plan = table.routed(plan)
@@ -67,8 +67,8 @@ def after_search(post: Filter | None, options: ScanOptions) -> Iterator[str]:
     """Yield the lines about what happens to the rows that a search found.
 
     Args:
-        post: The filter that is applied to these rows; None for none.
-        options: What the caller asked for.
+        post: The filter applied to the found rows, or None.
+        options: The options of the search.
     """
     if post is not None:
         yield f"  filter of the rows found: {post} ({evaluator(post)})"
@@ -76,7 +76,7 @@ def after_search(post: Filter | None, options: ScanOptions) -> Iterator[str]:
 
 
 def before_search(table: TableScan, plan: ScanPlan, *, verbose: bool) -> Iterator[str]:
-    """Yield the lines about the scan for the rows that a search may find; none where it may find all."""
+    """Yield the lines about a search's prefilter. Yields nothing without a prefilter."""
     if plan.filter is not None:
         yield "  rows that may be found:"
         yield from (f"    {line}" for line in explain(table, plan, ScanOptions(), verbose=verbose).splitlines())

@@ -147,11 +147,10 @@ class AllFilters:
 
 
 def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Parameters = None) -> Filter | None:
-    """Make a filter of what a caller passed as one.
+    """Build a filter from any form that callers may pass.
 
     Args:
-        condition: SQL text, (SQL text, parameters), a pyarrow expression, a predicate tree or a filter; None for
-            none.
+        condition: SQL text, (SQL text, parameters), a pyarrow expression, a predicate tree, a filter, or None.
         schema: Columns that it may read, hidden ones among them.
         parameters: Values bound to the SQL text.
 
@@ -191,7 +190,7 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
         isinstance(parameters, str | bytes) or not isinstance(parameters, Mapping | Sequence)
     ):
         raise InvalidInputError("bad parameters", expected="a list, tuple or dict", found=type(parameters).__name__)
-    if parameters is not None:  # filters are cached: they must not change with what the caller holds
+    if parameters is not None:  # copied, as filters are cached: later changes by the caller must not affect them
         parameters = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
     condition = mixed.read_sql(text, schema, parameters)
     return TreeFilter(condition) if isinstance(condition, Predicate) else SqlFilter(condition, parameters)

@@ -1,4 +1,4 @@
-"""Spelling of names and texts in SQL: the one place that quotes them."""
+"""Quoting of SQL identifiers and string literals."""
 
 from __future__ import annotations
 

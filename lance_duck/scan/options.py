@@ -58,47 +58,47 @@ OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
 
 @dataclass(frozen=True, kw_only=True)
 class ScanOptions:
-    """Arguments of `LanceDataset.scanner`, by the names of pylance and pyarrow.
+    """Arguments of `LanceDataset.scanner`, with the same names as in pylance and pyarrow.
 
     Attributes:
-        columns: Names, in order; or SQL expressions by the name of their result. None: all columns.
+        columns: Names, in order; or SQL expressions by the name of their result. None selects all columns.
         filter: SQL text, (SQL text, parameters), a pyarrow expression, or a query of `lance_duck.query`.
         parameters: Values bound to `?`, `$1` or `$name` of the filter.
-        limit: Rows at most.
-        offset: Rows to leave out first.
-        batch_size: Rows of a batch at most; None: what LANCE_DEFAULT_BATCH_SIZE in the environment says, if anything.
-        batch_size_bytes: Bytes of a batch, about.
+        limit: Maximum number of rows.
+        offset: Number of rows to skip first.
+        batch_size: Maximum number of rows per batch. None uses the environment variable LANCE_DEFAULT_BATCH_SIZE, if
+            set.
+        batch_size_bytes: Approximate batch size, in bytes.
         strict_batch_size: All batches but the last have exactly `batch_size` rows. They may cross fragments, as small
             batches of a filtered scan do in any case.
-        fragments: Fragments to scan, or their ids, in order; None: all.
+        fragments: Fragments to scan, or their ids, in order. None scans all.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
-        include_deleted_rows: Return deleted rows, too, with null as `_rowid`; needs `with_row_id`.
+        include_deleted_rows: Also return deleted rows, with null as `_rowid`; requires `with_row_id`.
         order_by: Columns to sort the result by.
-        blob_handling: "all_binary" reads the bytes of blobs, for filters and expressions, too; "blobs_descriptions",
-            "all_descriptions" and None read descriptions of where they lie.
+        blob_handling: "all_binary" reads blobs as bytes, also in filters and expressions; "blobs_descriptions",
+            "all_descriptions" and None read blob descriptions (position and size).
         use_threads: False: read in the calling thread alone.
-        use_scalar_index: False: scan, whatever indexes there are.
+        use_scalar_index: False scans without indexes.
         nearest: Return the rows nearest to a query: see `scan.nearest.options.Nearest`.
         full_text_query: Return the rows that match words, best first: see `scan.text.request`. Together with `nearest`,
             return rows that are near, or match, or both, with `_distance`, `_score` and `_hybrid_score`.
         hybrid: How `nearest` and `full_text_query` become one search: see `scan.hybrid.options.Hybrid`.
-        prefilter: False: apply the filter to the rows that a search finds; else the search finds only rows that pass
-            it.
+        prefilter: False applies the filter to the rows that a search finds. Otherwise, the search finds only rows that
+            pass it.
         fast_search: Leave rows that no index covers out of a search.
-        row_addr_allowlist: Rows to scan or to search, no others: row ids, or the bytes of a row address map of them, as
-            pylance writes it.
-        row_addr_blocklist: Rows to leave out; likewise.
+        row_addr_allowlist: Rows to scan or search: row ids, or a serialized row address map, as pylance writes it.
+        row_addr_blocklist: Rows to leave out, in the same form.
         scan_stats_callback: Called with `ScanStatistics` when the rows have been read to their end.
         disable_scoring_autoprojection: Add `_distance` or `_score` to the result of a search only if `columns` names
             it.
 
-        batch_readahead: Without effect: how far to read ahead is decided from the sizes of columns and batches.
+        batch_readahead: Without effect: the read-ahead is derived from the sizes of columns and batches.
         fragment_readahead: Without effect: see `batch_readahead`.
         io_buffer_size: Without effect: see `batch_readahead`.
-        scan_in_order: Without effect: rows always come in order.
-        use_stats: Without effect: statistics are used wherever they cannot change the answer.
-        late_materialization: Without effect: which columns to read before a filter is decided from their sizes.
+        scan_in_order: Without effect: rows are always returned in order.
+        use_stats: Without effect: statistics are used whenever they cannot change the result.
+        late_materialization: Without effect: the columns to read before a filter are chosen by size.
         cache_metadata: Without effect: metadata of open files is always kept.
         index_segments: Refused.
         memory_pool: Refused.
@@ -174,7 +174,7 @@ class ScanOptions:
         """Check options that a caller passed by name.
 
         Raises:
-            WrongTypeError: There is no option of a name, or a value is of another type.
+            WrongTypeError: An option is unknown, or a value has the wrong type.
         """
         if not arguments.keys() <= cls.__dataclass_fields__.keys():
             refuse_unknown(arguments, cls.__dataclass_fields__, "scan", "option")
@@ -197,10 +197,10 @@ ROW_NAMES: Final = MappingProxyType({"with_row_id": ROW_ID, "with_row_address": 
 
 
 def checked_defaults(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return options for all scans of a dataset, which leave it the rows and columns that it has for SQL, too.
+    """Validate options for all scans of a dataset. They must not change its rows or columns, which SQL also reads.
 
     Raises:
-        WrongTypeError: There is no such option.
+        WrongTypeError: An option is unknown.
         UnsupportedError: One chooses rows or columns, or puts rows in order.
     """
     ScanOptions.of(options)
@@ -224,14 +224,14 @@ def plan_scan(
     arrow_types: Mapping[str, pa.DataType] | None = None,
     option_cache: OptionCache | None = None,
 ) -> ScanPlan:
-    """Plan a scan; reads no data.
+    """Plan a scan without reading data.
 
     Args:
         snapshot: The version of the table.
         options: The options of the scan.
-        restriction: A filter in addition to that of the options.
+        restriction: A filter in addition to the one in the options.
         arrow_types: Arrow types in which top-level columns are read instead of their own, by name.
-        option_cache: Filters and projections of earlier scans of this version; None for none.
+        option_cache: Filters and projections of earlier scans of this version, or None.
 
     Raises:
         InvalidInputError: Unknown columns or fragments, or a bad filter.
@@ -261,7 +261,7 @@ def plan_scan(
 
 
 class OptionCache:
-    """Cache of the filters, projections and layouts that the options of scans of one version stand for."""
+    """Cache of parsed filters, projections and layouts, for scans of one version."""
 
     def __init__(self) -> None:
         self._projections: LruCache[Projection] = LruCache(_CACHED)
@@ -316,7 +316,7 @@ class OptionCache:
     def statement_filter(
         self, text: str, parameters: Sequence[Any], make: Callable[[], Filter | None]
     ) -> Filter | None:
-        """Return the filter of a condition in a SQL statement; None where `make` returns none.
+        """Return the filter for a condition in a SQL statement, or None if `make` returns None.
 
         It is cached for its text and equal parameters of equal, immutable types.
 
@@ -334,7 +334,7 @@ class OptionCache:
         return condition
 
     def key_of(self, filter_: Filter) -> Hashable | None:
-        """Return the cache key of a filter that came from this cache; None for others."""
+        """Return the cache key of a filter, or None if the filter is not from this cache."""
         last, key = self._last_filter
         return key if last is filter_ else self._filters.key_of(filter_)
 

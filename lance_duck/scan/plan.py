@@ -45,17 +45,17 @@ class ScanPlan:
         schema: Columns of the table.
         fragments: Fragments to scan, in order.
         projection: Columns of the result.
-        filter: Condition of the rows to return; None for all.
-        offset: Rows that pass the filter to skip first.
-        limit: Rows to return at most; None for all.
-        batch_rows: Rows of a batch at most; None to derive them from the width of the rows.
-        batch_bytes: Bytes of a batch, about; None for `costs.MORSEL_BYTES`.
+        filter: Condition that returned rows meet. None returns all rows.
+        offset: Number of rows to skip, after the filter.
+        limit: Maximum number of rows to return. None returns all.
+        batch_rows: Maximum number of rows per batch. None derives it from the row width.
+        batch_bytes: Approximate batch size, in bytes. None means `costs.MORSEL_BYTES`.
         strict_batches: Whether all batches but the last have exactly `batch_rows` rows; they may cross fragments.
         crosses_fragments: Whether small batches of several fragments are joined, as they always are with a filter.
-        include_deleted: Whether deleted rows are returned, too, with null as their `_rowid`.
-        arrow_types: Arrow types in which top-level columns are read instead of their own, for the filter, too.
+        include_deleted: Whether deleted rows are also returned, with null as their `_rowid`.
+        arrow_types: Arrow types for top-level columns, by name, also in the filter.
         use_index: Whether indexes may be searched.
-        choices: The rows that indexes chose; None if all rows are read.
+        choices: The rows that indexes chose, or None if all rows are read.
     """
 
     schema: Schema
@@ -85,7 +85,7 @@ class ScanPlan:
 
     @cached_property
     def place_of(self) -> Mapping[int, int] | None:
-        """Places of the fragments by id; None where a fragment is scanned twice."""
+        """Fragment positions by fragment id, or None if a fragment is scanned twice."""
         if isinstance(self.fragments, Fragments):
             places = self.fragments.places
         else:
@@ -140,13 +140,13 @@ class ScanPlan:
 
     @cached_property
     def width(self) -> int:
-        """Bytes of a row, estimated from the types."""
+        """Estimated row width, in bytes, derived from the types."""
         reads = self._derived("width", lambda: sum(read.width for read in (*self.first_reads, *self.later_reads)))
         return max(1, reads + 8 * len(self.hidden))
 
     @cached_property
     def filter_width(self) -> int | None:
-        """Bytes of a row that the filter reads, estimated from the types; None without a filter."""
+        """Estimated width of the filter's columns per row, in bytes, or None without a filter."""
         if self.filter is None:
             return None
         return sum(read.width for read in self.first_reads) + 8 * len(self.hidden_in_filter)
@@ -180,7 +180,7 @@ class Extent:
     """A range of rows of a fragment that a scan goes over.
 
     Attributes:
-        index: Place of the fragment in the plan.
+        index: Position of the fragment in the plan.
         start: Physical offset of the first row.
         stop: One more than the physical offset of the last row.
         row_offset: Live rows of the table before the fragment.
@@ -201,9 +201,9 @@ class Sizer:
     Args:
         width: Estimated bytes of a row of the result; the batches that `observe` is given correct the estimate.
         rows: Rows of a batch, if the caller set them; morsels are multiples of it, unless they would be too large.
-        bytes_: Bytes of a batch, if the caller set them.
-        filtered: Bytes of a row that the filter reads; None without a filter.
-        most: Rows of a morsel at most.
+        bytes_: Batch size, in bytes, if the caller set it.
+        filtered: Width of the filter's columns per row, in bytes, or None without a filter.
+        most: Maximum number of rows per morsel.
         is_full: Whether the first morsel is as large as the others.
     """
 

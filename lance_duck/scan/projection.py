@@ -31,7 +31,7 @@ else:
 ColumnsLike: TypeAlias = Iterable[str] | Mapping[str, str]
 
 _DERIVED: Final = 64
-"""Values derived from a projection that are cached with it."""
+"""Maximum number of derived values cached with a projection."""
 
 ROW_ID: Final = "_rowid"
 ROW_ADDRESS: Final = "_rowaddr"
@@ -39,7 +39,7 @@ ROW_OFFSET: Final = "_rowoffset"
 CREATED_AT: Final = "_row_created_at_version"
 LAST_UPDATED_AT: Final = "_row_last_updated_at_version"
 BLOB_WIDTH: Final = 256 * 1024
-"""Bytes that a blob is taken to have, to size morsels: a bound of memory."""
+"""Assumed blob size, in bytes, when sizing morsels. It bounds memory."""
 HIDDEN: Final = (ROW_ID, ROW_ADDRESS, LAST_UPDATED_AT, CREATED_AT, ROW_OFFSET)
 
 
@@ -49,8 +49,8 @@ class Output:
 
     Attributes:
         field: Name and type of the column.
-        path: Path of the column or struct field of the table; None for an expression.
-        expression: The SQL expression that is computed; None for a column.
+        path: Path of the table's column or struct field, or None for an expression.
+        expression: The SQL expression to compute, or None for a column.
         within: Paths of the only fields to read of the struct at `path`; empty for all.
     """
 
@@ -81,7 +81,7 @@ class Projection:
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
-        """What it reads, hidden columns among it, each once."""
+        """Paths of the columns to read, including hidden ones, without duplicates."""
         return tuple(dict.fromkeys(path for output in self.outputs for path in output.paths))
 
     @cached_property
@@ -91,7 +91,7 @@ class Projection:
 
     @cached_property
     def dictionaries(self) -> tuple[int, ...]:
-        """Places in the result of columns of the table that are dictionaries, or have some inside."""
+        """Positions of result columns whose type is or contains a dictionary."""
         return tuple(i for i, each in enumerate(self.outputs) if each.path and holds_dictionaries(each.field.type))
 
     @cached_property
@@ -142,7 +142,7 @@ def _is_fixed(type_: pa.DataType) -> bool:
 
 
 def readable_schema(schema: Schema) -> pa.Schema:
-    """Return the columns that filters and expressions may name: those of the table, and the hidden ones."""
+    """Return the columns that filters and expressions may name, including hidden columns."""
     hidden = [pa.field(name, pa.uint64()) for name in HIDDEN if name not in schema.names]
     return pa.schema([*schema.scan_arrow, *hidden])
 
@@ -160,8 +160,8 @@ def project(
 
     Args:
         schema: Columns of the table.
-        columns: Names in the order of the result ("a.b" for field b of struct a, hidden columns by their names), or SQL
-            expressions by the name of their result; None for all columns of the table.
+        columns: Names in result order ("a.b" for field b of struct a, or hidden columns), or SQL expressions by result
+            name. None selects all columns.
         with_row_id: Add `_rowid` at the end, unless it is named.
         with_row_address: Add `_rowaddr` at the end, unless it is named.
         arrow_types: Arrow types in which top-level columns are read instead of their own, by name.
@@ -187,7 +187,7 @@ def project(
 def _metadata(
     schema: Schema, outputs: Sequence[Output], *, whole: bool, in_order: bool
 ) -> Mapping[bytes, bytes] | None:
-    """Return the metadata of a result: of all columns that of the table, of some what pandas needs to read them."""
+    """Return the schema metadata of a result: the table's if `whole`, otherwise only the pandas metadata."""
     text = schema.metadata.get(PANDAS)
     if text is None:
         own: Mapping[bytes, bytes] | None = schema.scan_arrow.metadata if whole else None
@@ -205,7 +205,7 @@ def _metadata(
 def reads(
     schema: Schema, paths: Iterable[Path], arrow_types: Mapping[str, pa.DataType] | None = None
 ) -> tuple[Read, ...]:
-    """Return the top-level columns to read for some paths; hidden columns need none."""
+    """Return the top-level columns to read for some paths, without hidden columns."""
     paths_by_column: dict[str, list[Path]] = {}
     for path in paths:
         paths_by_column.setdefault(path[0], []).append(path[1:])

@@ -28,8 +28,7 @@ class Routes:
     Attributes:
         parts: Conditions of the filter.
         plans: The plan for each condition.
-        estimates: Rows of the table that leaves of the plans return at most, by `id` of the leaf; filled when
-            estimated.
+        estimates: Maximum row count of each leaf, by `id` of the leaf. Estimates are added when first computed.
     """
 
     parts: Sequence[Conjunct]
@@ -38,12 +37,12 @@ class Routes:
 
     @property
     def are_open(self) -> bool:
-        """Whether no index answers any condition."""
+        """Whether no index covers any condition."""
         return not any(isinstance(plan, IndexLeaf) or not (is_open(plan) or plan == EVERY) for plan in self.plans)
 
 
 def routes(filter_: Filter, indexes: IndexCatalog) -> Routes:
-    """Decide which index answers which condition of a filter; searches none."""
+    """Assign the conditions of a filter to indexes, without searching them."""
     parts = conjuncts_of(filter_)
     return Routes(parts, [_plan(part, indexes) for part in parts])
 
@@ -54,7 +53,7 @@ def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = Non
     Args:
         snapshot: The version of the table.
         plan: The plan.
-        index_routes: Routes of its filter; None to make them.
+        index_routes: Routes of the plan's filter. None computes them.
     """
     if plan.filter is None or not _may_route(plan):
         return plan
@@ -71,7 +70,7 @@ def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | N
     """Count the rows that pass a plan's filter, before limit and offset, by an index alone.
 
     Returns:
-        The number of rows; None if no index can count them, or the plan is for a part of the table.
+        The number of rows, or None if no index can count them or the plan reads only part of the table.
     """
     if not _may_route(plan) or len(index_routes.plans) != 1 or plan.fragments is not snapshot.fragments:
         return None
@@ -83,7 +82,7 @@ def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | N
 
 
 def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
-    """Return the most rows that a scan of the table reads with the help of indexes; None if they do not help."""
+    """Return an upper bound of the rows that an index-assisted scan reads, or None if no index helps."""
     if index_routes.are_open:
         return None
     rows = IndexRows(snapshot, snapshot.fragments.id_set, index_routes.estimates)
@@ -96,7 +95,7 @@ def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
 
 
 def rows_chosen(plan: ScanPlan) -> int | None:
-    """Return how many rows indexes chose for a routed plan; None if some fragments are scanned."""
+    """Return the number of rows that indexes chose, or None if some fragments are scanned."""
     if plan.choices is None or not plan.choices.closes(len(plan.fragment_ids)):
         return None
     return len(plan.choices.rows)

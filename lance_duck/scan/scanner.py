@@ -47,7 +47,7 @@ else:
 
 
 BATCH_SIZE: Final = "LANCE_DEFAULT_BATCH_SIZE"
-"""Variable of the environment with the rows of a batch at most, for scans that do not say."""
+"""Environment variable with the maximum number of rows per batch, for scans that do not set it."""
 _NO_QUERIES: Final = (str, tuple, pads.Expression, type(None))
 """Usual types of filters, none of which is a full-text query."""
 _MOST_DIGITS: Final = 18  # of a number of 64 bits
@@ -111,7 +111,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     Args:
         table: The table.
         options: The options of the scan.
-        fragment: The only fragment to read; None for those of the options.
+        fragment: The only fragment to read. None reads the fragments in the options.
         handle: Makes the handle that `scan_batches` yields with batches, from a fragment's metadata.
     """
 
@@ -148,7 +148,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     @property
     def _plan(self) -> ScanPlan:
-        assert self._scan is not None  # a search has no plan
+        assert self._scan is not None  # searches do not have a plan
         return self._scan
 
     @property
@@ -167,8 +167,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return self._nearest is not None and self._nearest.queries.is_batch
 
     def extremes(self) -> extremes.Extremes:
-        """Return the extremes of the vectors that a search is about."""
-        assert self._nearest is not None  # only a search for the nearest rows has such a column
+        """Return the extremes of the vectors in the searched column."""
+        assert self._nearest is not None  # only vector searches have a vector column
         return self._nearest.scan.extremes()
 
     @property
@@ -195,10 +195,11 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             column: One of `searched_texts`, whose analyser defines the words.
             pre: Mark before a word.
             post: Mark after a word.
-            words: Return the excerpt of at most so many words with most of the words searched for; None: whole texts.
+            words: Return an excerpt of at most this many words, with as many matches as possible. None returns whole
+                texts.
 
         Raises:
-            InvalidInputError: The scanner has no full-text query, or none of this column.
+            InvalidInputError: The scanner does not have a full-text query, or its query does not search this column.
             WrongTypeError: `texts` are of another type.
         """
         if self._words is None:
@@ -274,17 +275,17 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return gather.take_rows(table, take.row_positions(indices, table.num_rows))
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Describe what the scan will do, in a few lines: which indexes it uses, and why not others.
+        """Describe the scan in a few lines: the indexes it will use, and why it ignores others.
 
         Args:
-            verbose: Name the fields that are read, with their ids, too.
+            verbose: Also name the fields that are read, with their ids.
         """
         if self._search is not None:
             return PlanText(self._search.explain(verbose))
         return PlanText(explain.explain(self._table, self._plan, self._options, verbose=verbose))
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Scan, and describe what was done: rows that each index returned, bytes read, rows that passed.
+        """Run the scan, and describe it: rows that each index returned, bytes read, rows that passed.
 
         Reads of other scans at the same time are included.
 
@@ -301,7 +302,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return self._table.reader(self._plan, self._options)
 
     def _told(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, and tell the callback what it took."""
+        """Yield the batches, then call the callback with the statistics."""
         with count_reads(self._options.scan_stats_callback) as statistics:
             for batch in self._reader():
                 statistics.rows += batch.num_rows
@@ -367,7 +368,7 @@ def _listed_rows(
     """Return the condition that a row is in a list.
 
     Args:
-        rows: Row ids, or a row address map of them (`rows.row_set_bytes`); None for no condition.
+        rows: Row ids, or a row address map (`rows.row_set_bytes`). None means no condition.
         name: Name of the argument, for messages.
         rows_of: Returns the physical rows of a fragment, for maps that have whole fragments.
         excluded: Whether to return the condition that a row is not in the list.

@@ -1,4 +1,4 @@
-"""Queries of one version of a table from Python, by pylance's names: `LanceDataset.sql`."""
+"""Queries of one version of a table from Python, compatible with pylance: `LanceDataset.sql`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class SqlRequest:
         table_name: Name of the table in the query.
         with_row_id: Whether rows have `_rowid`.
         with_row_addr: Whether rows have `_rowaddr`.
-        batch_size: Rows of a batch at most; None for as many as DuckDB returns.
-        batch_size_bytes: Bytes of a batch at most, about; None for any number.
+        batch_size: Maximum rows per batch, or None for DuckDB's batch size.
+        batch_size_bytes: Approximate maximum batch size, in bytes, or None for no limit.
     """
 
     sql: str
@@ -45,7 +45,7 @@ _ENGINE: Final = "lance_duck.duck.dataset_sql"
 
 
 def set_engine(engine: Engine) -> None:
-    """Register the engine that runs queries, which lies in a room above this one."""
+    """Register the engine that runs queries; it is part of a higher layer."""
     _ENGINES[:] = [engine]
 
 
@@ -94,18 +94,18 @@ class SqlQueryBuilder:
         return self._with(table_name=table_name)
 
     def with_row_id(self, with_row_id: bool = True) -> Self:
-        """Add `_rowid` to the columns of the table, and to the end of the result of a query without groups."""
+        """Add `_rowid` to the table's columns, and to the end of results without grouping."""
         return self._with(with_row_id=with_row_id)
 
     def with_row_addr(self, with_row_addr: bool = True) -> Self:
-        """Add `_rowaddr` likewise, after `_rowid`."""
+        """Add `_rowaddr` to the same columns, after `_rowid`."""
         return self._with(with_row_addr=with_row_addr)
 
     def blob_handling(self, blob_handling: Literal["all_binary", "blobs_descriptions", "all_descriptions"]) -> Self:
         """Set how blobs are read: SQL supports their bytes ("all_binary") only.
 
         Raises:
-            UnsupportedError: The value is another one of pylance's.
+            UnsupportedError: The value is supported by pylance only.
         """
         if blob_handling not in _BLOB_HANDLING:
             raise unknown_value("blob_handling", blob_handling, _BLOB_HANDLING)
@@ -120,7 +120,7 @@ class SqlQueryBuilder:
         return self._with(batch_size=_positive("batch_size", batch_size))
 
     def batch_size_bytes(self, batch_size_bytes: int) -> Self:
-        """Limit the bytes of a batch, about."""
+        """Set the approximate batch size, in bytes."""
         return self._with(batch_size_bytes=_positive("batch_size_bytes", batch_size_bytes))
 
     def build(self) -> SqlQuery:

@@ -1,4 +1,4 @@
-"""What a scan took, for a function of the caller's that is told once the scan has ended."""
+"""Statistics of a scan, passed to a callback when the scan ends."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lance_duck.wire import paths
 
 @dataclass(eq=False)
 class ScanStatistics:
-    """What was read, by all scans of the process that ran meanwhile.
+    """Reads of all scans in the process during one scan.
 
     Attributes:
-        requests: Ranges of bytes that were asked for.
+        requests: Number of byte ranges that were requested.
         bytes_read: Their bytes.
-        rows: Rows of the result.
+        rows: Number of rows in the result.
         batches: Batches that they came in.
-        indices_loaded: Segments of indexes that were read; what is in memory is not read.
+        indices_loaded: Index segments that were read from storage, not from memory.
         parts_loaded: Ranges of bytes of their files.
     """
 
@@ -47,7 +47,7 @@ StatisticsCallback: TypeAlias = Callable[[ScanStatistics], object]
 
 @contextmanager
 def count_reads(callback: StatisticsCallback | None) -> Iterator[ScanStatistics]:
-    """Count what is read meanwhile, and tell the callback in the end; where there is none, count nothing."""
+    """Count reads while the scan runs, then call the callback. Counts nothing without a callback."""
     statistics = ScanStatistics()
     if callback is None:
         yield statistics

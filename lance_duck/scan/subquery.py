@@ -45,7 +45,7 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
         parameters: Values bound to the text.
 
     Raises:
-        InvalidInputError: DuckDB refuses the text, or fails on a value; or the text is no condition.
+        InvalidInputError: DuckDB rejects the text or fails on a value, or the text is not a condition.
     """
     target = _Target(table, text)
     kind = target.run(f"SELECT {target.sql} AS answer FROM {TARGET} LIMIT 0", parameters)  # noqa: S608
@@ -61,7 +61,7 @@ def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.ui
 
     Args:
         table: As for `addresses_where`.
-        text: SQL, likewise.
+        text: SQL expression, with subqueries as for `addresses_where`.
         sql_type: DuckDB's name of the type to cast to.
 
     Raises:
@@ -112,7 +112,7 @@ def _scannable(table: TableScan, names: list[str]) -> object:
 
 
 class _Scannable(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Columns of a table for DuckDB, which pushes conditions down where that pays."""
+    """Columns of a table for DuckDB, with filter pushdown if it is faster."""
 
     def __init__(self, table: TableScan, schema: pa.Schema) -> None:
         self.obj = self

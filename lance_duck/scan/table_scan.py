@@ -1,4 +1,4 @@
-"""Reads of one version of a table, all of which go through here: scans, counts, rows by position."""
+"""Reads of one version of a table: scans, counts, rows by position."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TableScan:
 
     Args:
         snapshot: The version.
-        restriction: Condition of the rows that reads see at all; None for all rows.
+        restriction: Condition that limits all reads, or None for all rows.
     """
 
     def __init__(self, snapshot: Snapshot, restriction: Filter | None = None) -> None:
@@ -91,7 +91,7 @@ class TableScan:
 
     @property
     def option_cache(self) -> OptionCache:
-        """Cache of what options of scans of this version stand for."""
+        """Cache of parsed scan options for this version."""
         return self._option_cache
 
     @cached_property
@@ -100,7 +100,7 @@ class TableScan:
         return take.Taker(self.snapshot, self._columns)
 
     def projection(self, columns: ColumnsLike | None) -> Projection:
-        """Return the columns of a take: see `nested_projection`; those of the last names are cached."""
+        """Return the columns of a take (see `nested_projection`); the last result is cached."""
         names = None if columns is None else tuple(columns) if isinstance(columns, list | tuple) else ()
         last = self._last_projection
         if names == () or last is None or last[0] != names:
@@ -154,22 +154,22 @@ class TableScan:
         return self._routes.get(key, lambda: routing.routes(filter_, catalog.catalog(self.snapshot)))
 
     def index_estimate(self, filter_: FilterLike) -> int | None:
-        """Return an upper bound of the rows that a filtered scan reads; None if no index helps. Reads little.
+        """Return an upper bound of the rows that a filtered scan reads, or None if no index helps. Reads little.
 
-        Rows of fragments that no index covers are among them.
+        This includes rows of fragments that no index covers.
         """
         condition = make_filter(filter_, self._option_cache.readable(self.snapshot.schema))
         return None if condition is None else routing.rows_expected(self.snapshot, self.routes(condition))
 
     def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:
-        """Stream the rows of a plan, sorted if the options say so."""
+        """Stream the rows of a plan, sorted if the options request it."""
         workers = 1 if options is not None and not options.use_threads else None
         if options is None or not options.orderings:
             return self._stream(plan, workers)
         return self._sorted(plan, options, workers).to_reader(plan.batch_rows)
 
     def table(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.Table:
-        """Read the rows of a plan into memory, sorted if the options say so."""
+        """Read the rows of a plan into memory, sorted if the options request it."""
         if plan.filter is not None and (options is None or not options.order_by):
             plan = self.routed(plan)
             batches = read_chosen(self.snapshot, plan, self._columns)
@@ -183,7 +183,7 @@ class TableScan:
         return count_rows(self.snapshot, self.routed(plan), self._columns) if rows is None else plan.cut_count(rows)
 
     def has_no_nulls(self, name: str) -> bool:
-        """Return whether metadata says that no row has a null in a top-level column; reads no values.
+        """Return whether metadata proves that a top-level column is free of nulls, without reading values.
 
         Raises:
             LanceDuckError: A file is bad.
@@ -195,7 +195,7 @@ class TableScan:
         )
 
     def has_no_null_items(self, name: str) -> bool:
-        """Return whether metadata says that no item of a top-level column of vectors is null; reads no values.
+        """Return whether metadata proves that a vector column is free of null items, without reading values.
 
         Raises:
             LanceDuckError: A file is bad.
@@ -206,7 +206,7 @@ class TableScan:
         return all(fragment.has_no_null_items(column) for column in columns for fragment in fragments)
 
     def extremes(self, name: str) -> tuple[pa.Scalar, pa.Scalar] | None:
-        """Return the least and the greatest value of a top-level column; None where no index tells."""
+        """Return the minimum and maximum of a top-level column, or None if no index stores them."""
         if self.restriction is not None:
             return None
 
@@ -233,7 +233,7 @@ class TableScan:
 
         Args:
             schema: Columns of the result, in their order and types.
-            predicate: Over the columns of the table; None for all rows.
+            predicate: Condition on the table's columns. None reads all rows.
             any_form: Whether strings may be dictionaries.
         """
         forms = {field.name: field.type for field in schema}
@@ -248,10 +248,10 @@ class TableScan:
         Args:
             schema: Columns of the result, in their order and types.
             condition: Over the columns of the table.
-            most: Rows that indexes may choose at most; None for any number.
+            most: Maximum number of rows that indexes may choose, or None for no limit.
 
         Returns:
-            The rows; None if indexes choose more than `most`, or leave a fragment to scan.
+            The rows, or None if indexes choose more than `most` rows or leave a fragment to scan.
         """
         plan = self.routed(self._typed_plan({field.name: field.type for field in schema}, condition))
         if most is not None:
@@ -347,17 +347,17 @@ def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
 
 
 def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, expected: int | None = None) -> bool:
-    """Return whether a scan should filter by itself rather than leave it to DuckDB.
+    """Return whether the scan should apply a filter instead of leaving it to DuckDB.
 
     A filter in the scan saves reading other columns of rows that do not pass. It copies the rows that pass, which
-    DuckDB need not do. DuckDB also plans its joins as if every row passed a filter that the scan accepts. So the scan
-    filters if very few rows pass, or if rows are wide, or in an object store.
+    DuckDB need not do. DuckDB also plans its joins as if every row passed a filter that the scan accepts. The scan
+    therefore filters if very few rows pass, if rows are wide, or in an object store.
 
     Args:
         snapshot: The version of the table.
         columns: Column readers to use again.
         condition: The filter.
-        expected: Rows that the scan reads at most, with the help of indexes. None without indexes.
+        expected: Maximum number of rows that an index-assisted scan reads. None without indexes.
     """
     if local_path(snapshot.uri) is None or any(path[0] in HIDDEN for path in condition.paths()):
         return True
@@ -392,7 +392,7 @@ def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Fi
 
 
 def _spot(snapshot: Snapshot, place: float) -> tuple[int, int, int]:
-    """Return the fragment, start and stop of the slice around a place, in fragments from the start of the table."""
+    """Return the fragment index, start and stop of a slice around a table position, in fragments."""
     index = int(place)
     count = snapshot.physical_rows(snapshot.fragments[index])
     start = max(0, min(int((place % 1) * count) - TASK_ROWS // 2, count - TASK_ROWS))

@@ -20,7 +20,7 @@ from lance_duck.wire.schema import Schema
 
 _MOST_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 64 << 20
-"""Rows, and bytes of lists, that are looked at for their length: a bound of the work that an error message costs."""
+"""Maximum number of rows, and bytes of lists, whose lengths are checked. They bound the cost of an error message."""
 _MOST_COLUMNS: Final = 3
 
 

@@ -1,8 +1,8 @@
 """pyarrow compute expressions as filters, evaluated by pyarrow itself.
 
 The columns that an expression reads are found in its pickled form: an Arrow IPC file whose schema metadata is the tree
-in prefix notation, one (kind, value) pair a node; "field_ref" names a column, "nested_field_ref" a path of so many
-parts that follow. Where pyarrow pickles in another form, every column is taken to be read.
+in prefix notation, one (kind, value) pair per node. "field_ref" names a column; "nested_field_ref" gives the length of
+a path, whose names follow. Where pyarrow pickles in another form, every column is taken to be read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MASK: Final = "mask"
 
 
 def expression_paths(expression: pc.Expression, schema: pa.Schema) -> tuple[Path, ...]:
-    """Return the columns and struct fields that the expression reads; all columns where its pickled form is unknown.
+    """Return the columns and struct fields that the expression reads, or all columns if its pickled form is unknown.
 
     Raises:
         InvalidInputError: The expression reads a column that the schema does not have.
@@ -65,7 +65,7 @@ def expression_mask(
     Args:
         expression: The condition.
         columns: Columns that it reads, by name; half floats are compared as float32.
-        num_rows: Rows of each.
+        num_rows: Number of rows in each column.
         decodes: Decode dictionaries first.
 
     Raises:
@@ -97,7 +97,7 @@ def _readable(array: pa.Array, decodes: bool) -> pa.Array:
 
 
 def _without_halves(type_: pa.DataType) -> pa.DataType:
-    """Return a type with float32 in place of half floats, also inside structs; the same object where there are none."""
+    """Replace half floats in a type by float32, also in structs; other types are returned unchanged."""
     if pa.types.is_float16(type_):
         return pa.float32()
     if not pa.types.is_struct(type_):

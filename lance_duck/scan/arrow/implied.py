@@ -1,7 +1,8 @@
 """The predicate that a pyarrow expression implies, by which indexes narrow the rows that pyarrow evaluates.
 
-pyarrow's NaN is neither equal to nor greater than anything, and its `is_in` may match nulls. So a predicate is made
-that is true wherever the expression is, and perhaps elsewhere; below a NOT, conditions on floats are left unknown.
+pyarrow's NaN is neither equal to nor greater than anything, and its `is_in` may match nulls. Therefore, the predicate
+is true for every row that the expression selects, and possibly for others; below a NOT, conditions on floats are left
+unknown.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ _TEXTS: Final = {
 
 
 def implied_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate | None:
-    """Return a predicate that is true wherever an expression is; None if there is none.
+    """Return a predicate that is true for every row that an expression selects, or None if unknown.
 
-    `Opaque` parts of the predicate stand for unknown conditions, and must not be evaluated.
+    `Opaque` nodes of the predicate are unknown conditions, and must not be evaluated.
     """
     try:
         predicate = _ImpliedReader(schema).predicate(expression_tree(expression))
@@ -58,7 +59,7 @@ class _ImpliedReader:
         self._schema = schema
 
     def predicate(self, node: Node, *, negated: bool = False) -> Predicate:
-        """Return a predicate that is true wherever the node is; below a NOT, also false wherever the node is."""
+        """Return a predicate that is true if the node is, and below a NOT, also false if the node is."""
         function, arguments = node
         if function in ("and_kleene", "and"):
             return all_of(*(self.predicate(part, negated=negated) for part in arguments))

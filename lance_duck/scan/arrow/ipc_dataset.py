@@ -19,7 +19,7 @@ MOST_PIECES: Final = 32
 
 
 def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.Table]) -> pads.Dataset:
-    """Return a dataset whose i-th piece is read(i), called when pyarrow comes to it, perhaps in another thread.
+    """Return a dataset whose i-th piece is read(i). pyarrow calls it lazily, possibly from another thread.
 
     Args:
         schema: Schema of every piece.

@@ -1,18 +1,18 @@
-"""Literals of a pyarrow expression, in types that pyarrow compares exactly with what stands beside them.
+"""Literals of a pyarrow expression, in types that pyarrow compares exactly with the other operand.
 
-pyarrow binds a literal to the type of the column beside it, or finds a common type for both, by their types alone: 99
-beside decimal128(9, 2) has no room for its 19 digits, and a time in Tokyo is not to be compared with one in UTC. So
-literals are first given another type, which does not change what the expression means:
+pyarrow binds a literal to the type of the other operand, or finds a common type for both, by their types alone. It
+rejects 99 (19 digits as int64) next to decimal128(9, 2), and a time in Tokyo compared with one in UTC. Literals are
+therefore converted to another type first, which does not change the meaning of the expression:
 
-beside                        | literal                    | becomes
+operand                       | literal                    | becomes
 a decimal column or cast      | integer, decimal           | the same type; between two of its values: a digit more
 other decimals (d + 1)        | integer                    | a decimal of as many digits
 a timestamp with a time zone  | timestamp of another zone  | the same moment in that zone
 anything                      | string_view, binary_view   | string, binary
-anything                      | halffloat                  | float32, as half float columns are (`scan.arrow.filter`)
+anything                      | halffloat                  | float32, like half float columns (`scan.arrow.filter`)
 
-Values of is_in likewise; those that a decimal column cannot hold are left out, and dictionaries are decoded. Literals
-are columns of the pickled form of an expression, see `scan.arrow.tree`, and are replaced there.
+Values of is_in are converted likewise: values that a decimal column cannot hold are dropped, and dictionaries are
+decoded. Literals are columns of the pickled form of an expression, see `scan.arrow.tree`, and are replaced there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ARITHMETIC: Final = frozenset(
     name + checked for name in ("add", "subtract", "multiply", "divide") for checked in ("", "_checked")
 )
 _GROWTH: Final = 6
-"""Digits that a quotient may have beyond those of both operands; sums and products have fewer."""
+"""Maximum number of extra digits of a quotient, beyond both operands; sums and products need fewer."""
 
 _SAME_TYPE: Final = frozenset({"abs", "abs_checked", "negate", "negate_checked", "coalesce", "if_else"})
 _ANY_DECIMAL: Final = pa.decimal128(1, 0)
@@ -59,10 +59,10 @@ def with_fitting_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Ex
 
 
 class _Fitting:
-    """Finder of literals whose types do not fit the columns beside them.
+    """Finder of literals whose types do not fit the adjacent columns.
 
     Attributes:
-        replaced: Literals in new types, as columns of one row, by their places among the constants.
+        replaced: Literals in new types, as one-row columns, by constant number.
     """
 
     def __init__(self, schema: pa.Schema, constants: pa.RecordBatch) -> None:
@@ -134,7 +134,7 @@ class _Fitting:
             self.replaced[place] = pa.array([value.as_py()], value.type)
 
     def _type(self, node: Node) -> pa.DataType | None:
-        """Return the type of a node; `_ANY_DECIMAL` for some decimal, None where it is not known."""
+        """Return the type of a node: `_ANY_DECIMAL` for some decimal, or None if unknown."""
         function, arguments = node
         if function == "field":
             return value_type(path_type(self._schema, arguments))
@@ -165,7 +165,7 @@ def _with_columns(constants: pa.RecordBatch, replaced: dict[int, pa.Array]) -> p
 
 
 def _between(value: Decimal | int | None, type_: pa.DataType) -> pa.Scalar | None:
-    """Return a decimal with which every value of a type compares as it does with `value`; None if no type holds it.
+    """Return a decimal that compares with a type's values like `value`, or None if no decimal does.
 
     It is the value itself, or half way between two values of the type, or beyond all of them.
     """

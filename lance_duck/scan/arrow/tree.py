@@ -26,7 +26,7 @@ ARROW_OPS: Final[dict[str, Op]] = {
     "greater": ">",
     "greater_equal": ">=",
 }
-"""Comparison operators of predicates, by the names of pyarrow's functions."""
+"""Predicate comparison operators by pyarrow function name."""
 
 _END: Final[Node] = ("end", ())
 
@@ -38,7 +38,7 @@ def expression_tree(expression: pc.Expression) -> Node:
 
 
 def numbered_tree(expression: pc.Expression) -> tuple[Node, pa.RecordBatch]:
-    """Return the root of an expression with numbers in place of its literals and options, and the batch of these.
+    """Return an expression's root, with literals and options replaced by numbers, and the batch of these values.
 
     The batch has one row, and a column for each number.
 

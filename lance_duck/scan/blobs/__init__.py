@@ -2,5 +2,5 @@
 
 You hold: a table, a blob column, and rows by position, address or row id. You get: binary files, bytes of ranges, and
 for rewritten rows the bytes or the reference to an external file (`copies`).
-Never here: where bytes lie in a data file (`file/blobs`).
+Never here: the layout of bytes in data files (`file/blobs`).
 """

@@ -1,6 +1,6 @@
 """Rows with their blobs in the form in which they are written: bytes, and references to external files.
 
-What is held in memory at once is bounded, however many rows a batch has and however large their blobs are together.
+Memory use is bounded, for any batch length and total blob size.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lance_duck.store import join_uri, run
 from lance_duck.wire.schema import Field
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of the blobs of a batch at most, unless a single row has more. A bound of memory."""
+"""Maximum total blob size per batch, in bytes, unless a single row exceeds it. It bounds memory."""
 
 Int64s = NDArray[np.int64]
 
@@ -52,7 +52,7 @@ def written_batches(
     Args:
         table: The table.
         options: What to scan; `blob_handling` is ignored.
-        most_bytes: Bytes of the blobs of a batch at most, unless a single row has more.
+        most_bytes: Maximum total blob size per batch, in bytes, unless a single row exceeds it.
         binary_json: Columns whose JSON is read in its binary form, as it is stored, unless the filter reads it.
 
     Raises:
@@ -80,7 +80,7 @@ def written_batches(
 
 
 def _plan(table: TableScan, options: ScanOptions, binary_json: Container[str]) -> ScanPlan:
-    """Return the plan of a scan whose batches cross fragments: a writer joins rows whatever fragment they are of."""
+    """Return the plan of a scan whose batches may contain rows of several fragments."""
     plan = table.plan(options)
     filtered = () if plan.filter is None else {path[0] for path in plan.filter.paths()}
     types = {

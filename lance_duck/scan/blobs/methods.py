@@ -32,16 +32,16 @@ class BlobReads:
         *,
         buffer_size: int = READ_AHEAD,
     ) -> list[BlobFile | None]:
-        """Return the blobs of rows as files that are read lazily, in the order of the arguments; None for nulls.
+        """Return the blobs of rows as lazily read files, in the order of the arguments. Null blobs are None.
 
-        Exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions) says which rows.
+        Pass exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions).
 
         Args:
             blob_column: A blob column; "a.b" for one inside a struct.
             ids: Rows by `_rowid`.
             addresses: Rows by `_rowaddr`.
             indices: Rows by position.
-            buffer_size: Bytes that a sequential reader fetches at a time.
+            buffer_size: Read-ahead of sequential reads, in bytes.
 
         Raises:
             InvalidInputError: No such blob column, or a row that is deleted or not there.
@@ -58,15 +58,15 @@ class BlobReads:
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, bytes | None]]:
-        """Return the addresses and bytes of blobs, None for nulls, in the order of the arguments.
+        """Return the addresses and bytes of blobs, in the order of the arguments. Null blobs are None.
 
         Args:
             blob_column: A blob column.
             ids: Rows, as in `take_blobs`.
             addresses: Rows, as in `take_blobs`.
             indices: Rows, as in `take_blobs`.
-            io_buffer_size: Without effect: ranges that lie near each other are read at once.
-            preserve_order: Without effect: the order is always that of the arguments.
+            io_buffer_size: Without effect: adjacent ranges are always read together.
+            preserve_order: Without effect: the result is always in the order of the arguments.
 
         Raises:
             InvalidInputError: No such blob column, or a row that is deleted or not there.
@@ -87,12 +87,12 @@ class BlobReads:
         Args:
             blob_column: A blob column.
             requests: (row, offset, length) of each range, in bytes; a row may come more than once.
-            selector: What the rows are: "ids", "addresses" or "indices".
-            io_buffer_size: Without effect: ranges that lie near each other are read at once.
-            preserve_order: Without effect: the order is always that of the requests.
+            selector: Meaning of the row numbers: "ids", "addresses" or "indices".
+            io_buffer_size: Without effect: adjacent ranges are always read together.
+            preserve_order: Without effect: the result is always in the order of the requests.
 
         Returns:
-            (place of the request, row address, bytes or None for a null), in the order of the requests.
+            (request index, row address, bytes or None for a null), in the order of the requests.
 
         Raises:
             InvalidInputError: No such blob column or row, or a range that is not inside its blob.

@@ -50,7 +50,7 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> RowSe
 def take_blobs(
     table: TableScan, column: str, selection: RowSelection, buffer_size: int = READ_AHEAD
 ) -> list[BlobFile | None]:
-    """Return the blobs of rows as files, in the order of the selection; None for nulls.
+    """Return the blobs of rows as files, in the order of the selection. Null blobs are None.
 
     Raises:
         InvalidInputError: No such blob column, or a row that is not there.
@@ -79,10 +79,10 @@ def read_ranges(
         table: The table.
         column: A blob column.
         requests: (row, offset, length), in bytes; a row may come more than once.
-        selector: What the rows are: "ids", "addresses" or "indices".
+        selector: Meaning of the row numbers: "ids", "addresses" or "indices".
 
     Returns:
-        (place of the request, row address, bytes or None for a null), in the order of the requests.
+        (request index, row address, bytes or None for a null), in the order of the requests.
 
     Raises:
         InvalidInputError: No such blob column or row, or a range that is not inside its blob.

@@ -23,7 +23,7 @@ from lance_duck.scan.predicate.types import InexactError, compared_type, exact, 
 
 
 def predicate_from_nodes(nodes: Sequence[Any], schema: pa.Schema) -> Predicate | None:
-    """Return the predicate that all accepted nodes make together; None when there are none.
+    """Combine accepted nodes into one predicate. Returns None for an empty sequence.
 
     Raises:
         UnsupportedError: A node that `predicate_from_node` does not translate.
@@ -35,7 +35,7 @@ def predicate_from_nodes(nodes: Sequence[Any], schema: pa.Schema) -> Predicate |
 
 
 def predicate_from_node(node: Any, schema: pa.Schema) -> Predicate | None:
-    """Return a node of DuckDB's predicate tree with the same meaning here; None where there is none.
+    """Translate a node of DuckDB's predicate tree. Returns None if it does not have an equivalent.
 
     Args:
         node: Binary, Unary, Postfix, In, Col or Lit of `duckdb._sources.nodes`.
@@ -121,7 +121,7 @@ def _scalar(node: Any, type_: pa.DataType) -> pa.Scalar:
 
 
 def _fit(value: Any, type_: pa.DataType) -> Any:
-    """Return the constants in the type that the column is stored in; refused where one has no equal there."""
+    """Convert constants to the column's storage type. Raises _Untranslatable if the conversion is not exact."""
     if is_number(type_) and value.type != type_:
         raise _Untranslatable  # DuckDB would compare the column in the type of the constant
     try:

@@ -1,7 +1,7 @@
 """Structs inside nested columns, laid out so that DuckDB reads the right rows.
 
-DuckDB loses the offset of a struct below another nested type: 2.0 refuses such a batch, 1.x reads other rows. So those
-columns are copied to start at the beginning of their buffers.
+DuckDB ignores the offset of a struct below another nested type: 2.0 rejects the batch, 1.x reads other rows. Those
+columns are therefore copied to start at offset 0 of their buffers.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _fields_of_literals(root: Node, asked: Sequence[Path]) -> Iterator[Path]:
 
 
 def _leaves(node: Node) -> Iterator[Node]:
-    """Yield the column of each condition, or the literal that stands for a condition, in order."""
+    """Yield the column of each condition, or the literal used as a condition, in order."""
     function, arguments = node
     if function in ("and_kleene", "or_kleene", "invert"):
         for argument in arguments:
@@ -215,7 +215,7 @@ def _listed(values: pa.Array, type_: pa.DataType) -> pa.Array:
         return values.cast(type_)
     python = datetime.date if pa.types.is_date32(values.type) else datetime.datetime
     if pa.types.is_timestamp(values.type):
-        values = values.cast(pa.timestamp("us"))  # infinite ones have no zone, others may have one
+        values = values.cast(pa.timestamp("us"))  # infinite values never have a zone, others may
     listed = values.to_pylist()
     most = 2 ** (type_.bit_width - 1) - 1
     infinite = [number for number, end in ((-most, python.min), (most, python.max)) if end in listed]

@@ -1,7 +1,7 @@
 """DuckDB's scan protocol: which columns, which filters, how many rows.
 
-DuckDB 2.0 asks an object of class `ArrowScanSource` directly and hands over its own predicate tree. Earlier versions
-have no such class: there the same object is a pyarrow Dataset, whose `scanner` is called.
+DuckDB 2.0 asks an object of class `ArrowScanSource` directly and hands over its own predicate tree. Earlier versions do
+not have this class. They treat the object as a pyarrow Dataset, and call its `scanner`.
 
 A read does not import DuckDB. `ScanSource` inherits from DuckDB's class when DuckDB first checks an object.
 """
@@ -28,7 +28,7 @@ _HOME: Final = "duckdb._sources.arrow"
 
 
 def file_of(module: str) -> str | None:
-    """Return the file of a module, without importing it or its packages; None if it is not installed."""
+    """Return the file of a module, without importing it or its packages, or None if it is not installed."""
     names = module.split(".")
     places = None
     found = None
@@ -111,24 +111,24 @@ class ScanSource(_Base):
 
         Args:
             schema: Columns of the stream, in their order and types; without any column, batches have a length only.
-            predicate: Over the columns of the table, which need not be in the stream; None for all rows.
-            any_form: Strings may come in any form of theirs (dictionary, view), whichever costs least.
+            predicate: Condition on the table's columns, which the stream may omit. None reads all rows.
+            any_form: Strings may have any string type (dictionary, view), whichever is fastest.
         """
 
     @abstractmethod
     def indexed_columns(self) -> frozenset[str]:
-        """Return the top-level columns for which an index answers equality on most of the rows."""
+        """Return the top-level columns with an equality index on most of the rows."""
 
     @abstractmethod
     def index_estimate(self, predicate: Predicate) -> int | None:
-        """Return the rows that a scan with a predicate looks at, at most, where indexes help; None if they do not."""
+        """Return an upper bound of the rows that a filtered scan reads, or None if no index helps."""
 
     def __arrow_c_schema__(self) -> object:
         """Return the columns that DuckDB sees, read at each bind."""
         return duckdb_arrow_schema(self.schema).__arrow_c_schema__()
 
     def rows(self) -> int | None:
-        """Return the rows of the table: what the optimizer plans joins by."""
+        """Return the table's row count, which the optimizer uses to plan joins."""
         return self.count_rows()
 
     def accepts(self, predicate: Any) -> bool:
@@ -136,7 +136,7 @@ class ScanSource(_Base):
         return predicate_from_node(predicate, self.schema) is not None
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
-        """Return an Arrow stream of some columns (None for all) by place, filtered by accepted predicates."""
+        """Return an Arrow stream of columns by position (None for all), filtered by accepted predicates."""
         schema = self.schema
         stream_schema = schema if columns is None else pa.schema([schema.field(i) for i in columns])
         predicate = predicate_from_nodes(filters, schema)
@@ -144,7 +144,7 @@ class ScanSource(_Base):
         return without_offsets(reader).__arrow_c_stream__(), columns is not None
 
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
-        """Return what DuckDB 1.x calls as `scanner`; it checks no types, so they are exactly those of `schema`."""
+        """Return the scanner for DuckDB 1.x, which does not check types: they equal `schema` exactly."""
         schema = self.schema
         scan_schema = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         predicate = None if filter is None else predicate_from_pushed(filter, schema)

@@ -1,6 +1,6 @@
 """The Arrow types in which DuckDB reads columns exactly, and fastest.
 
-    float16, lance.bfloat16   float32: DuckDB has no narrower float
+    float16, lance.bfloat16   float32: DuckDB does not have a narrower float
     decimal128, decimal256    decimal32 up to 9 digits, decimal64 up to 18, decimal128 up to 38: half the time of
                               decimal128 where it is narrower; a negative scale becomes zeros
     wider decimals            decimal128 of 38 digits, in the schema and for values that are written: scans refuse the

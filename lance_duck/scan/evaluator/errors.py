@@ -43,7 +43,7 @@ def words_about(message: str, text: str = "", *, at_end: bool = False) -> str:
 
     Args:
         message: DuckDB's message.
-        text: What the user wrote; a line of its own with ")" follows it in what DuckDB was given.
+        text: The user's text. In the statement that DuckDB received, a line with only ")" follows it.
         at_end: Whether the message is known to be about that ")".
     """
     line = re.sub(r"\s+", " ", _DRAWING.split(message, maxsplit=1)[0]).strip()
@@ -56,7 +56,7 @@ def words_about(message: str, text: str = "", *, at_end: bool = False) -> str:
 
 
 def unbalanced(text: str) -> str | None:
-    """Say how the parentheses of a text do not match; None if they do.
+    """Describe the unbalanced parenthesis in a text, or return None if all match.
 
     Args:
         text: SQL from which quoted parts are removed.

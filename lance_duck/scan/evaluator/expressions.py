@@ -1,7 +1,7 @@
 """DuckDB as the evaluator of SQL expressions on Arrow columns, in a private database that sees nothing else.
 
-The database has no access to files, network, extensions or Python variables, runs on the calling thread, and its time
-zone is UTC. Each thread has a cursor of its own.
+The database cannot access files, network, extensions or Python variables. It runs on the calling thread, with time zone
+UTC. Each thread uses a separate cursor.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def evaluate_sql(
     Args:
         select: SQL select list, for example '("x" > 5) AS m'.
         columns: Columns that the select list names.
-        num_rows: Rows of the batch.
+        num_rows: Number of rows in the batch.
         parameters: Values bound to `?`, `$1` or `$name`.
-        text: The part that the user wrote, for messages; None if all of it.
+        text: The user's part of the select list, for error messages. None means all of it.
 
     Returns:
         One row for each row of the batch, in order.
@@ -80,7 +80,7 @@ def query_tables(
         sql: One SELECT.
         tables: Objects that DuckDB can scan, by their names in the query.
         parameters: Values bound to `?`, `$1` or `$name`.
-        text: The part that the user wrote, for messages; None if all of it.
+        text: The user's part of the query, for error messages. None means all of it.
 
     Raises:
         InvalidInputError: DuckDB refuses the text, or fails on a value.
@@ -100,7 +100,7 @@ def query_tables(
 
 
 def query(sql: str, parameters: Parameters = None) -> list[tuple[Any, ...]]:
-    """Run a statement that reads no batch and return its rows; DuckDB's own errors come through."""
+    """Run a statement without a batch and return its rows. DuckDB errors are raised unchanged."""
     rows: list[tuple[Any, ...]] = _cursor().execute(sql, _plain(parameters)).fetchall()
     return rows
 
@@ -123,12 +123,12 @@ def select_columns(select: str, columns: Columns, parameters: Parameters = None)
 
 
 def plain_value(value: Any) -> Any:
-    """Return a bound value as Python's own, where it is a scalar of numpy, which DuckDB does not take."""
+    """Convert numpy scalars to Python values, because DuckDB does not accept them."""
     return value.item() if isinstance(value, np.bool_ | np.integer | np.floating | np.str_ | np.bytes_) else value
 
 
 def _refuse(error: Exception, what: str, expression: str) -> NoReturn:
-    """Raise the error that one of DuckDB stands for; two of its errors stand for an interrupt by the user."""
+    """Raise the error for a DuckDB error. DuckDB reports interrupts by the user in two ways."""
     text = str(error).strip()
     if text == "Query interrupted" or text.endswith("KeyboardInterrupt:"):
         raise KeyboardInterrupt from error
@@ -141,7 +141,7 @@ def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
     """Return the nearest Arrow type that DuckDB takes.
 
     Raises:
-        UnsupportedError: There is none: decimals of more than 38 digits.
+        UnsupportedError: The type does not have an equivalent: decimals of more than 38 digits.
     """
     if isinstance(type_, pa.BaseExtensionType):
         is_uuid = type_.extension_name == UUID  # read as a UUID of DuckDB, which is comparable with texts

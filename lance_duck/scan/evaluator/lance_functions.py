@@ -77,7 +77,7 @@ _CONTAINS_TOKENS: Final = (
     f"CREATE MACRO contains_tokens(s VARCHAR, words VARCHAR) AS {_TOKENS}(s, words), "
     f"(s VARCHAR[], words VARCHAR) AS {_TOKENS}(coalesce(array_to_string(s, ' '), left(s::VARCHAR, 0)), words)"
 )
-"""Macro of a text or of a list, whose words are those of all its elements."""
+"""Macro that searches a text, or all elements of a list, for words."""
 
 _MACROS: Final = tuple(
     f"CREATE MACRO {call} AS {body}" for call, body in (_TEXTS | _LISTS | _NUMBERS | _TIMES | _JSON).items()

@@ -17,9 +17,9 @@ _SCALARS: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.
 
 
 def parameters_key(parameters: Parameters) -> ParametersKey | None:
-    """Return parameters as the key of a cache: whether they have names, and each; None if one is mutable.
+    """Return a cache key for parameters: whether they are named, and their values. Returns None if one is mutable.
 
-    Equal values are not always the same (-0.0, the time zone of an instant), so their texts are in the key, too.
+    Equal values may still differ (-0.0, the time zone of an instant), so the key includes their repr.
     """
     is_named = isinstance(parameters, Mapping)
     pairs = parameters.items() if isinstance(parameters, Mapping) else (("", value) for value in parameters or ())

@@ -38,8 +38,8 @@ class HybridRanking:
     """The rows of a hybrid search, best first.
 
     Attributes:
-        nearest: For each row its place in the result of the search for vectors, -1 if it is not there: int64.
-        matching: For each row its place in the result of the search for words, likewise: int64.
+        nearest: int64: index of each row in the vector search result, or -1 if the search did not find it.
+        matching: int64: index of each row in the full-text search result, or -1 if the search did not find it.
         scores: For each row its score, greater is better: float32.
     """
 
@@ -52,9 +52,9 @@ class HybridRanking:
 class HybridMethod:
     """How the measures of two searches become one score.
 
-    "linear": alpha · (1 - distance) + (1 - alpha) · score, each scaled to 0 … 1 over its own candidates; where all are
-    equal, each counts 0.5. A row that a search did not find gets 0 of it. "rrf", reciprocal rank fusion: the sum of
-    1 / (60 + rank) over the searches that found the row, ranks from 0 as LanceDB counts them.
+    alpha · (1 - distance) + (1 - alpha) · score, each scaled to 0 … 1 over its candidates; if all are equal, each
+    counts 0.5. A row that a search did not find gets 0 of it. "rrf", reciprocal rank fusion: the sum of 1 / (60 + rank)
+    over the searches that found the row, ranks from 0 as LanceDB counts them.
 
     Attributes:
         name: "linear" or "rrf".
@@ -91,7 +91,7 @@ class HybridMethod:
 
 
 def _places(row_ids: NDArray[np.uint64], all_: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return for each of `all_`, ascending, its place in `row_ids`; -1 if it is not there."""
+    """Return the index of each of `all_` (ascending) in `row_ids`, or -1 if it is missing."""
     places = np.full(len(all_), -1, np.int64)
     places[np.searchsorted(all_, row_ids)] = np.arange(len(row_ids))
     return places

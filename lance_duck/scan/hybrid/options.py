@@ -13,7 +13,7 @@ from lance_duck.scan.hybrid.mix import HybridMethod
 WHERE: Final = "hybrid search"
 ARGUMENTS: Final = ("method", "alpha", "oversample_factor")
 _OVERSAMPLE: Final = 4
-"""Candidates that each search finds per row of the result: the default of DuckDB's `lance` extension."""
+"""Number of candidates of each search per result row: the default of DuckDB's `lance` extension."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Hybrid:
 
     Attributes:
         method: How their measures become one score.
-        oversample_factor: Candidates that each search finds, as a multiple of k.
+        oversample_factor: Number of candidates of each search, as a multiple of k.
     """
 
     method: HybridMethod
@@ -53,7 +53,7 @@ def at_least_one(name: str, value: Any) -> int:
     """Return a value that must be a whole number of at least 1.
 
     Raises:
-        InvalidInputError: The value is no whole number, or less than 1.
+        InvalidInputError: The value is not a whole number, or less than 1.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
         raise InvalidInputError(name, where=WHERE, expected="1 or more", found=repr(value))

@@ -31,14 +31,14 @@ HYBRID_SCORE: Final = "_hybrid_score"
 class HybridScan(ScoredScan):
     """A scan for rows near to a vector, or with words, or both, best first. Safe to run from several threads.
 
-    `_distance` and `_score` are null where that search did not find the row. Where documents are list elements, a row
-    has the score of its best one. A filter holds in both searches. Distances are
-    those of the table's own vectors, unless `nearest` has "exact_distance": False.
+    `_distance` and `_score` are null if that search did not find the row. Where documents are list elements, a row has
+    the score of its best one. A filter holds in both searches. Distances are computed from the table's vectors, unless
+    `nearest` has "exact_distance": False.
 
     Args:
         table: The table.
-        options: What the caller asked for.
-        fragment: The only fragment to search, None for those of the options.
+        options: The options of the search.
+        fragment: The only fragment to search. None searches the fragments in the options.
 
     Raises:
         InvalidInputError: An option does not fit this table.
@@ -107,7 +107,7 @@ class HybridScan(ScoredScan):
 
 
 def _k(nearest: Mapping[str, Any], options: ScanOptions) -> int:
-    """Return the number of rows to find: that of `nearest`, or limit and offset, or 10."""
+    """Return the number of rows to find: k from `nearest`, otherwise limit + offset, otherwise 10."""
     k = nearest.get("k")
     if k is not None:
         return at_least_one("k", k)
@@ -115,5 +115,5 @@ def _k(nearest: Mapping[str, Any], options: ScanOptions) -> int:
 
 
 def _measures(values: NDArray[np.float32], places: NDArray[np.int64]) -> pa.Array:
-    """Return the measures at some places; null at -1."""
+    """Return the measures at some indices, with null for -1."""
     return pa.array(values, pa.float32()).take(pa.array(places, mask=places < 0))

@@ -13,9 +13,9 @@ class RowBounds:
     """Rows by address.
 
     Attributes:
-        sure: Rows of closed fragments that satisfy the condition; the same object as `maybe` where all of these do.
-        maybe: Rows of closed fragments that may satisfy it; no other row of these fragments does.
-        closed: Ids of the fragments that the bounds are about; nothing is known of other fragments.
+        sure: Rows of closed fragments that satisfy the condition. The same object as `maybe` if all of those rows do.
+        maybe: Rows of closed fragments that may satisfy it. All other rows of these fragments do not.
+        closed: Ids of the fragments that the bounds cover. Nothing is known about other fragments.
     """
 
     sure: RowSet

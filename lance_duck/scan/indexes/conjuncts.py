@@ -18,7 +18,7 @@ class Conjunct:
 
     Attributes:
         filter: The condition.
-        implied: A predicate that is true wherever the condition is; None if there is none.
+        implied: A predicate that is true for every row that meets the condition, or None if none is known.
         exact: Whether the predicate is true nowhere else.
     """
 
@@ -33,7 +33,7 @@ def conjuncts_of(filter_: Filter) -> tuple[Conjunct, ...]:
 
 
 def conjunction(filters: Sequence[Filter]) -> Filter | None:
-    """Join filters into one, predicate trees among them into one tree; None if there are none."""
+    """Join filters into one; predicate trees become one tree. Returns None for an empty sequence."""
     trees = [each.predicate for each in filters if isinstance(each, TreeFilter)]
     others = [each for each in filters if not isinstance(each, TreeFilter)]
     return all_filters(TreeFilter(all_of(*trees)) if trees else None, *others)

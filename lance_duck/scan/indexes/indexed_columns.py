@@ -10,7 +10,7 @@ from lance_duck.snapshot import Snapshot
 
 
 def indexed_columns(snapshot: Snapshot) -> frozenset[str]:
-    """Return the top-level columns that have an index which answers equality; computed once for a snapshot."""
+    """Return the top-level columns with an equality index. Computed once per snapshot."""
     return snapshot.derived("indexed columns", lambda: _indexed(snapshot))
 
 

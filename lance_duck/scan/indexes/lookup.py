@@ -1,4 +1,4 @@
-"""Index lookups of a plan: the most selective first, and none where it would not pay."""
+"""Index lookups of a plan, most selective first; lookups that cost more than they save are skipped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LookupOutcome:
 
     Attributes:
         part: The leaf.
-        rows: Number of rows that each segment returned, by its uuid; None if the segment is broken.
+        rows: Number of rows that each segment returned, by segment uuid. None marks a broken segment.
         refused: Why no index was searched; empty if one was.
     """
 
@@ -45,7 +45,7 @@ class IndexRows:
     Args:
         snapshot: The version.
         fragments: Ids of the fragments that matter.
-        estimates: Rows that each leaf returns at most in these fragments, by the `id` of the leaf; filled here, too.
+        estimates: Maximum row count of each leaf in these fragments, by `id` of the leaf. New estimates are added.
 
     Attributes:
         log: Outcomes of the leaves that were considered, in order.
@@ -68,7 +68,7 @@ class IndexRows:
         return self._each(plans, self._fragments)
 
     def expected(self, plan: IndexPlan) -> int | None:
-        """Return the most rows of a plan in the fragments that indexes cover; None if unknown. Reads little."""
+        """Return an upper bound of a plan's rows in the covered fragments, or None if unknown. Reads little."""
         return self._expected(plan)
 
     def closes(self, plan: IndexPlan) -> frozenset[int]:
@@ -238,7 +238,7 @@ class IndexRows:
 
 
 def _common(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
-    """Return what two sets share, without a look at their members where they are one object."""
+    """Return the intersection of two sets; the same object twice is returned without comparing members."""
     return one if one is other else one & other
 
 

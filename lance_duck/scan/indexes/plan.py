@@ -1,4 +1,4 @@
-"""Which index answers which part of a predicate: decided from the predicate and the list of indexes alone."""
+"""Assignment of indexes to conditions, decided from the predicate and the list of indexes alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class IndexLeaf:
 
     Attributes:
         path: The column, dotted.
-        query: What the indexes are searched for.
+        query: The query to run on the indexes.
         indexes: Indexes that can answer; of these, the first one that covers a fragment does.
     """
 
@@ -37,7 +37,7 @@ class IndexLeaf:
 
 @dataclass(frozen=True)
 class ByName:
-    """Rows by row id or address, which every table answers exactly.
+    """Rows by row id or address, which do not need an index.
 
     Attributes:
         column: `_rowid` or `_rowaddr`.
@@ -53,10 +53,10 @@ class ByName:
 
 @dataclass(frozen=True)
 class Open:
-    """A part that no index answers: nothing is known about any row.
+    """A condition without an index: any row may match.
 
     Attributes:
-        reason: Why no index answers, in words.
+        reason: Why no index applies, as text.
     """
 
     reason: str
@@ -67,7 +67,7 @@ class Open:
 
 @dataclass(frozen=True)
 class AllOf:
-    """Rows in all parts; without parts every row."""
+    """Rows that match all parts, or every row if there are no parts."""
 
     parts: tuple[IndexPlan, ...]
 
@@ -77,7 +77,7 @@ class AllOf:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Rows in at least one part; without parts no row. No part is open."""
+    """Rows that match at least one part, or no rows if there are no parts. Parts are never open."""
 
     parts: tuple[IndexPlan, ...]
 
@@ -92,7 +92,7 @@ NONE: Final = AnyOf(())
 
 
 def plan_index(predicate: Predicate, catalog: IndexCatalog) -> IndexPlan:
-    """Decide how indexes answer a predicate: the rows that the plan gives are those where it is true.
+    """Plan index lookups for a predicate. The plan yields the rows for which the predicate is true.
 
     Args:
         predicate: Any predicate over the columns of the table.
@@ -102,12 +102,12 @@ def plan_index(predicate: Predicate, catalog: IndexCatalog) -> IndexPlan:
 
 
 def is_open(plan: IndexPlan) -> bool:
-    """Return whether a plan says nothing about any row."""
+    """Return whether a plan does not restrict any row."""
     return isinstance(plan, Open) or (isinstance(plan, AllOf) and bool(plan.parts) and all(map(is_open, plan.parts)))
 
 
 def reasons(plan: IndexPlan) -> Iterator[str]:
-    """Yield why parts of a plan say nothing, in order."""
+    """Yield the reasons why parts of a plan do not restrict rows, in order."""
     if isinstance(plan, Open):
         yield plan.reason
     elif isinstance(plan, AllOf | AnyOf):
@@ -120,7 +120,7 @@ class _Planner:
         self._catalog = catalog
 
     def plan(self, predicate: Predicate, *, true: bool) -> IndexPlan:
-        """Return the plan for the rows where a predicate is true, or for those where it is false."""
+        """Return the plan for the rows where a predicate is true, or false if `true` is False."""
         match predicate:
             case And(operands) | Or(operands):
                 parts = [self.plan(operand, true=true) for operand in operands]
@@ -173,7 +173,7 @@ class _Planner:
         return merged[0] if len(merged) == 1 else AllOf(tuple(merged))
 
     def _both(self, first: IndexPlan, second: IndexPlan) -> IndexPlan | None:
-        """Unite two queries of one column; None where they are not one query."""
+        """Intersect two queries of one column. Returns None if the result is not a single query."""
         if not isinstance(first, IndexLeaf) or not isinstance(second, IndexLeaf):
             return None
         query = intersection(first.query, second.query)
@@ -206,7 +206,7 @@ def _flat(parts: Sequence[IndexPlan], kind: type[AllOf | AnyOf]) -> Iterator[Ind
 
 
 def _rank(index: ColumnIndex) -> int:
-    """Return the sort key of an index: those that answer exactly come first."""
+    """Return the sort key of an index: exact indexes come first."""
     return 0 if index.kind is not None and index.kind.name in _EXACT else 1
 
 

@@ -1,7 +1,7 @@
 """Conditions on one column as queries of its indexes, and several of them as one.
 
-A query is for the rows where a condition is true, or for those where it is false: so NOT reaches the single conditions.
-Null, which is neither, satisfies no query but `Null`.
+A query finds the rows that a condition accepts, or those that it rejects, so NOT applies to single conditions. Null,
+which is neither, satisfies no query but `Null`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _VALUE: Path = ("value",)
 
 
 def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> Query | None:
-    """Return the query of an index for a condition on its column; None if no row satisfies the condition.
+    """Convert a condition to an index query, or None if no row satisfies the condition.
 
     Args:
         condition: A leaf that reads one column.
         type_: Storage type of the column; constants are converted to it, exactly.
-        true: Whether the query is for the rows where the condition is true, or for those where it is false.
+        true: Whether to find the rows where the condition is true; otherwise, finds rows where it is false.
 
     Raises:
-        ValueError: A constant has no equal in that type, or indexes do not answer such a condition.
+        ValueError: A constant cannot be converted exactly to that type, or indexes do not support the condition.
     """
     type_ = value_type(type_)
     match condition:
@@ -65,7 +65,7 @@ def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> 
 
 
 def intersection(first: Query, second: Query) -> Query | None:
-    """Return the query for the rows that satisfy both; None where it is not one query."""
+    """Intersect two queries. Returns None if the result is not a single query."""
     if isinstance(first, Between) and isinstance(second, Between):
         low, low_open = _tighter(first.low, first.low_open, second.low, second.low_open, ">")
         high, high_open = _tighter(first.high, first.high_open, second.high, second.high_open, "<")
@@ -80,7 +80,7 @@ def intersection(first: Query, second: Query) -> Query | None:
 
 
 def union(queries: Sequence[Query]) -> Query | None:
-    """Return the query for the rows that satisfy one of several of the same kind; None where it is not one query."""
+    """Unite queries of the same kind. Returns None if the result is not a single query."""
     if len(queries) == 1:
         return queries[0]
     if all(isinstance(query, Among) for query in queries):

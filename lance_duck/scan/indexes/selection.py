@@ -39,7 +39,7 @@ class Choices:
 
     @property
     def rows(self) -> RowSet:
-        """Rows to read in the fragments that indexes closed; deleted ones may be among them."""
+        """Rows to read in the closed fragments, possibly including deleted rows."""
         return self.total.maybe
 
     def is_open(self, fragment_id: int) -> bool:
@@ -55,14 +55,14 @@ class Choices:
         return self.rows.offsets(fragment_id)
 
     def residual(self, fragment_id: int) -> Filter | None:
-        """Return the filter left to apply to the rows of a closed fragment; None if indexes decided all of it."""
+        """Return the filter that remains for the rows of a closed fragment, or None if indexes decided all of it."""
         if len(self.parts) == 1 and self.parts[0].exact and self.bounds[0].is_exact:
             return None if fragment_id in self.bounds[0].closed else self.parts[0].filter
         return self._filter(tuple(fragment_id in settled for settled in self._settled))
 
     @cached_property
     def _settled(self) -> list[frozenset[int]]:
-        """For each condition, the fragments where it holds for all rows that are read."""
+        """Fragments, per condition, in which every row to read satisfies the condition."""
         result = []
         for part, bounds in zip(self.parts, self.bounds, strict=True):
             if not part.exact or not bounds.closed:

@@ -2,8 +2,8 @@
 
 You hold: a column, query vectors, a plan of the rows that may be found. You get: the k nearest rows of each query, with
 their distances. Never here: how a segment stores vectors.
-The path of a search: `options` (checked arguments) → `route` (which segments answer for which fragments) → `settings`
-(which reach the recall) → `search`: rows of the filter → positions → segments and the uncovered rest side by side →
+A search runs through `options` (checked arguments) → `route` (the segments to search, with their fragments) →
+`settings` (which reach the recall) → `search`: rows of the filter → positions → segments and uncovered fragments →
 merged by distance, reranked → `result`. Without an index a distance never depends on how its row was found. A segment
 that finds fewer rows than it has to, or is broken, is set aside, and its fragments are compared vector by vector.
 """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError
 
 MOST: Final = 1 << 27
-"""Neighbours of all queries together, at most: a bound of memory."""
+"""Maximum number of neighbours, over all queries. It bounds memory."""
 
 NOWHERE: Final = np.uint64(2**64 - 1)
 
@@ -44,7 +44,7 @@ class TopK:
 
     Args:
         count: Number of queries.
-        k: Rows to keep for each query.
+        k: Number of rows to keep per query.
 
     Raises:
         InvalidInputError: count * k is more than `MOST`.
@@ -111,7 +111,7 @@ def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
     Args:
         rows: Neighbours of `count` queries, in any order; if sorted by query and distance, they take less time.
         count: Number of queries.
-        k: Rows to keep for each query.
+        k: Number of rows to keep per query.
     """
     distances, queries = rows.distances, rows.queries
     ascending = distances[1:] > distances[:-1]
@@ -130,7 +130,7 @@ def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
 
 
 def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:
-    """Return the places of distances up to a limit: the k smallest, and all that equal the largest; never of NaN."""
+    """Return the indices of the k smallest distances up to a limit, including ties with the largest, never NaN."""
     places = np.flatnonzero(distances <= np.float32(limit))
     near = distances[places]
     if len(places) > k:

@@ -19,7 +19,7 @@ class Block:
 
     Attributes:
         values: (n, dim) of the column's dtype, C-contiguous, not to be changed.
-        valid: bool (n,): whether the vector and all its numbers are not null; None if all are.
+        valid: bool (n,): whether the vector and all its numbers are not null, or None if all are.
     """
 
     values: NDArray[Any]
@@ -27,7 +27,7 @@ class Block:
 
 
 def block_of(array: pa.Array, column: VectorColumn) -> Block:
-    """Return the vectors of an array of the column, in the Arrow type of the file or of the column."""
+    """Return the vectors of a column array. The array may have the Arrow type of the file or of the column."""
     array = array.storage if isinstance(array, pa.ExtensionArray) else array
     start, stop = array.offset * column.dim, (array.offset + len(array)) * column.dim
     inner = array.values.slice(start, stop - start)

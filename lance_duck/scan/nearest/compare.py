@@ -48,9 +48,9 @@ class Question:
     Attributes:
         metric: One of `index.vector.search.contract.METRICS`.
         queries: (n, dim), of the dtype that distances are computed in.
-        k: Neighbours of each query.
-        lower: Least distance of a neighbour; None for any.
-        upper: Distance below which neighbours are; None for any.
+        k: Number of neighbours per query.
+        lower: Minimum distance of a neighbour (inclusive), or None.
+        upper: Maximum distance of a neighbour (exclusive), or None.
     """
 
     metric: str
@@ -64,7 +64,7 @@ class Question:
 
         Args:
             block: Vectors.
-            rows: int64 (m,): places of the vectors to compare; None for all.
+            rows: int64 (m,): indices of the vectors to compare. None compares all.
             addresses: uint64 (m,): addresses of these rows.
             limits: float32 (queries,): distance above which a row is not among the nearest.
         """
@@ -75,7 +75,7 @@ class Question:
         return pieces[0] if len(pieces) == 1 else joined_neighbours(pieces)
 
     def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the distances of rows to queries, pair by pair; NaN if a vector has no distance."""
+        """Return the distances between rows and queries, pair by pair, or NaN if a vector does not have a distance."""
         out = self.distances_at(block.values.reshape(-1), rows * block.values.shape[1], which)
         if block.valid is not None:
             out[~block.valid[rows]] = np.nan
@@ -86,7 +86,7 @@ class Question:
 
         Args:
             numbers: Array that holds the vectors; not changed.
-            starts: int64 (pairs,): place of the first number of the vector of each pair; checked.
+            starts: int64 (pairs,): index of the first number of each pair's vector. Must be in range.
             which: int64 (pairs,): query of each pair.
         """
         out = np.empty(len(starts), np.float32)
@@ -133,10 +133,10 @@ class Question:
                 scores, floor = self._scores(values, squares, span)
                 if np.isinf(bounds[span]).any() and len(values) >= self.k:
                     bounds[span] = np.minimum(bounds[span], self._first_limits(block, places, scores, begin))
-                with np.errstate(all="ignore"):  # a query of zeros has no angle: NaN, which no score reaches
+                with np.errstate(all="ignore"):  # zero queries have an undefined angle: NaN, which no score reaches
                     least = floor(np.maximum(bounds[span], -_LARGEST)).astype(scores.dtype)
                 is_near = scores >= least
-                is_near[odd] = True  # their scores say nothing
+                is_near[odd] = True  # their scores are invalid
                 near = np.flatnonzero(is_near)
                 row, query = np.divmod(near, scores.shape[1])
                 positions.append(row + first)
@@ -193,16 +193,16 @@ class Question:
 
     @cached_property
     def _error(self) -> float:
-        """Relative error of a sum of products, for both ways of summing together."""
+        """Relative error bound for a sum of products, for both summation orders together."""
         unit = max(float(np.finfo(self.queries.dtype).eps), 2.0**-24)
         return 4.0 * (int(self.queries.shape[1]) + 8) * unit
 
 
 def _extremes(vectors: NDArray[Any], squares: NDArray[Any]) -> Rows:
-    """Return the places of vectors that are so long or so short that products or distances lose precision.
+    """Return the indices of vectors that are too long or too short for precise products or distances.
 
-    Distances are float32, whatever the vectors are: those of short vectors are rounded by more than their error says.
-    Zero vectors, and vectors with a NaN, are not among them.
+    Distances are always float32: for short vectors, rounding exceeds the error bound. Zero vectors, and vectors with a
+    NaN, are not among them.
     """
     about, single = np.finfo(vectors.dtype), np.finfo(np.float32)
     least = max(float(about.tiny / about.eps), float(single.tiny / single.eps))

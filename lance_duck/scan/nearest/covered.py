@@ -1,4 +1,4 @@
-"""The rows of the table that the entries of a segment stand for, and which of them may be found."""
+"""The table rows behind a segment's entries, and which of them may be found."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CoveredRows:
 
     @property
     def lives(self) -> Mask:
-        """Bool (entries,): whether the row is living, in a fragment that the segment answers for.
+        """Bool (entries,): whether the row is living, in a fragment that the segment covers.
 
         Raises:
             CorruptError: A row lies beyond the end of its fragment.
@@ -62,10 +62,10 @@ class CoveredRows:
         return self.followed[1]
 
     def allowed(self, rows: RowSet | None, fragments: frozenset[int]) -> tuple[Mask | None, int]:
-        """Return a mask of the positions that may be found, None for all, and their number.
+        """Return a mask of the positions that may be found, or None for all, and their number.
 
         Args:
-            rows: Rows that pass a filter, by address; None for all.
+            rows: Rows that pass a filter, by address. None means all.
             fragments: Ids of the fragments that are searched.
         """
         ids = self._fragments.tolist()
@@ -94,10 +94,9 @@ class CoveredRows:
 class CoveredVectors(CoveredRows):
     """The rows of a vector segment in one version of the table.
 
-    Where nothing tells that rows of it were deleted or moved, a search may presume that all of them live: then only the
-    names of those that it finds are read, and if one of them does not live, the search is repeated. All names are read
-    once so many were that this is worthwhile; from an object store, whose names come with the codes of their partitions
-    and are cached, never for this.
+    If the metadata shows no deleted or moved rows, a search may assume that all rows live. It then reads only the ids
+    of the rows that it finds, and repeats the search if one of them does not live. After many lookups all ids are read
+    at once. For object stores this never happens, because their ids are cached with the partition codes.
 
     Args:
         snapshot: The version.
@@ -128,7 +127,7 @@ class CoveredVectors(CoveredRows):
         self.followed  # noqa: B018
 
     def found(self, positions: NDArray[np.int64]) -> NDArray[np.uint64] | None:
-        """Return the addresses of the rows at some positions, uint64 (n,); None if one of them does not live.
+        """Return the addresses of rows by position, uint64 (n,), or None if one of them does not live.
 
         Args:
             positions: int64 (n,), from a search of all rows, or of living ones.

@@ -1,7 +1,7 @@
 """Exact search: vectors are compared with the queries block by block, in threads.
 
-A block is a part of a page of the column, so that the vectors of a mapped file are compared without a copy; rows that
-pass a filter, too, unless they are few.
+A block is a slice of a column page, so vectors of a mapped file are compared without a copy. This includes rows that
+pass a filter, unless they are few.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Offsets = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Rows of a fragment: `offsets`, or all from start to stop - 1; deleted ones may be among them."""
+    """Rows of a fragment: `offsets`, or all from start to stop - 1, possibly including deleted rows."""
 
     reader: FragmentReader
     start: int
@@ -61,7 +61,7 @@ class Exact:
         snapshot: The version of the table.
         columns: Column readers to use again.
         column: The column.
-        workers: Threads; None for one for each core.
+        workers: Thread count. None means one per core.
     """
 
     snapshot: Snapshot
@@ -74,7 +74,7 @@ class Exact:
 
         Args:
             fragments: Fragments to search.
-            rows: Rows that may be found, by address; None for all.
+            rows: Rows that may be found, by address. None means all.
             question: Queries, metric and k.
         """
         best = TopK(len(question.queries), question.k)
@@ -117,7 +117,7 @@ class Exact:
         return pa.concat_arrays(columns), np.concatenate(addresses)
 
     def open(self, fragments: Sequence[Fragment]) -> None:
-        """Open the column in several fragments at once, where each takes a round trip."""
+        """Open the column in several fragments concurrently, if each needs a round trip."""
         if self.is_remote:
             open_at_once([FragmentReader(self.snapshot, each, self.columns) for each in fragments], [self._read()])
 
@@ -133,7 +133,7 @@ class Exact:
         return map_ordered(look, pieces, workers=self.workers)
 
     def _in_place(self, question: Question, queries: Offsets, addresses: NDArray[np.uint64]) -> Neighbours | None:
-        """Return the k nearest of pairs of query and living row, ascending by row; None if a fragment is not plain."""
+        """Return the k nearest (query, living row) pairs, ascending by row, or None if a fragment is not plain."""
         keys = addresses >> np.uint64(32)
         cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1 if len(keys) and keys[0] != keys[-1] else np.empty(0, np.int64)
         edges = [0, *cuts.tolist(), len(keys)]
@@ -157,7 +157,7 @@ class Exact:
         return ranked_neighbours(joined_neighbours(found), len(question.queries), question.k)
 
     def _fixed(self, fragment_id: int) -> FixedRows | None:
-        """Return the vectors of a fragment in place in their file; None if they are not plain."""
+        """Return a fragment's vectors, mapped in their file, or None if they are not plain."""
 
         def find() -> FixedRows | None:
             fragment = self.snapshot.fragment(fragment_id)
@@ -188,7 +188,7 @@ class Exact:
         return question.near(block, places, addresses, best.limits)
 
     def _load(self, read: Read, piece: _Piece) -> tuple[Block, Offsets | None, NDArray[np.uint64]]:
-        """Return vectors, the places of the rows of a piece among them (None for all), and the rows' addresses."""
+        """Return vectors, the indices of the piece's rows among them (None for all), and the row addresses."""
         reader, deletions, offsets = piece.reader, piece.reader.deletions, piece.offsets
         if offsets is None and deletions is not None and deletions.count_in(piece.start, piece.stop):
             offsets = deletions.live_offsets(piece.start, piece.stop)
@@ -225,7 +225,7 @@ class Exact:
             yield _Piece(reader, 0, reader.num_rows, offsets[first : first + SMALL_BATCH_ROWS], False)
 
     def _ranges(self, fragment: Fragment, count: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows that lie in one page each, unless pages are small."""
+        """Yield row ranges that each stay within one page, unless pages are small."""
         width = self.column.dim * self.column.dtype.itemsize
         most, least = max(1, BLOCK_BYTES // width), max(1, SMALL_BATCH_BYTES // width)
         start = 0

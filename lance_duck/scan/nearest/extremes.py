@@ -18,10 +18,10 @@ from lance_duck.wire.fragment import Fragment
 
 @dataclass(frozen=True)
 class Extremes:
-    """Extremes of the vectors of a column; those of deleted rows may be among them.
+    """Extremes of the vectors of a column, possibly including deleted rows.
 
     Attributes:
-        least: Length of the shortest vector that is not zero; infinite if there is none.
+        least: Length of the shortest nonzero vector, or infinity if all are zero.
         greatest: Length of the longest vector.
         zero: Whether a vector is zero.
         nan: Whether a vector has a NaN.
@@ -47,7 +47,7 @@ class Extremes:
 
     @property
     def odd(self) -> bool:
-        """Whether there are vectors that no search finds, whatever its metric."""
+        """Whether some vectors contain NaN or infinity, and are unreachable for every metric."""
         return self.nan or self.infinite
 
 

@@ -1,10 +1,9 @@
 """Compiled distances between vectors and queries, each pair summed in the same order wherever it stands.
 
-Every kernel takes an array of numbers that holds vectors, the places where m vectors begin, queries (q, dim) of the
-same dtype, query numbers (m or 1) and an output of m distances. Without places, vectors lie one after the other from
-the first number on; a single query number is that of all pairs. The caller has checked places and query numbers, which
-are used as unsigned integers: signed ones cost a third of the speed. Sums are of float64. Their plain reference is
-`index.vector.metric`.
+Every kernel takes an array of numbers that contains vectors, the indices where m vectors begin, queries (q, dim) of the
+same dtype, query numbers (m or 1) and an output of m distances. Without indices, vectors are consecutive from the first
+number; a single query number applies to all pairs. The caller must check indices and query numbers, which are used as
+unsigned integers: signed ones are a third slower. Sums are of float64. Their plain reference is `index.vector.metric`.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class MultivectorSearch(PreparedSearch):
 
         Args:
             queries: (n, dim): the vectors of the query. For cosine, zero vectors are left out.
-            log: List to which lines about what was done are added; None for none.
+            log: List that receives one line per step, or None.
         """
         vectors = queries[queries.any(axis=1)] if self.route.metric == "cosine" else queries
         if not len(vectors) or not self.k:
@@ -53,7 +53,7 @@ class MultivectorSearch(PreparedSearch):
 
     @cached_property
     def refine_factor(self) -> int:
-        """Rows found by an index that are compared, as a multiple of k."""
+        """Number of index results to compare exactly, as a multiple of k."""
         return self.nearest.refine_factor or RANKED_FOR_EACH
 
     def _nearest(self, vectors: NDArray[Any], log: list[str] | None) -> Neighbours:
@@ -197,7 +197,7 @@ def _groups(ends: NDArray[np.int64], width: int) -> Iterator[tuple[int, int]]:
 
     Args:
         ends: Where the vectors of each row end.
-        width: Bytes that a vector takes during the comparison.
+        width: Size of a vector during the comparison, in bytes.
     """
     first = before = 0
     while first < len(ends):
@@ -211,7 +211,7 @@ def nearest_vectors(neighbours: Neighbours, most: int) -> Neighbours:
     """Return for each query vector the nearest of the vectors that several segments found: by query, nearest first.
 
     Args:
-        neighbours: Pairs of a query vector, and a row with the distance of one of its vectors.
+        neighbours: Pairs of query vector and row, with the distance of one vector in the row.
         most: Vectors to keep for each query vector.
     """
     order = np.lexsort((neighbours.addresses, neighbours.distances, neighbours.queries))
@@ -230,7 +230,7 @@ def best_rows(nearest: Neighbours, count: int) -> NDArray[np.uint64]:
 
     Args:
         nearest: Nearest vectors of each query vector, as `nearest_vectors` gives them.
-        count: Rows at most.
+        count: Maximum number of rows.
 
     Returns:
         Addresses, uint64, at most `count`.

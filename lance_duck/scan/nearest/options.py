@@ -44,7 +44,7 @@ class VectorColumn:
     """A column of vectors.
 
     Attributes:
-        path: Its dotted path, names in backticks where they need them.
+        path: Its dotted path; names are quoted with backticks if necessary.
         names: The names of the path.
         dim: Numbers of a vector.
         dtype: Dtype in which distances are computed: float32, float64, or uint8 for bits.
@@ -61,7 +61,7 @@ class VectorColumn:
 
     @property
     def query_dtype(self) -> np.dtype[Any]:
-        """Dtype of queries: that of distances, or float32 for rows of several vectors."""
+        """Dtype of queries: the dtype of distances, or float32 for multivector rows."""
         return np.dtype(np.float32) if self.is_many and self.dtype == np.float64 else self.dtype
 
 
@@ -71,16 +71,17 @@ class Nearest:
 
     Attributes:
         column: Column to search.
-        k: Neighbours of each query.
-        metric: One of `index.vector.search.contract.METRICS`; None for that of the index, else that of the column.
-        nprobes: Partitions to search first; None to choose by the recall.
-        max_nprobes: Partitions to search at most; None for all.
-        ef: Candidates of a walk over a graph.
-        refine_factor: Candidates that are reranked by their own vectors, as a multiple of k.
+        k: Number of neighbours per query.
+        metric: One of `index.vector.search.contract.METRICS`. None uses the metric of the index, or the column's
+            default.
+        nprobes: Number of partitions to search first. None derives it from the recall.
+        max_nprobes: Maximum number of partitions to search. None means all.
+        ef: Number of candidates in a graph walk.
+        refine_factor: Number of candidates to rerank with their original vectors, as a multiple of k.
         use_index: Whether an index may be used; if not, all vectors are compared.
-        exact_distance: Whether distances are those of the table's own vectors also where an index holds codes.
-        lower: Least distance of a neighbour; None for any.
-        upper: Distance below which neighbours are; None for any.
+        exact_distance: Whether distances are computed from the table's vectors even if an index stores codes.
+        lower: Minimum distance of a neighbour (inclusive), or None.
+        upper: Maximum distance of a neighbour (exclusive), or None.
         recall: Share of the true neighbours that an index has to find, above 0 to 1; explicit settings override it.
     """
 
@@ -104,10 +105,10 @@ class Nearest:
         Args:
             arguments: The arguments.
             table: The table.
-            k: Neighbours of each query, unless the arguments have `k`.
+            k: Number of neighbours per query, unless the arguments contain `k`.
 
         Raises:
-            WrongTypeError: The column holds no vectors, or an argument is of another type.
+            WrongTypeError: The column does not contain vectors, or an argument has the wrong type.
             InvalidInputError: An argument is unknown, out of range, or does not fit this table.
         """
         if not isinstance(arguments, Mapping):
@@ -133,10 +134,10 @@ class Nearest:
 
     @property
     def promise(self) -> float | None:
-        """The recall by which settings are chosen; None if it does not choose them.
+        """The recall that determines the settings, or None if settings are not derived from it.
 
-        It does not where settings are explicit, for rows of several vectors, and, if it is below 1, with a lower bound
-        of distances, to which measured recalls do not apply.
+        Settings are not derived if they are explicit, for multivector rows, or for a recall below 1 with a lower
+        distance bound, because measured recalls do not apply there.
         """
         if self.column.is_many or (self.lower is not None and self.recall < 1):
             return None
@@ -163,8 +164,8 @@ def vector_column(table: TableScan, name: Any, *, many: bool = False) -> VectorC
         many: Whether a row may have several vectors.
 
     Raises:
-        UnknownColumnError: There is no such column.
-        WrongTypeError: The column holds no vectors.
+        UnknownColumnError: The column does not exist.
+        WrongTypeError: The column does not contain vectors.
         UnsupportedError: The column holds several vectors in a row, and `many` is false.
     """
     if not isinstance(name, str):
@@ -192,10 +193,10 @@ def vector_column(table: TableScan, name: Any, *, many: bool = False) -> VectorC
 
 
 def only_vector_column(table: TableScan) -> str:
-    """Return the path of the only column of vectors at the top level of a table.
+    """Return the path of the only top-level vector column of a table.
 
     Raises:
-        InvalidInputError: The table has none, or several.
+        InvalidInputError: The table does not have exactly one vector column.
     """
     schema = table.snapshot.schema
     columns = ((field, field.arrow_type.value_type if _is_many(field) else field.arrow_type) for field in schema.fields)
@@ -210,7 +211,7 @@ def only_vector_column(table: TableScan) -> str:
 
 
 def _vectors(type_: pa.DataType) -> tuple[int, np.dtype[Any], pa.DataType] | None:
-    """Return the length, number type and form of the vectors of a column; None where it holds none."""
+    """Return a vector type's length, dtype and read type, or None if it is not a vector type."""
     type_ = storage_type(type_)
     if not pa.types.is_fixed_size_list(type_) or not type_.list_size:
         return None
@@ -261,7 +262,7 @@ def _metric(arguments: Mapping[str, Any], column: VectorColumn) -> str | None:
 
 
 def _probes(arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the partitions to search first, and at most."""
+    """Return the initial and maximum number of partitions to search."""
     exact = _whole(arguments, "nprobes", 1, "Nprobes must be > 0")
     least = _whole(arguments, "minimum_nprobes", 1, "minimum_nprobes must be >= 1")
     most = _whole(arguments, "maximum_nprobes", 1, "maximum_nprobes must be >= 1")

@@ -16,7 +16,7 @@ from lance_duck.scan.predicate.tree import Opaque
 from lance_duck.scan.table_scan import TableScan
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of rows and positions that a version caches. A bound of memory."""
+"""Maximum size of the rows and positions cached per version, in bytes. It bounds memory."""
 
 _ASKED: Final = 1024
 """Filters that a version remembers to have seen."""
@@ -43,7 +43,7 @@ class PassingRows:
         """Return a mask of the positions that may be found, and their number: see `CoveredRows.allowed`.
 
         Args:
-            covered: The rows of a segment, or of a part of one.
+            covered: The rows of a segment or partition.
             owner: Key of the segment, or of the part.
             fragments: Ids of the fragments that are searched.
         """
@@ -55,7 +55,7 @@ class PassingRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the rows and masks take."""
+        """Memory size of the rows and masks, in bytes."""
         masks = sum(mask.nbytes for mask, _ in list(self._allowed.values()) if mask is not None)
         return self._row_bytes + masks
 

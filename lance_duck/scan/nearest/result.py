@@ -1,4 +1,4 @@
-"""The columns of a search's result: those of the table, fetched for the rows that were found, and the distances."""
+"""Result columns of a search: table columns of the found rows, and the distances."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ResultLayout:
     Attributes:
         projection: Columns of the table.
         schema: Columns of the result.
-        order: For each column of the result its place in the projection, or `DISTANCE`, or `QUERY`.
+        order: Source of each result column: its position in the projection, `DISTANCE` or `QUERY`.
     """
 
     projection: Projection
@@ -96,7 +96,7 @@ def layout(
 
 
 def _split(schema: Schema, columns: ColumnsLike | None) -> tuple[dict[int, tuple[str, str]], ColumnsLike | None]:
-    """Split columns into computed ones (place → name, shown name) and columns of the table."""
+    """Split columns into computed ones (position → name, output name) and table columns."""
     if columns is None:
         return {}, None
     computed: dict[int, tuple[str, str]] = {}

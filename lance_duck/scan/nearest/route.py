@@ -1,4 +1,4 @@
-"""Which segments answer a search for which fragments, which fragments are compared vector by vector, and why."""
+"""Routes of vector searches: the segments to search, the fragments to compare exactly, and the reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Route:
 
     Attributes:
         metric: Metric of the distances.
-        index: The index that is searched; None if none is.
+        index: The index to search, or None.
         segments: Its intact segments, each with the ids of its fragments that are searched.
         open: Ids of the fragments that no segment covers.
         reasons: Why an index, or a segment of it, is not searched.
@@ -34,7 +34,7 @@ class Route:
 
 
 def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Route:
-    """Decide which segments answer a search; opens them, since only an open segment tells its metric."""
+    """Choose the segments for a search. Opens them, because the metric is stored in the segment files."""
     if not nearest.use_index:
         return Route(nearest.default_metric, None, (), fragments, ("use_index is false",))
     path = nearest.column.path

@@ -41,7 +41,7 @@ class NearestScan:
     Args:
         table: The table.
         options: The options of the scan; the queries are ignored.
-        fragment: The only fragment to search, None for those of the options.
+        fragment: The only fragment to search. None searches the fragments in the options.
 
     Raises:
         InvalidInputError: An option does not fit this table.
@@ -106,11 +106,11 @@ class NearestScan:
         return len(self.rows(queries))
 
     def explain(self, queries: Queries, verbose: bool = False) -> str:
-        """Describe what the search will do."""
+        """Describe the planned search."""
         return "\n".join(self._explained(queries, verbose)) + "\n"
 
     def analyze(self, queries: Queries, counting: bool = False) -> str:
-        """Search, and describe what was done and how long it took."""
+        """Run the search, and describe its steps, reads and duration."""
         began = time.perf_counter()
         log: list[str] = []
         with watched() as reads:

@@ -57,7 +57,7 @@ class SegmentProbe:
 
     Attributes:
         probe: Partitions and candidates of the search.
-        candidates: Rows to find for each query.
+        candidates: Number of rows to find per query.
         is_refined: Whether candidates are reranked by their own vectors.
     """
 
@@ -67,7 +67,7 @@ class SegmentProbe:
 
     @property
     def must_fill(self) -> bool:
-        """Whether a segment must find `candidates` rows, if it has as many."""
+        """Whether a segment must find `candidates` rows, if it has that many."""
         return self.probe.max_nprobes is None and self.probe.lower is None and self.probe.upper is None
 
     def widened(self) -> SegmentProbe:
@@ -83,9 +83,9 @@ class PreparedSearch:
         table: The table.
         nearest: The arguments of the search.
         plan: The rows that may be found: fragments, and a filter that holds before the search.
-        post: A filter that is applied to the nearest rows; None for none.
+        post: A filter that is applied to the nearest rows, or None.
         fast: Whether rows that no segment covers are left out.
-        workers: Threads; None for one for each core.
+        workers: Thread count. None means one per core.
     """
 
     table: TableScan
@@ -100,7 +100,7 @@ class PreparedSearch:
 
         Args:
             queries: (n, dim), as `Nearest.queries` returns them.
-            log: List to which lines about what was done are added; None for none.
+            log: List that receives one line per step, or None.
         """
         vectors = self._askable(queries)
         if not len(vectors) or not self.k:
@@ -113,15 +113,15 @@ class PreparedSearch:
 
     @cached_property
     def route(self) -> Route:
-        """The segments that answer, and the fragments that each answers for."""
+        """The segments to search, each with the fragments that it covers."""
         return route(self.table.snapshot, self.nearest, self.plan.fragment_ids)
 
     @cached_property
     def refine_factor(self) -> int | None:
-        """Candidates that are reranked by their own vectors, as a multiple of k; None if none are.
+        """Number of candidates to rerank with their original vectors, as a multiple of k, or None to skip reranking.
 
-        It is that of the arguments, else 2 where segments round vectors. It is 1 where segments hold codes and
-        distances must be exact, or be compared with those of other segments or rows.
+        The argument takes precedence; otherwise it is 2 if segments round vectors. It is 1 if segments store codes and
+        distances must be exact or comparable with other segments or rows.
         """
         nearest = self.nearest
         if nearest.refine_factor is not None:
@@ -142,14 +142,14 @@ class PreparedSearch:
 
     @cached_property
     def k(self) -> int:
-        """Neighbours of each query, at most the number of rows."""
+        """Number of neighbours per query, limited to the row count."""
         if self.nearest.k <= ALWAYS_COMPARED_ROWS and len(self.plan.fragments):
             return self.nearest.k
         return min(self.nearest.k, self.num_rows)
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether one segment answers for all rows, so that its answer is final unless it is reranked."""
+        """Whether one segment covers all rows, so that its result is final unless it is reranked."""
         nearest = self.nearest
         whole = self.fast or not self.route.open
         return len(self.route.segments) == 1 and whole and nearest.lower is None and nearest.upper is None
@@ -169,7 +169,7 @@ class PreparedSearch:
     def measured_probe(
         self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed
     ) -> SegmentProbe | None:
-        """Return the probe that reaches the recall if some rows of a segment may be found; None if none does."""
+        """Return the probe that reaches the recall for a share of a segment's rows, or None if none does."""
         curves = self._curves(segment, index, rows, allowed)
         setting = choose(curves, self.nearest.recall, self._least_candidates(index))
         if setting is None:
@@ -208,12 +208,12 @@ class PreparedSearch:
 
     @cached_property
     def num_rows(self) -> int:
-        """Rows of the fragments."""
+        """Row count of the fragments."""
         return sum(self.table.snapshot.num_rows(fragment) for fragment in self.plan.fragments)
 
     @cached_property
     def most_compared(self) -> int:
-        """Rows that pass the filter up to which they are compared one by one, without the index."""
+        """Maximum number of rows passing the filter that are compared one by one, without the index."""
         return max(ALWAYS_COMPARED_ROWS, self.num_rows // COMPARED_SHARE)
 
     @cached_property
@@ -222,7 +222,7 @@ class PreparedSearch:
         return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
 
     def filtered(self) -> PassingRows | None:
-        """Return the rows that pass the filter, from the cache or by a scan now; None without a filter."""
+        """Return the rows that pass the filter, from the cache or from a scan, or None without a filter."""
         condition = self.plan.filter
         if condition is None:
             return None
@@ -236,7 +236,7 @@ class PreparedSearch:
         return Question(self.route.metric, typed, self.k, self.nearest.lower, self.nearest.upper)
 
     def _askable(self, queries: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the places of queries that have neighbours: for cosine, those that are not zero."""
+        """Return the indices of queries that have neighbours: for cosine, nonzero queries."""
         if self.route.metric != "cosine":
             return np.arange(len(queries))
         return np.flatnonzero(queries.any(axis=1))
@@ -271,7 +271,7 @@ class _NearestRun:
     Args:
         search: The search.
         queries: (n, dim); all have neighbours.
-        log: List to which lines about what was done are added; None for none.
+        log: List that receives one line per step, or None.
     """
 
     def __init__(self, search: PreparedSearch, queries: NDArray[Any], log: list[str] | None) -> None:
@@ -304,11 +304,11 @@ class _NearestRun:
 
     @property
     def _rows(self) -> RowSet | None:
-        """Rows that pass the filter; None without one."""
+        """Rows that pass the filter, or None without a filter."""
         return None if self._filtered is None else self._filtered.rows
 
     def _probe(self, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:
-        """Return the probe of a segment; None if it is broken, or its rows have to be compared one by one."""
+        """Return the probe of a segment, or None if it is broken or its rows must be compared exactly."""
         search = self._search
         if search.nearest.promise is None:
             return search.explicit_probe
@@ -387,7 +387,7 @@ class _NearestRun:
         return self._exact.search(fragments, rows, self._search.question(self._queries))
 
     def _segment(self, segment: Segment, fragment_ids: frozenset[int], probe: SegmentProbe) -> Neighbours | None:
-        """Return the nearest rows of a segment; None if it is broken, or finds fewer rows than there are."""
+        """Return the nearest rows of a segment. Returns None if it is broken, or finds fewer rows than exist."""
         search, queries = self._search, self._queries
 
         def look(index: VectorIndex) -> Neighbours | None:
@@ -427,7 +427,7 @@ class _NearestRun:
 
 
 def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Neighbours | None:
-    """Return the rows of hits; None if one of them does not live."""
+    """Return the rows of hits, or None if one of them does not live."""
     positions, distances = hits.positions.ravel(), hits.distances.ravel()
     if not len(positions):
         return NOTHING

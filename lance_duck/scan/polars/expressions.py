@@ -66,7 +66,7 @@ class PushedDown:
     """The part of a polars expression that a scan evaluates.
 
     Attributes:
-        predicate: Predicate that is true wherever the expression is; None if nothing is known.
+        predicate: Predicate that is true for every row that the expression selects, or None if unknown.
         is_whole: Whether the predicate is true nowhere else.
     """
 
@@ -97,7 +97,7 @@ class _NodeReader:
         self._schema = schema
 
     def translated(self, node: Any) -> Predicate | None:
-        """Return a node as a predicate; None if it cannot be one."""
+        """Translate a node to a predicate. Returns None if that is impossible."""
         try:
             return self._predicate(node)
         except _UNREADABLE:
@@ -132,7 +132,7 @@ class _NodeReader:
         return self._compared(compared, path, constant)
 
     def _remainder(self, division: Any, op: Op, right: Any) -> Predicate:
-        """Compare a remainder, to which polars gives the sign of the divisor, and DuckDB that of the dividend."""
+        """Compare a remainder. Its sign follows the divisor in polars, and the dividend in DuckDB."""
         path, type_ = self._column(division["left"])
         divisor, constant = _constant(division["right"]).as_py(), _constant(right).as_py()
         are_integers = type(divisor) is type(constant) is int and pa.types.is_integer(type_)
@@ -182,7 +182,7 @@ class _NodeReader:
         if name == "StartsWith":
             return StartsWith(path, pa.scalar(text, type_))
         if name == "Contains" and not options["literal"] and not _PLAIN_PATTERN.fullmatch(text):
-            raise ValueError(text)  # polars and DuckDB do not read all regular expressions alike
+            raise ValueError(text)  # regular expression syntax differs between polars and DuckDB
         sql = f"{_TEXTS[name]}({'.'.join(map(quoted, path))}, ?)"
         return Opaque(sql, (path,), [text], implied_by_text(path, CONTAINS, text))
 

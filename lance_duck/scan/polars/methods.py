@@ -43,8 +43,9 @@ class PolarsFrames:
         these by and, or and not; polars evaluates the rest of a filter.
 
         Args:
-            columns: Names of the columns of the frame, hidden ones too; None for all columns of the table.
-            filter: Condition of the rows of the frame: see `scanner`; None for all rows.
+            columns: Names of the columns of the frame, which may include hidden columns. None selects all table
+                columns.
+            filter: Condition of the rows of the frame: see `scanner`. None selects all rows.
 
         Raises:
             UnsupportedError: polars is not installed, or does not have the type of a column.

@@ -25,10 +25,10 @@ def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.L
 
     Args:
         table: The table.
-        columns: Names of the columns of the frame; None for all.
+        columns: Names of the columns of the frame. None selects all.
 
     Raises:
-        UnknownColumnError: There is no such column.
+        UnknownColumnError: A column does not exist.
         UnsupportedError: A column is of a type that polars does not have.
     """
     schema = LanceScanner(table, ScanOptions(columns=columns)).projected_schema
@@ -59,10 +59,10 @@ class PolarsSource:
         """Read rows.
 
         Args:
-            with_columns: Names of the columns to read, those of the predicate among them; None for all.
-            predicate: Condition of the rows to read; None for all.
-            n_rows: Rows at most, before the predicate.
-            batch_size: Rows of a frame at most.
+            with_columns: Names of the columns to read, including the predicate's. None reads all.
+            predicate: Condition of the rows to read. None reads all.
+            n_rows: Maximum number of rows, before the predicate is applied.
+            batch_size: Maximum number of rows per frame.
         """
         names = list(self.columns if with_columns is None else with_columns)
         done = _NOTHING if predicate is None else PushedDown(None, is_whole=False)

@@ -1,4 +1,4 @@
-"""Selection of rows of Arrow arrays, also of types for which pyarrow has no kernel."""
+"""Row selection for Arrow arrays, including types without a pyarrow kernel."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _VIEW_BYTES = 16
 
 
 def keep(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:
-    """Return the values where the mask is true; the mask has no nulls."""
+    """Return the values where the mask is true. The mask must not contain nulls."""
     if is_view(array.type):
         return pick(array, nonzero(mask))
     return array.filter(mask)
 
 
 def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
-    """Return the values at the places, which lie inside the array; views share their bytes with the array.
+    """Return the values at valid indices. View types share their data buffers with the array.
 
     Raises:
-        ArrayLimitError: Values that are repeated do not fit one array.
+        ArrayLimitError: The repeated values exceed the size limit of an array.
     """
     if not is_view(array.type):
         try:
@@ -43,7 +43,7 @@ def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
 
 
 def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
-    """Return the places where the mask, which has no nulls, is true."""
+    """Return the indices where the mask is true. The mask must not contain nulls."""
     if not len(mask):
         return np.empty(0, np.int64)
     bits = np.frombuffer(mask.buffers()[1], np.uint8)

@@ -55,7 +55,7 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
     Args:
         predicate: The predicate.
         columns: Top-level columns by name, `num_rows` values each; a dictionary is evaluated once per distinct value.
-        num_rows: Rows of the batch.
+        num_rows: Number of rows in the batch.
 
     Returns:
         Booleans, null where the predicate is null.
@@ -92,7 +92,7 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
 
 
 def mask(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
-    """Return the rows where the predicate is true: booleans without nulls. Uses compiled passes where there are any."""
+    """Return the rows where the predicate is true: booleans without nulls. Uses compiled passes if available."""
     bits = np.packbits(true_rows(predicate, columns, num_rows, evaluate), bitorder="little")
     return pa.BooleanArray.from_buffers(pa.bool_(), num_rows, [None, pa.py_buffer(bits)])
 

@@ -59,7 +59,7 @@ def and_float(values: NDArray[Any], op: int, constant: Any, mask: Mask) -> None:
 def and_string(
     offsets: NDArray[Any], data: NDArray[np.uint8], text: NDArray[np.uint8], equal: bool, mask: Mask
 ) -> None:
-    """Keep values whose bytes equal those of a text, or differ if not `equal`; offsets lie inside the data."""
+    """Keep values whose bytes equal a string, or differ from it if not `equal`. Offsets must be in range."""
     length = len(text)
     for i in range(len(mask)):
         start = offsets[i]

@@ -81,7 +81,7 @@ def truth(path: Path, value: bool) -> Predicate:
 
 
 def like(path: Path, pattern: pa.Scalar) -> Predicate | None:
-    """Return LIKE with a pattern that is a prefix, or has no marks at all; None for other patterns."""
+    """Translate LIKE if the pattern is a prefix or does not contain wildcards. Returns None for other patterns."""
     if not pattern.is_valid:
         return StartsWith(path, pattern)
     text = pattern.as_py()
@@ -92,7 +92,7 @@ def like(path: Path, pattern: pa.Scalar) -> Predicate | None:
 
 
 def implied_by_like(path: Path, pattern: str, type_: pa.DataType) -> Predicate | None:
-    """Return the predicate on prefixes that LIKE a pattern implies; None if it implies none."""
+    """Return the prefix predicate that LIKE a pattern implies, or None."""
     prefix = fixed_prefix(pattern)
     return StartsWith(path, pa.scalar(prefix, type_)) if prefix and is_text(type_) else None
 

@@ -52,7 +52,7 @@ def has_all(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
 
 
 def _flat(lists: pa.Array) -> tuple[pa.Array, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the items of all lists, and where those of each list begin and end; null lists have none."""
+    """Return the items of all lists, and the start and end of each list. Null lists are empty."""
     if pa.types.is_fixed_size_list(lists.type):
         size = lists.type.list_size
         items = lists.values.slice(lists.offset * size, len(lists) * size)

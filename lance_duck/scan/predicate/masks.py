@@ -42,8 +42,8 @@ def true_rows(predicate: Predicate, columns: Columns, num_rows: int, rest: Rest)
     Args:
         predicate: The predicate.
         columns: Top-level columns by name, `num_rows` values each.
-        num_rows: Rows of the batch.
-        rest: Evaluates conditions that have no compiled pass; null counts as false.
+        num_rows: Number of rows in the batch.
+        rest: Evaluates conditions without a compiled pass; null counts as false.
     """
     mask = np.ones(num_rows, np.uint8)
     _narrow(predicate, columns, mask, rest)
@@ -96,7 +96,7 @@ def _is_dear(predicate: Predicate) -> bool:
 
 
 def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest) -> None:
-    """Evaluate a condition of DuckDB only on the rows of the mask, where these are few."""
+    """Evaluate a DuckDB condition. If few rows remain in the mask, only those are evaluated."""
     rows = np.flatnonzero(mask)
     if not len(rows):
         return
@@ -108,7 +108,7 @@ def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest)
 
 
 def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
-    """Narrow the mask; False when there is no pass for these types, and the mask is as it was."""
+    """Narrow the mask. Returns False, with the mask unchanged, if these types do not have a compiled pass."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         return False  # its entries are compared
@@ -188,7 +188,7 @@ def _drop_nulls(array: pa.Array, mask: Mask) -> None:
 
 
 def _ask_dictionary(predicate: Predicate, name: str, array: pa.DictionaryArray, mask: Mask, rest: Rest) -> bool:
-    """Narrow the mask by each entry's answer; False where that does not pay, or where a null passes the predicate."""
+    """Narrow the mask by evaluating dictionary entries, or return False if that is slower or nulls pass."""
     entries = array.dictionary
     if len(entries) > len(array) or entries.null_count:
         return False

@@ -1,4 +1,4 @@
-"""Values in types that Arrow's kernels compare and hash by the rules of predicates."""
+"""Conversion of values to types that Arrow kernels compare and hash by the rules of predicates."""
 
 from __future__ import annotations
 

@@ -31,12 +31,12 @@ def implied_by_text(
         path: The column.
         how: CONTAINS, also for prefixes, suffixes and equality; LIKE; GLOB; REGEX, of RE2; or TOKENS, the words of
             `contains_tokens`.
-        pattern: What the texts contain or match.
+        pattern: The string or pattern that matching texts contain.
         escape: Of LIKE: the character that escapes the next one; "" for none.
         any_case: Upper and lower case count as equal, or the text is compared in upper or lower case.
 
     Returns:
-        The predicate; None if the pattern implies no trigram.
+        The predicate, or None if the pattern does not imply any trigram.
     """
     parts = _PARTS[how](pattern, escape, any_case)
     words = parts.words()

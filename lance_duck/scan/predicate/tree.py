@@ -1,7 +1,7 @@
-"""Predicates as an immutable tree: what a scan filters on, whichever language it was written in.
+"""Predicates as an immutable tree: scan filters, independent of their source language.
 
-The meaning is that of DuckDB: three-valued logic, where a comparison with null is null; NaN equals NaN and is greater
-than every other float; -0.0 equals 0.0. A leaf names its column by path, ("st", "a") for field a of struct st.
+Semantics follow DuckDB: three-valued logic, where a comparison with null is null; NaN equals NaN and is greater than
+every other float; -0.0 equals 0.0. A leaf names its column by path, ("st", "a") for field a of struct st.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _OfColumn(_Leaf):
 
 @dataclass(frozen=True)
 class ConstantCondition(_Leaf):
-    """A condition with the same answer for every row; None is null."""
+    """A condition with the same result for every row; a value of None means null."""
 
     value: bool | None
 
@@ -75,7 +75,7 @@ class Compare(_OfColumn):
     """Comparison of a column with a constant. It is null if the constant is.
 
     Attributes:
-        value: Scalar of the column's type (of a dictionary, the type of its values), or of one that converts without
+        value: Scalar of the column's type (for a dictionary, the type of its values), or of one that converts without
             loss.
     """
 
@@ -271,7 +271,7 @@ def _literal(value: pa.Scalar) -> str:
         return "NULL"
     try:
         plain = value.as_py()
-    except (OverflowError, ValueError):  # instants that Python has no value for
+    except (OverflowError, ValueError):  # instants outside of Python's range
         plain = getattr(value, "value", value.type)
     if isinstance(plain, str):
         return literal(plain)

@@ -13,7 +13,7 @@ from lance_duck.scan.predicate.tree import Path
 
 
 class InexactError(ValueError):
-    """A constant has no equal in the type of the column that it is compared with."""
+    """A constant cannot be converted exactly to the type of the column that it is compared with."""
 
 
 def value_type(type_: pa.DataType) -> pa.DataType:
@@ -31,7 +31,7 @@ def compared_type(type_: pa.DataType) -> pa.DataType:
 
 
 def path_type(schema: pa.Schema, path: Path) -> pa.DataType:
-    """Return the type of a column or struct field; KeyError where there is none."""
+    """Return the type of a column or struct field. Raises KeyError if it does not exist."""
     type_ = schema.field(path[0]).type
     for name in path[1:]:
         type_ = storage_type(type_)
@@ -62,7 +62,7 @@ def exact(value: Any, type_: pa.DataType) -> Any:
 
 
 def worded(value: Any) -> str:
-    """Return the text of a constant or a query, also for instants that Python has no value for."""
+    """Format a constant or query, including instants outside of Python's range."""
     try:
         return str(value)
     except (OverflowError, ValueError):

@@ -24,7 +24,7 @@ def assemble(projection: Projection, columns: Columns, num_rows: int) -> pa.Reco
     Args:
         projection: Columns of the result.
         columns: Top-level columns by name, hidden ones among them, structs with at least the fields of the projection.
-        num_rows: Rows of the batch.
+        num_rows: Number of rows in the batch.
 
     Raises:
         InvalidInputError: DuckDB fails on a value of an SQL expression.

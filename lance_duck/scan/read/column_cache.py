@@ -19,10 +19,10 @@ from lance_duck.store import local_path
 from lance_duck.store.request import is_watched
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of a cached column at most: eight million values of eight bytes. A bound of memory."""
+"""Maximum size of a cached column, in bytes: eight million values of eight bytes. It bounds memory."""
 
 MOST_OF_ALL: Final = 4 * MOST_BYTES
-"""Bytes of all cached columns of a version. A bound of memory."""
+"""Maximum size of all cached columns of a version, in bytes. It bounds memory."""
 
 
 class DecodedColumn:
@@ -42,7 +42,7 @@ class DecodedColumn:
         self.nbytes = int(whole.nbytes)
 
     def take(self, places: NDArray[np.int64]) -> pa.Array:
-        """Return the values of rows by their places among all rows, deleted ones among these."""
+        """Return the values at row positions, counting deleted rows."""
         values = pa.py_buffer(self._values[places])
         return pa.Array.from_buffers(self._type, len(places), [None, values])
 
@@ -53,7 +53,7 @@ class DecodedColumns:
     Args:
         snapshot: The version.
         read: Reads a column of all fragments, deleted rows included.
-        limit: Bytes of all cached columns; 0 for no cache.
+        limit: Maximum size of all cached columns, in bytes. 0 disables the cache.
     """
 
     def __init__(self, snapshot: Snapshot, read: Callable[[Read], list[pa.Array]], limit: int = MOST_OF_ALL) -> None:
@@ -66,7 +66,7 @@ class DecodedColumns:
         self._is_local = local_path(snapshot.uri) is not None
 
     def of_take(self, reads: Sequence[Read], count: int) -> dict[str, DecodedColumn]:
-        """Return the cached columns among those of a take of `count` rows, by name; each call counts as one take."""
+        """Return the cached columns for a take of `count` rows, by name. Each call counts as one take."""
         if not (count and self._limit) or is_watched():
             return {}
         columns = ((read.name, self._find(read)) for read in reads)
@@ -74,7 +74,7 @@ class DecodedColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all cached columns."""
+        """Total size of all cached columns, in bytes."""
         return sum(column.nbytes for column in list(self._columns.values()) if column is not None)
 
     def _find(self, read: Read) -> DecodedColumn | None:

@@ -35,7 +35,7 @@ def open_reader(
         snapshot: The version of the table.
         plan: The plan.
         columns: Column readers to use again.
-        workers: Threads; None for one for each core.
+        workers: Thread count. None means one per core.
 
     Raises:
         LanceDuckError: From the reader's methods, when a file is bad or the filter fails on a value.
@@ -58,12 +58,12 @@ def scan_batches(
 
 
 def read_chosen(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> list[pa.RecordBatch] | None:
-    """Read the rows of a plan at once where indexes chose so few that one task would read them.
+    """Read the rows of a plan directly, if indexes chose so few that they fit in one task.
 
     A row by its key (`benchmarks/indexes.py`) then waits for no tasks, their sizes, and the joining of their batches.
 
     Returns:
-        The batches that `scan_batches` yields; None if it must be asked.
+        The batches that `scan_batches` yields, or None if the plan needs `scan_batches`.
     """
     choices = plan.choices
     if choices is None or plan.limit is not None or plan.offset or plan.batch_rows is not None:
@@ -104,7 +104,7 @@ def count_rows(
 
 
 def has_rows(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None) -> bool:
-    """Return whether a plan has any row; reads no further than the first."""
+    """Return whether a plan has any row. Reading stops at the first one."""
     readers = Readers(snapshot, plan, columns or ColumnCache())
     return any(task.count() for task in cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True))
 

@@ -31,8 +31,8 @@ class FixedRows:
         source: Its file.
         first_rows: int64 (pages,): first row of each page.
         positions: int64 (pages,): byte position of that row in the file, ascending.
-        num_rows: Rows of the fragment.
-        width: Bytes of a row.
+        num_rows: Row count of the fragment.
+        width: Row width, in bytes.
     """
 
     source: ByteSource
@@ -46,7 +46,7 @@ class FixedRows:
         return not (self.positions % dtype.itemsize).any()
 
     def look(self, offsets: Int64s, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Int64s]:
-        """Return the whole file as numbers, and the places in it where rows begin; other rows are likely to follow.
+        """Return the whole file as an array, and the indices where rows begin. Expects further lookups.
 
         Args:
             offsets: int64 (n,), in the fragment, ascending, at least one; none beyond its end.
@@ -58,26 +58,28 @@ class FixedRows:
         return data.view(dtype), self._spans(offsets)[0] // dtype.itemsize
 
     def _spans(self, offsets: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the byte positions where rows begin in the file, and where they end."""
+        """Return the byte offsets in the file where rows begin, and where they end."""
         pages = np.searchsorted(self.first_rows, offsets, "right") - 1
         starts = self.positions[pages] + (offsets - self.first_rows[pages]) * self.width
         return starts, starts + self.width
 
 
 def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: int) -> FixedRows | None:
-    """Return a column of a fragment if it is plain and in a mapped file; else None. Reads two rows of each page.
+    """Return a column of a fragment, or None if it is not plain or its file is not mapped.
+
+    Reads two rows of each page.
 
     Args:
         reader: The fragment.
         read: The column: a fixed-size list of numbers, read in the type that it is stored in.
-        ends: Number of rows up to the end of each of its pages.
-        width: Bytes of a row.
+        ends: Cumulative row count at the end of each of its pages.
+        width: Row width, in bytes.
     """
     source = reader.source_of(read)
     file = None if source is None else mapped_file(source)
     if source is None or file is None or not reader.num_rows or not ends or ends[-1] != reader.num_rows:
         return None
-    whole = file.look(0, file.size, 0)  # no other map can have its addresses while this exists
+    whole = file.look(0, file.size, 0)  # other mappings cannot reuse its addresses while this exists
     base: int = whole.ctypes.data
     firsts = [0, *ends[:-1]]
     positions: list[int] = []

@@ -37,7 +37,7 @@ class FragmentReader:
     Attributes:
         fragment: The fragment.
         num_rows: Physical rows of the fragment, deleted ones included.
-        deletions: Its deleted rows; None if there are none.
+        deletions: Its deleted rows, or None.
     """
 
     def __init__(self, snapshot: Snapshot, fragment: Fragment, columns: ColumnCache) -> None:
@@ -48,7 +48,7 @@ class FragmentReader:
 
     @property
     def deletions(self) -> DeletionVector | None:
-        """Deleted rows; None if there are none."""
+        """Deleted rows, or None."""
         return self._snapshot.deletion_vector(self.fragment)
 
     @property
@@ -72,7 +72,7 @@ class FragmentReader:
         return all(self._columns.has(self.fragment, read) for read in columns)
 
     def stored_bytes(self, read: Read) -> int:
-        """Return the bytes that a column takes in the files of the fragment, or more where its pages say so.
+        """Return the size of a column in the fragment's files, in bytes, or an upper bound from its page sizes.
 
         Writers cut a page at some bytes of values, before these are compressed.
         """
@@ -95,7 +95,7 @@ class FragmentReader:
         return (yield from self._columns.get(self.fragment, read, self._open).read(rows))
 
     def source_of(self, read: Read) -> ByteSource | None:
-        """Return the file of a top-level column; None if it is in no file, or in several."""
+        """Return the file of a top-level column, or None if it is stored in several files or not at all."""
         if self.fragment.overlays:
             return None
         place = self._locate(read.field.id)
@@ -106,11 +106,11 @@ class FragmentReader:
         return self._columns.get(self.fragment, read, self._open).is_dictionary()
 
     def has_no_nulls(self, read: Read) -> bool:
-        """Return whether the metadata of pages says that no row of a column is null, deleted ones included."""
+        """Return whether page metadata proves that a column is free of nulls, including deleted rows."""
         return self._columns.get(self.fragment, read, self._open).has_no_nulls()
 
     def has_no_null_items(self, read: Read) -> bool:
-        """Return whether the metadata of pages says that no item of a vector is null, in deleted rows neither."""
+        """Return whether page metadata proves that vectors are free of null items, including deleted rows."""
         return self._columns.get(self.fragment, read, self._open).has_no_null_items()
 
     def hidden(self, name: str, rows: Rows, row_offset: int) -> pa.Array:
@@ -159,7 +159,7 @@ class FragmentReader:
 
 
 def open_at_once(readers: Sequence[FragmentReader], columns: Sequence[Read]) -> None:
-    """Open files of several fragments at once where each takes a round trip; elsewhere leave it to `read`."""
+    """Open files of several fragments concurrently, if each needs a round trip; otherwise `read` opens them."""
     if not readers or not readers[0].is_remote:
         return
     closed = [reader for reader in readers if not reader.is_open(columns)]

@@ -52,14 +52,14 @@ class JoinedFragments:
 
     @cached_property
     def deletions(self) -> DeletionVector | None:
-        """Deleted rows; None if there are none."""
+        """Deleted rows, or None."""
         vectors = [(reader.deletions, base) for reader, base in zip(self._readers, self._bounds, strict=False)]
         deleted = [vector.deleted + np.uint32(base) for vector, base in vectors if vector is not None]
         return DeletionVector(np.concatenate(deleted)) if deleted else None
 
     @property
     def live_rows(self) -> list[int]:
-        """Rows of each fragment that are not deleted."""
+        """Number of living rows per fragment."""
         return [reader.num_live_rows for reader in self._readers]
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
@@ -90,8 +90,8 @@ class JoinedFragments:
 def may_join(plan: ScanPlan) -> bool:
     """Return whether fragments of a plan may be read together.
 
-    They may not if a column holds blobs, which lie elsewhere, or dictionaries, which may differ among fragments, or
-    while reads are counted, each of which must count by itself.
+    Fragments are read separately if a column contains blobs, which are stored in other files, or dictionaries, which
+    may differ, or while reads are counted per fragment.
     """
     reads = (*plan.first_reads, *plan.later_reads)
     fields = [field for read in reads for field in read.field.walk()]
@@ -101,7 +101,7 @@ def may_join(plan: ScanPlan) -> bool:
 
 
 def shape_of(snapshot: Snapshot) -> Callable[[Fragment], Hashable | None]:
-    """Return a function from a fragment to a key that joined fragments have in common; None for a large fragment."""
+    """Return a function from a fragment to its join key: equal for fragments that may be joined, None if large."""
     local: dict[int | None, bool] = {}
 
     def shape(fragment: Fragment) -> Hashable | None:

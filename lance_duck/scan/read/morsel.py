@@ -23,7 +23,7 @@ from lance_duck.store.request import run
 
 
 def read_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel: Morsel) -> pa.RecordBatch | None:
-    """Read the living rows of a morsel that pass the filter, projected; None if there is none."""
+    """Read a morsel's living rows that pass the filter, projected. Returns None if none pass."""
     rows = _live_rows(plan, reader, morsel)
     early: Columns = {}
     if plan.filter is not None and count_rows(rows):
@@ -52,8 +52,8 @@ def count_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morse
 def read_rows(reader: FragmentReader | JoinedFragments, reads: Sequence[Read], rows: Rows) -> Columns:
     """Read columns of some rows, by the access that reads least.
 
-    Rows that lie close together are read with the rows between them, which are then dropped; columns of wide values are
-    read without them.
+    Rows close to each other are read together with the rows between them, which are then dropped. Columns of wide
+    values are read without those rows.
     """
     if not reads:
         return {}

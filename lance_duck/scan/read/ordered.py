@@ -28,7 +28,7 @@ def map_ordered(
 
     The first item is worked on in the calling thread, and no other is begun before a second result is taken, so that a
     consumer of one result pays for one; unless `at_once`. Items are drawn one by one; at most `ahead` results are
-    waiting or in work.
+    pending.
 
     An error of `work` is raised in its turn, unchanged. When the generator ends, or is closed early, no further item is
     begun, and each thread ends with the item that it works on.
@@ -36,8 +36,9 @@ def map_ordered(
     Args:
         work: Safe to call from several threads.
         items: Drawn in the thread that takes the results.
-        workers: Threads; None for one for each core; 1 for no threads at all.
-        ahead: Results ahead; None for three times the workers. At least 2 with threads.
+        workers: Thread count. None means one per core; 1 runs without threads.
+        ahead: Maximum number of pending results. None means three times the workers. At least 2 with
+            threads.
         at_once: Begin `ahead` items when the first result is taken: for work that waits rather than computes.
 
     Raises:
@@ -52,7 +53,7 @@ def map_ordered(
         yield from map(work, islice(source, 1))
     begun = list(islice(source, 1))
     if not begun:
-        return  # one item needs no threads
+        return  # a single item does not need threads
     pool = ThreadPoolExecutor(count, thread_name_prefix="lance_duck-scan")
     waiting: deque[Future[Result]] = deque()
     born = forks.count()
@@ -76,7 +77,7 @@ def _cores() -> int:
 
 
 def _end(pool: ThreadPoolExecutor, waiting: deque[Future[Result]]) -> None:
-    """Cancel what has not begun; a thread ends with the item that it works on."""
+    """Cancel pending work; threads finish their current item."""
     for future in waiting:
         future.cancel()
     pool.shutdown(wait=False, cancel_futures=True)

@@ -1,8 +1,8 @@
 """The distance that a scan works ahead: on a local disk by the number of cores, on an object store by bytes.
 
-A read of an object store waits tens of milliseconds and computes little. So the files of the first fragments are opened
-at once, morsels are as large as a request, and `REQUESTS_AT_ONCE` of them are read at a time; together they hold about
-`AHEAD_BYTES`.
+A read of an object store waits tens of milliseconds and computes little. Therefore, the files of the first fragments
+are opened concurrently, morsels have request size, and `REQUESTS_AT_ONCE` of them are read concurrently; together they
+hold about `AHEAD_BYTES`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Pace:
     """Number of threads of a scan, and its morsel sizes.
 
     Attributes:
-        workers: Threads; None for one for each core.
-        width: Bytes of a row in its files; 0 if estimated from its types.
+        workers: Thread count. None means one per core.
+        width: Row width in the files, in bytes, or 0 if estimated from the types.
         waits: Whether the scan reads ahead from an object store.
-        most: Rows of the longest of the first fragments, with an object store.
+        most: Maximum row count of the first fragments. Set for object stores only.
     """
 
     workers: int | None = None
@@ -42,7 +42,7 @@ class Pace:
     def sizer(
         self, width: int, rows: int | None = None, bytes_: int | None = None, filtered: int | None = None
     ) -> Sizer:
-        """Return the sizer of morsels; arguments as those of `Sizer`."""
+        """Return the sizer of morsels; the arguments are passed to `Sizer`."""
         if not self.waits:
             return Sizer(max(width, self.width), rows, bytes_, filtered)
         # All rows may pass a filter: much is requested before the sizer has learnt anything.
@@ -63,7 +63,7 @@ def pace_of(readers: Readers, reads: Sequence[Read], workers: int | None) -> Pac
     Args:
         readers: The fragments of its plan.
         reads: Columns that it reads.
-        workers: Threads that the caller allows; None to choose them.
+        workers: Maximum thread count set by the caller. None chooses it automatically.
     """
     plan = readers.plan
     wants_little = plan.limit is not None and plan.filter is not None
@@ -86,7 +86,7 @@ def _is_small(readers: Readers, width: int) -> bool:
 
 
 def _stored_width(readers: Readers, reads: Sequence[Read]) -> int:
-    """Return the bytes of a row in the files of the first fragment, as values may be far larger than types tell."""
+    """Return the row width in the files of the first fragment, in bytes; types may underestimate it."""
     if not reads or not len(readers.plan.fragments):
         return 0
     first = readers.at(0)

@@ -36,7 +36,7 @@ def choose_row_access(rows: Rows, num_rows: int, *, may_read_between: bool = Fal
 
     Args:
         rows: The rows: a range, or ascending offsets.
-        num_rows: Rows of the fragment.
+        num_rows: Row count of the fragment.
         may_read_between: Whether all rows between the first and the last one may be read, and the others dropped.
     """
     if isinstance(rows, slice):

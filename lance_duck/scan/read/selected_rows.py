@@ -49,7 +49,7 @@ class Share:
 
 
 def read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch]:
-    """Read the living rows that pass the filter of the plan: no batch if there are none, else one batch.
+    """Read the living rows that pass the plan's filter, as one batch or an empty list.
 
     There are several batches if one array cannot hold a column.
     """
@@ -104,7 +104,7 @@ def _count_shares(plan: ScanPlan, shares: Sequence[Share]) -> int:
 
 
 def _prepared(plan: ScanPlan, shares: Sequence[Share]) -> list[Share]:
-    """Return the shares without deleted rows; opens many files at once where each takes a round trip."""
+    """Return the shares without deleted rows. Opens files concurrently if each needs a round trip."""
     if len(shares) > 1:
         open_at_once([share.reader for share in shares], (*plan.first_reads, *plan.later_reads))
     return [living for share in shares if len((living := share.living()).offsets)]

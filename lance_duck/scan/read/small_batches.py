@@ -24,8 +24,8 @@ def join_batches(
 
     Args:
         pieces: The batches of each task, none of them empty; closed in the end.
-        most_rows: Rows of a batch at most.
-        bytes_: Bytes of a batch, about.
+        most_rows: Maximum number of rows per batch.
+        bytes_: Approximate batch size, in bytes.
     """
     waiting = _WaitingRows(most_rows, min(bytes_ or SMALL_BATCH_BYTES, SMALL_BATCH_BYTES))
     try:
@@ -51,7 +51,7 @@ def concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 class _WaitingRows:
-    """Gathered batches that are too small to be yielded."""
+    """Collected batches that are too small to yield."""
 
     def __init__(self, most_rows: int | None, enough_bytes: int) -> None:
         self._most = most_rows
@@ -76,7 +76,7 @@ class _WaitingRows:
             yield from self.all(down_to=self._target)
 
     def all(self, down_to: int = 1) -> Iterator[pa.RecordBatch]:
-        """Yield all waiting rows, except, beside full batches, a last one of fewer rows than `down_to`."""
+        """Yield all waiting rows. After full batches, a last batch of fewer than `down_to` rows keeps waiting."""
         batches, self._batches = self._batches, []
         self._rows = self._bytes = 0
         for batch in concatenated(batches) if batches else ():
@@ -101,7 +101,7 @@ class _WaitingRows:
 
 
 def slices(batch: pa.RecordBatch, rows: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield slices of a batch of at most `rows` rows; None for the whole batch."""
+    """Yield slices of at most `rows` rows. None yields the whole batch."""
     if rows is None or batch.num_rows <= rows:
         yield batch
         return

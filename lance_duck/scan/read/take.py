@@ -45,7 +45,7 @@ class Taker:
     Args:
         snapshot: The version of the table.
         columns: Column readers to use again.
-        cache_bytes: Bytes of decoded columns that are cached for later takes; 0 for none.
+        cache_bytes: Maximum size of decoded columns cached for later takes, in bytes. 0 disables the cache.
     """
 
     def __init__(self, snapshot: Snapshot, columns: ColumnCache, cache_bytes: int = MOST_OF_ALL) -> None:
@@ -205,7 +205,7 @@ class Taker:
         return columns if back is None else {name: pick(array, back) for name, array in columns.items()}
 
     def _wanted(self, projection: Projection) -> Sequence[Read]:
-        """Return the columns to read for a projection; those of the last one are cached."""
+        """Return the columns to read for a projection; the last result is cached."""
         last = self._last
         if last is None or last[0] is not projection:
             last = self._last = projection, reads(self._snapshot.schema, projection.paths, _forms(projection))
@@ -225,7 +225,7 @@ class Taker:
         ]
 
     def _owners(self, ids: Int64s) -> Int64s:
-        """Return the places of fragments with some ids."""
+        """Return the fragment positions for fragment ids."""
         index_of = self._index_of
         owners = np.array([index_of.get(i, -1) for i in ids.tolist()], np.int64)
         if (owners < 0).any():
@@ -233,7 +233,7 @@ class Taker:
         return owners
 
     def _owner(self, fragment_id: int) -> int:
-        """Return the place of the fragment with an id."""
+        """Return the fragment position for a fragment id."""
         index = self._index_of.get(fragment_id)
         if index is None:
             raise InvalidInputError("row of a fragment that does not exist", found=fragment_id)
@@ -292,7 +292,7 @@ def _no_list(values: Any, what: str) -> WrongTypeError:
 
 
 def _large_places(values: Any, listed: Any, what: str) -> Addresses:
-    """Return as uint64 numbers that numpy does not take as integers: some need all 64 bits, or there are none."""
+    """Convert numbers that numpy does not read as integers to uint64: 64-bit values, or an empty list."""
     if isinstance(values, str | bytes | Mapping) or np.ndim(listed) != 1:
         raise _no_list(values, what)
     numbers = listed.tolist() if isinstance(listed, np.ndarray) else listed
@@ -306,7 +306,7 @@ def _large_places(values: Any, listed: Any, what: str) -> Addresses:
 
 
 def _unsigned(numbers: Int64s | Addresses, what: str) -> Addresses:
-    """Return numbers as uint64; InvalidInputError where one is negative."""
+    """Return numbers as uint64. Raises InvalidInputError if one is negative."""
     if numbers.dtype != np.uint64 and len(numbers) and int(numbers.min()) < 0:
         raise InvalidInputError(f"bad {what}", expected="no negative number", found=int(numbers.min()))
     return numbers.view(np.uint64)
@@ -318,7 +318,7 @@ def _is_one(numbers: Int64s) -> bool:
 
 
 def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Int64s | None]:
-    """Return distinct keys, ascending, and the place of each key among them; None if keys were already so."""
+    """Return distinct keys, ascending, and the index of each key among them, or None if the keys are already sorted."""
     if (keys[1:] > keys[:-1]).all():
         return keys, None
     order = np.argsort(keys)
@@ -340,7 +340,7 @@ def row_positions(values: Any, count: int) -> Int64s:
 
 
 def _in_range(row_positions: Int64s | Addresses, count: int) -> Int64s:
-    """Return the positions as int64; InvalidInputError where one is negative, or beyond the last row."""
+    """Return the positions as int64. Raises InvalidInputError if one is negative or beyond the last row."""
     outside = (row_positions < 0) | (row_positions >= count)
     if outside.any():
         expected = f"0 to {count - 1}" if count else "none, as there are no rows"

@@ -70,7 +70,7 @@ class Readers:
         self._opened: dict[int, FragmentReader] = {}
 
     def at(self, index: int) -> FragmentReader:
-        """Return the reader of the fragment at a place of the plan."""
+        """Return the reader of the fragment at a plan position."""
         reader = self._opened.get(index)
         if reader is None:
             reader = FragmentReader(self.snapshot, self.plan.fragments[index], self._columns)
@@ -83,7 +83,7 @@ class Readers:
         return reader.num_rows if self.plan.include_deleted else reader.num_live_rows
 
     def before(self, index: int) -> int:
-        """Return the number of rows of the plan before a fragment; 0 where nothing needs it."""
+        """Return the plan's row count before a fragment, or 0 if row offsets are not used."""
         numbered = ROW_OFFSET in self.plan.hidden or ROW_OFFSET in self.plan.hidden_in_filter
         return self._bounds[index] if numbered else 0
 
@@ -201,7 +201,7 @@ class _SelectedRows:
 
 
 def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iterator[Task]:
-    """Yield the tasks of a plan in the order of its rows, lazily, of sizes that adapt to the rows that were read."""
+    """Yield the plan's tasks in row order, lazily. Task sizes adapt to the rows read so far."""
     choices = readers.plan.choices
     if choices is None and len(readers.plan.fragments) == 1:
         for morsel in morsels_of(readers.extents(), sizer):
@@ -220,7 +220,7 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
 def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
     """Yield all extents, grouped for neighbouring small fragments: one at first, then ever more in a group."""
     find = shape_of(readers.snapshot)
-    joins: bool | None = None  # decided at the first small fragment: many tables have none
+    joins: bool | None = None  # decided at the first small fragment, because many tables do not have one
     held: list[Extent] = []
     most, rows, held_shape = 1, 0, None
     for extent in readers.extents():
@@ -266,7 +266,7 @@ class _SelectionCutter:
         yield from self._flush()
 
     def _touched(self) -> Iterator[tuple[int, int]]:
-        """Yield places and ids of the fragments that have rows to read, in order."""
+        """Yield positions and ids of the fragments that have rows to read, in order."""
         hits = self._choices.rows.parts
         ids = self._plan.ids
         if len(hits) * 4 < len(ids) and self._plan.place_of is not None and self._choices.closes(len(ids)):
@@ -303,7 +303,7 @@ class _SelectionCutter:
             yield _Range(plan, self._readers.at(index), morsel)
 
     def _pieces(self, plan: ScanPlan, filter_: Filter | None, share: selected_rows.Share) -> Iterator[Task]:
-        """Yield tasks of many rows; hold few rows back, to be read with those of other fragments."""
+        """Yield tasks of many rows. Small shares are held back, and read with those of other fragments."""
         if filter_ is not self._held_filter:
             yield from self._flush()
         most = self._task_rows(filter_)
@@ -322,7 +322,7 @@ class _SelectionCutter:
             start = stop
 
     def _task_rows(self, filter_: Filter | None) -> int:
-        """Return the number of rows of a task: more where they are only counted, and none is read."""
+        """Return the number of rows per task. It is larger if rows are counted without reading them."""
         return MORSEL_ROWS if self._counting and filter_ is None else TASK_ROWS
 
     def _flush(self) -> Iterator[Task]:

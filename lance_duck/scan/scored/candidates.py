@@ -32,21 +32,21 @@ class RankedRows(Protocol):
         """Return the rows that a mask chooses."""
 
     def take(self, places: NDArray[np.int64]) -> Self:
-        """Return the rows at some places, in their order."""
+        """Return the rows at these positions, in this order."""
 
 
 _R = TypeVar("_R", bound=RankedRows)
 
 
 def is_checked(table: TableScan, plan: ScanPlan, most: int) -> bool:
-    """Return whether to evaluate the filter of a plan on the best rows: it is new, and no index answers a part of it.
+    """Return whether to evaluate a plan's filter on the best rows: if it is new and no index covers any of it.
 
     A filter that was seen before is likely to be used again; then all rows that pass are found, and cached.
 
     Args:
         table: The table.
         plan: The rows that may be found.
-        most: Rows to find.
+        most: Number of rows to find.
     """
     condition = plan.filter
     if condition is None or plan.fragments is not table.snapshot.fragments or not _reads_columns(condition):
@@ -62,12 +62,12 @@ def best_passing(table: TableScan, plan: ScanPlan, most: int, best: Callable[[in
     Args:
         table: The table.
         plan: The rows that may be found; `is_checked` is true of it.
-        most: Rows to find, at least 1.
-        best: Returns at most so many of the best rows, whatever the filter.
-        log: List to which lines about what was done are added.
+        most: Number of rows to find, at least 1.
+        best: Returns at most the given number of best rows, ignoring the filter.
+        log: List that receives one line per step, for explanations.
 
     Returns:
-        The rows, best first; None if so few rows pass that it is quicker to find them first.
+        The rows, best first, or None if so few rows pass that finding them first is faster.
     """
     condition = plan.filter
     assert condition is not None  # `is_checked`

@@ -23,10 +23,10 @@ def on_scores(schema: Schema, options: ScanOptions, scores: Sequence[str]) -> tu
         scores: Names of the scores.
 
     Returns:
-        The options without the filter, and the filter; the same options and None where it reads no score.
+        The options without the filter, and the filter. Without scores in the filter: the same options, and None.
 
     Raises:
-        InvalidInputError: The filter reads scores, and is no valid condition.
+        InvalidInputError: The filter reads scores, and is not a valid condition.
     """
     text = options.filter[0] if isinstance(options.filter, tuple) and options.filter else options.filter
     if not isinstance(text, str) or not any(name in text.lower() for name in scores):

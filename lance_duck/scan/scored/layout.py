@@ -1,4 +1,4 @@
-"""The columns of a result: those of the table, fetched for the rows that match, scores, and expressions of both."""
+"""Result columns of a search: table columns of the matching rows, scores, and expressions over both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lance_duck.wire.schema import Schema
 
 SCORE: Final = "_score"
 DOC_INDEX: Final = "_doc_index"
-"""Column with the place of a list element in the lists around it, outermost first, in the result of a full-text search
+"""Column with the position of a list element in the enclosing lists, outermost first. It is part of full-text results
 whose documents are list elements."""
 
 _FIELDS: Final = {
@@ -32,7 +32,7 @@ ScoreColumns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class _Expression:
-    """An expression of scores and of columns of the table."""
+    """An expression over scores and table columns."""
 
     sql: SqlExpression
     type: pa.DataType
@@ -45,8 +45,8 @@ class ScoreLayout:
     Attributes:
         projection: Columns of the table, those at the end only for expressions.
         schema: Columns of the result.
-        order: For each column of the result its place in the projection, the name of a score, or an expression.
-        places: Places in the projection of the columns that expressions name.
+        order: Source of each result column: its position in the projection, a score name, or an expression.
+        places: Positions in the projection of the columns that expressions name.
     """
 
     projection: Projection
@@ -64,7 +64,7 @@ class ScoreLayout:
             if isinstance(place, str):
                 arrays.append(pa.array(scores[place]))
             elif isinstance(place, int):
-                assert rows is not None  # the projection has such a column
+                assert rows is not None  # only projections with table columns have integer positions
                 arrays.append(rows.column(place))
             else:
                 arrays.append(self._computed(place, rows, scores, len(addresses)))
@@ -154,7 +154,7 @@ def _roots(order: Iterable[int | str | _Expression], scores: Sequence[str]) -> l
 def _split(
     schema: Schema, columns: ColumnsLike | None, scores: Sequence[str]
 ) -> tuple[dict[int, tuple[str, str | _Expression]], ColumnsLike | None]:
-    """Split columns into computed ones (place → name, score or expression) and columns of the table."""
+    """Split columns into computed ones (position → name, score or expression) and table columns."""
     if columns is None:
         return {}, None
     computed: dict[int, tuple[str, str | _Expression]] = {}
@@ -176,7 +176,7 @@ def _split(
 
 
 def _made(schema: Schema, output: Any, text: Any, scores: Sequence[str]) -> str | _Expression | None:
-    """Return the score or the expression of scores that a column is; None if it is neither."""
+    """Return a column's score or score expression, or None if it does not read scores."""
     if text in scores:
         return str(text)
     if not isinstance(text, str) or text in schema.names or text in HIDDEN:

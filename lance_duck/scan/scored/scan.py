@@ -83,13 +83,13 @@ class ScoredScan(ABC):
         """Search for rows, and return them best first.
 
         Args:
-            most: Rows to find; None for all that match.
-            log: List to which lines about what was done are added; None for none.
+            most: Maximum number of rows to find. None finds all matches.
+            log: List that receives one line per step, or None.
         """
 
     @abstractmethod
     def described(self, verbose: bool) -> Iterator[str]:
-        """Yield lines that describe what the search will do."""
+        """Yield lines that describe the planned search."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -122,11 +122,11 @@ class ScoredScan(ABC):
         return len(self._rows())
 
     def explain(self, verbose: bool = False) -> str:
-        """Describe what the search will do."""
+        """Describe the planned search."""
         return "\n".join(self._explained(verbose)) + "\n"
 
     def analyze(self, counting: bool = False) -> str:
-        """Search, and describe what was done and how long it took."""
+        """Run the search, and describe its steps, reads and duration."""
         began = time.perf_counter()
         log: list[str] = []
         with watched() as reads:

@@ -32,8 +32,8 @@ class LanceQueryBuilder:
 
     Args:
         table: The version.
-        q: A vector, several vectors, or words; None for a scan.
-        column: Column to search; None for the only one that can be searched.
+        q: A vector, several vectors, or words. None scans.
+        column: Column to search. None uses the only searchable column.
         options: Arguments of `LanceDataset.search`.
 
     Raises:
@@ -46,7 +46,7 @@ class LanceQueryBuilder:
         self._column = column
         self._options = dict(options)
         self._result: pa.Table | None = None
-        self._scanner().projected_schema  # noqa: B018  # what is wrong is said now
+        self._scanner().projected_schema  # noqa: B018  # raises errors now
 
     # The rows and columns of the result.
 
@@ -66,11 +66,11 @@ class LanceQueryBuilder:
         return self._with(columns=columns)
 
     def limit(self, limit: int) -> Self:
-        """Return at most so many rows; without a limit a search returns 10, and a scan all."""
+        """Limit the number of rows. The default is 10 for a search, and all rows for a scan."""
         return self._with(limit=limit)
 
     def offset(self, offset: int) -> Self:
-        """Skip so many rows first."""
+        """Skip this many rows first."""
         return self._with(offset=offset)
 
     def with_row_id(self, with_row_id: bool = True) -> Self:
@@ -105,19 +105,19 @@ class LanceQueryBuilder:
         return self._with(recall=recall)
 
     def nprobes(self, nprobes: int) -> Self:
-        """Search so many partitions of an index first."""
+        """Search this many partitions of an index first."""
         return self._with(nprobes=nprobes)
 
     def minimum_nprobes(self, minimum_nprobes: int) -> Self:
-        """Search at least so many partitions of an index."""
+        """Search at least this many partitions of an index."""
         return self._with(minimum_nprobes=minimum_nprobes)
 
     def maximum_nprobes(self, maximum_nprobes: int) -> Self:
-        """Search at most so many partitions of an index."""
+        """Search at most this many partitions of an index."""
         return self._with(maximum_nprobes=maximum_nprobes)
 
     def ef(self, ef: int) -> Self:
-        """Keep so many candidates on a walk over a graph."""
+        """Keep this many candidates in a graph walk."""
         return self._with(ef=ef)
 
     def refine_factor(self, refine_factor: int) -> Self:
@@ -141,8 +141,8 @@ class LanceQueryBuilder:
 
         Args:
             method: "rrf", the sum of inverse ranks, or "linear", the weighted sum of both measures, scaled to 0 … 1.
-            alpha: Weight of the vector in "linear", 0 to 1; None for 0.5.
-            oversample_factor: Candidates of each search, as a multiple of the limit; None for 4.
+            alpha: Weight of the vector in "linear", 0 to 1. None means 0.5.
+            oversample_factor: Number of candidates per search, as a multiple of the limit. None means 4.
         """
         arguments = {"method": method, "alpha": alpha, "oversample_factor": oversample_factor}
         return self._with(**{name: value for name, value in arguments.items() if value is not None})
@@ -156,7 +156,7 @@ class LanceQueryBuilder:
         return self._result
 
     def to_pandas(self, **options: Any) -> Any:
-        """Return the rows as a pandas DataFrame; the options are those of `pyarrow.Table.to_pandas`."""
+        """Return the rows as a pandas DataFrame; options are passed to `pyarrow.Table.to_pandas`."""
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
@@ -186,7 +186,7 @@ class LanceQueryBuilder:
         return self._scanner().analyze_plan()
 
     def equals(self, other: Any, check_metadata: bool = False) -> bool:
-        """Return whether the rows equal those of a table, or of another search."""
+        """Return whether the rows equal another table or search result."""
         other = other.to_arrow() if isinstance(other, LanceQueryBuilder) else other
         return bool(self.to_arrow().equals(other, check_metadata=check_metadata))
 
@@ -209,7 +209,7 @@ class LanceQueryBuilder:
             return NotImplemented
         return self.equals(other)
 
-    __hash__ = None  # type: ignore[assignment]  # as tables have none
+    __hash__ = None  # type: ignore[assignment]  # like tables
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)

@@ -51,13 +51,13 @@ class Searches:
                 Rows have a `_distance`. Or words, a query of `lance_duck.query` or its JSON form: rows that match have
                 a `_score`, and others are left out. None, without `k`: a scan, or the search that methods of the result
                 define.
-            k: Rows for each query; None for as many as `limit` and `offset` need, or 10.
-            column: Name of the column of vectors, or of texts; may be left out if the table has only one of them, or
-                for words, a full-text index.
-            options: Other arguments of `scanner` (columns, filter, prefilter, …), and those of `nearest` (metric,
-                recall, nprobes, ef, refine_factor, use_index, exact_distance, distance_range, …). For both searches in
-                one, `method`: "linear", the sum of both measures, scaled to 0 … 1, with `alpha` (0.5) as the weight of
-                the vector, or "rrf", the sum of inverse ranks; and `oversample_factor`: candidates of each search, as a
+            k: Number of rows per query. None derives it from `limit` and `offset`, or uses 10.
+            column: Name of the vector or text column. Optional if the table has only one, or for words, only one
+                full-text index.
+            options: Other arguments of `scanner` (columns, filter, prefilter, …), and of `nearest` (metric, recall,
+                nprobes, ef, refine_factor, use_index, exact_distance, distance_range, …). For both searches in one,
+                `method`: "linear", the sum of both measures, scaled to 0 … 1, with `alpha` (0.5) as the weight of the
+                vector, or "rrf", the sum of inverse ranks; and `oversample_factor`: candidates of each search, as a
                 multiple of k (4).
 
         Raises:

@@ -1,4 +1,4 @@
-"""The arguments of a search, as those of a scan."""
+"""Arguments of a search, converted to scan arguments."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def search_arguments(
     Args:
         snapshot: The version of the table.
         q: A vector, several vectors, or words.
-        k: Rows for each query; None for those of the options.
-        column: Name of the column of vectors, or of texts; None for the only one.
+        k: Number of rows per query. None derives it from the options.
+        column: Name of the vector or text column. None uses the only one.
         options: Arguments of a scan, of `nearest` and of `hybrid`.
 
     Raises:
-        WrongTypeError: There is no option of a name.
+        WrongTypeError: An option is unknown.
         InvalidInputError: An argument does not fit this table.
     """
     names = [*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
@@ -110,7 +110,7 @@ def _search_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
 
 
 def _key(arguments: Mapping[str, Any]) -> object | None:
-    """Return all arguments but the queries as a key; None if equal keys might not mean the same search."""
+    """Return a cache key of all arguments except the queries, or None if equal keys might mean different searches."""
     nearest, columns, filter_ = arguments["nearest"], arguments["columns"], arguments["filter"]
     if type(nearest) is not dict or "q" not in nearest or not (columns is None or type(columns) is list):
         return None

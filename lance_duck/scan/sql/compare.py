@@ -1,4 +1,4 @@
-"""Comparisons of columns with constants of SQL text, as leaves of predicates with the meaning of DuckDB."""
+"""Comparisons of columns with SQL constants, as predicate leaves with DuckDB semantics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lance_duck.scan.sql.literals import (
 )
 
 _MOST_DIGITS: Final = 18
-"""Digits of a number up to which DuckDB compares it with a column of integers exactly: a DECIMAL holds both."""
+"""Maximum digit count for which DuckDB compares a number with an integer column exactly: a DECIMAL can hold both."""
 
 
 Argument = Literal | Sequence[Literal]
@@ -77,7 +77,7 @@ def scalars_for(literals: Iterable[Literal], type_: pa.DataType) -> list[pa.Scal
 
 
 def either(*operands: Predicate) -> Predicate:
-    """Build an OR; equalities of one column become one IN, in the place of the first one."""
+    """Build an OR. Equalities on one column become one IN, at the position of the first."""
     if len(operands) < GATHERED_OPERANDS:
         return any_of(*operands)
     constants: dict[tuple[Path, pa.DataType], list[pa.Scalar]] = {}
@@ -96,7 +96,7 @@ def either(*operands: Predicate) -> Predicate:
 
 
 def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
-    """Translate LIKE with a pattern that is a prefix, or has no wildcards.
+    """Translate LIKE if the pattern is a prefix or does not contain wildcards.
 
     Raises:
         NotSimpleError: The pattern is another one.
@@ -108,14 +108,14 @@ def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
 
 
 def starts_with(path: Path, type_: pa.DataType, prefix: Argument) -> Predicate:
-    """Build starts_with; NotSimpleError if the column holds no texts."""
+    """Build starts_with. Raises NotSimpleError if the column does not contain strings."""
     if not isinstance(prefix, Literal) or not is_text(type_):
         raise NotSimpleError
     return StartsWith(path, scalar_for(prefix, type_))
 
 
 def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
-    """Build list_contains; NotSimpleError if the column holds no lists.
+    """Build list_contains. Raises NotSimpleError if the column does not contain lists.
 
     A NULL item is left to DuckDB: for an empty list it returns false from 2.0.1 on, and NULL before.
     """
@@ -125,14 +125,14 @@ def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
 
 
 def list_has_any(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
-    """Build list_has_any; NotSimpleError if the column holds no lists."""
+    """Build list_has_any. Raises NotSimpleError if the column does not contain lists."""
     if isinstance(items, Literal):
         raise NotSimpleError
     return HasAny(path, _items(items, type_))
 
 
 def list_has_all(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
-    """Build list_has_all; NotSimpleError if the column holds no lists."""
+    """Build list_has_all. Raises NotSimpleError if the column does not contain lists."""
     if isinstance(items, Literal):
         raise NotSimpleError
     return HasAll(path, _items(items, type_))
@@ -149,7 +149,7 @@ def _unheld_number(literal: Literal, type_: pa.DataType) -> Decimal:
     """Return a number that a column of integers cannot hold, and that DuckDB compares with it exactly.
 
     Raises:
-        NotSimpleError: The constant is not such a number, or the column holds no integers.
+        NotSimpleError: The constant is not such a number, or the column does not contain integers.
     """
     if not pa.types.is_integer(type_):
         raise NotSimpleError

@@ -1,7 +1,7 @@
 """Constants that are written as expressions, as CAST('2020-01-01' AS DATE) or DATE '2020-01-01' - INTERVAL 1 DAY.
 
-DuckDB computes them once, and their values are compared: that of now(), too, so the filter of a text that reads the
-clock must not be cached.
+DuckDB computes them once, and their values are compared. This includes now(), so filters that read the clock must not
+be cached.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lance_duck.scan.sql.tokens import SqlToken
 
 _OF_THE_TIME: Final = re.compile(r"\b(?:now|today|current_\w+)\b", re.IGNORECASE)
 _SUM: Final = re.compile(r"[0-9]{1,8}(?: ?[-+] ?[0-9]{1,8}){1,16}")
-"""Sums of whole numbers, so short and so few that DuckDB adds them up as INTEGER, too."""
+"""Integer sums that are short enough for DuckDB to add as INTEGER."""
 _TERM: Final = re.compile(r"[-+]? ?[0-9]+")
 _KEYWORDS: Final = frozenset(
     """
@@ -72,10 +72,10 @@ def asks_for_the_time(text: str) -> bool:
 
 
 def computed(text: str, parameters: Parameters = None) -> Literal:
-    """Return the value of an expression that names no column; short sums of whole numbers need no DuckDB.
+    """Return the value of an expression without columns. Short integer sums are computed without DuckDB.
 
     Raises:
-        NotSimpleError: The expression has no value, or one that cannot be compared exactly.
+        NotSimpleError: The expression cannot be evaluated, or its value cannot be compared exactly.
     """
     if _SUM.fullmatch(text) is not None:
         return Literal("number", str(sum(int(term.replace(" ", "")) for term in _TERM.findall(text))))

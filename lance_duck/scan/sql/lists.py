@@ -34,13 +34,13 @@ _NONE: Final = Literal("value", None)
 
 
 def constants_end(text: str, at: int) -> int:
-    """Return the end of a list of numbers or texts, and nulls, that begins at a place; -1 if there is none."""
+    """Return the end offset of a list of numbers, strings and nulls that begins at `at`, or -1 if none begins there."""
     match = _LIST.match(text, at)
     return match.end() if match else -1
 
 
 def marks_end(text: str, at: int) -> int:
-    """Return the end of a list of question marks that begins at a place; -1 if there is none."""
+    """Return the end offset of a list of question marks that begins at `at`, or -1 if none begins there."""
     match = _MARKS.match(text, at)
     return match.end() if match else -1
 
@@ -72,8 +72,8 @@ def listed_values(values: Any, type_: pa.DataType) -> pa.Array:
     """Return the values of a list that is bound as one parameter, without nulls, which equal nothing.
 
     Raises:
-        NotSimpleError: The parameter is no list, is empty, or has values of several kinds, which DuckDB would cast to
-            one; or a value cannot be compared exactly.
+        NotSimpleError: The parameter is not a list, is empty, or has values of several kinds, which DuckDB would cast
+            to one; or a value cannot be compared exactly.
     """
     if not isinstance(values, list | tuple) or {*map(type, values)} - {type(None)} not in ({int}, {float}, {str}):
         raise NotSimpleError
@@ -137,7 +137,7 @@ def _numbers(array: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
 
 
 def _singles(values: pa.DoubleArray) -> pa.FloatArray | None:
-    """Return doubles as float32; None if it does not hold all of them exactly."""
+    """Return doubles as float32, or None if the conversion is not exact."""
     with np.errstate(over="ignore"):
         singles = values.cast(pa.float32(), safe=False)
     same = pc.or_(pc.is_nan(values), pc.equal(singles.cast(pa.float64()), values))
@@ -163,7 +163,7 @@ def _texts(texts: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
 
 
 def _integers(values: pa.Int64Array, type_: pa.DataType) -> pa.Array | None:
-    """Return integers in the column's type; None if -2^63 is among them, which has no positive counterpart."""
+    """Return integers in the column's type, or None if -2^63, which cannot be negated, is among them."""
     return None if _any(pc.equal(values, -(2**63))) else values.cast(type_)
 
 

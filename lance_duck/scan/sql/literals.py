@@ -38,9 +38,9 @@ _INTEGERS: Final = {
 _DECIMAL: Final = re.compile(r"(?:decimal|numeric)\((\d{1,2}),(\d{1,2})\)")
 _WHOLE: Final = re.compile(r"-?\d+(?:\.0*)?")
 MAX_DIGITS: Final = 15
-"""Digits of a number up to which different numbers are different doubles."""
+"""Maximum digit count for which different numbers are different doubles."""
 EXACT_INT: Final = {"float": 2**24, "double": 2**53}
-"""Largest integer up to which a floating-point type holds all integers."""
+"""Largest n for which a floating-point type represents all integers up to n."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -191,7 +191,7 @@ def _date(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 def _timestamp(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     value = literal.value
     is_instant = literal.kind == "timestamptz" or (type(value) is dt.datetime and value.tzinfo is not None)
-    # DuckDB compares instants in microseconds: it would truncate those of the column.
+    # DuckDB compares instants in microseconds: it would truncate the column's values.
     return _ticks(moment_of(_fits(not is_instant or type_.unit != "ns", literal)) - _EPOCH, type_)
 
 
@@ -271,7 +271,7 @@ _CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Literal,
     (lambda t: t == pa.bool_(), _boolean),
     (pa.types.is_date32, _date),
     (is_naive, _timestamp),
-    # DuckDB has no instants or times of day finer than microseconds: it would truncate those of the column.
+    # DuckDB truncates instants and times of day to microseconds, including the column's values.
     (lambda t: pa.types.is_timestamp(t) and t.unit != "ns", _instant),
     (lambda t: pa.types.is_time(t) and t.unit != "ns", _time),
     (is_binary, _bytes),

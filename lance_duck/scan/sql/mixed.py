@@ -1,6 +1,6 @@
 """SQL filters as predicate trees in which conditions that are not simple are left to DuckDB.
 
-AND, OR and NOT bind looser than almost everything else, so text is cut where they stand outside brackets, CASE and
+AND, OR and NOT bind looser than almost everything else, so text is cut at these words outside brackets, CASE and
 BETWEEN. A part between two cuts that is not simple is a *piece*. DuckDB's syntax tree of the text confirms the cuts:
 the nodes that stand inside a piece are all nodes of one operand of its ANDs, ORs and NOTs.
 """
@@ -74,7 +74,7 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
 
 
 def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
-    """Return a predicate that is true wherever a filter is, without DuckDB; None if none is known.
+    """Return a predicate that a filter implies, without DuckDB, or None if none is known.
 
     It is the filter itself if that is simple; else it has the trigrams that other conditions imply.
 
@@ -97,7 +97,7 @@ def _cached(cache: LruCache[_T], text: str, key: Hashable, schema: pa.Schema, ma
 
 
 def _cut(text: str, schema: pa.Schema, parameters: Parameters) -> _MixedParser | None:
-    """Parse a text without DuckDB; None if it is not AND, OR and NOT of conditions."""
+    """Parse a text without DuckDB. Returns None unless it consists of conditions joined by AND, OR and NOT."""
     parser = _MixedParser(text, schema, parameters)
     try:
         parser.tree = parser.whole()
@@ -132,7 +132,8 @@ def _confirmed(cut: _MixedParser, syntax: Callable[[], SyntaxTree], schema: pa.S
     One syntax tree serves all texts of a shape. Pieces with parameters are bound each time, others once.
 
     Returns:
-        The tree; None if DuckDB has to evaluate all of the text, or if it is wrong, which DuckDB explains better.
+        The tree. None if DuckDB must evaluate the whole text, or if the text is invalid and DuckDB's error is more
+        helpful.
     """
     if all(isinstance(leaf, Opaque) and leaf.implied is None for leaf in cut.tree.leaves()):
         return None
@@ -156,7 +157,7 @@ class _MixedParser(Parser):
         text: SQL.
         tree: The filter.
         pieces: `Opaque` conditions in the order of the text; the columns that they read are not known yet.
-        spans: Where each piece begins and ends in the text.
+        spans: Start and end offset of each piece in the text.
     """
 
     tree: Predicate
@@ -169,7 +170,7 @@ class _MixedParser(Parser):
 
     @property
     def shape(self) -> str:
-        """The text, with 0 for each whole number outside of the pieces: DuckDB cuts texts of one shape alike."""
+        """The text, with 0 for each integer outside of the pieces. DuckDB parses texts of equal shape identically."""
         shape, at = [], 0
         for token in self._tokens:
             is_number = token.kind == "number" and self.text[token.start : token.stop].isdecimal()
@@ -265,7 +266,7 @@ def _negates_piece(operand: Predicate) -> bool:
 
 
 def _implied(predicate: Predicate) -> Predicate | None:
-    """Return a predicate without `Opaque` conditions that is true wherever `predicate` is; None if none is known."""
+    """Return a predicate without `Opaque` conditions that `predicate` implies, or None if none is known."""
     match predicate:
         case Opaque(implied=implied):
             return implied

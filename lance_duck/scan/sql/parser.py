@@ -53,7 +53,7 @@ _COMPARISON: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*(=|<>|!=|<=|>=|<|>)\s*(?:(
 
 
 def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
-    """Return the filter as a tree; None if it is not simple, or wrong, which DuckDB explains better."""
+    """Parse a filter to a tree. Returns None if it is not simple, or invalid: DuckDB then reports the error."""
     try:
         return Parser(tokens(text), schema, parameters).whole()
     except NotSimpleError:
@@ -61,7 +61,7 @@ def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -
 
 
 def plain_comparison(text: str, schema: pa.Schema) -> Compare | None:
-    """Return the tree of a column compared with a whole number or a text; None for all other texts.
+    """Parse a comparison of a column with an integer or string. Returns None for all other texts.
 
     It is the tree that a `Parser` makes, whose time counts for a row by its key (`benchmarks/indexes.py`).
     """
@@ -104,7 +104,7 @@ class Parser:
         """Return the tree of all tokens.
 
         Raises:
-            NotSimpleError: The tokens are no simple filter, or name other parameters than those that are bound.
+            NotSimpleError: The tokens are not a simple filter, or name other parameters than the bound ones.
         """
         tree = self._any()
         num_parameters = len(self._used_names) if isinstance(self._parameters, Mapping) else self._used

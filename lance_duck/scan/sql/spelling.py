@@ -101,7 +101,7 @@ def quote_names(text: str, names: Sequence[str]) -> str:
 
 
 def find_name(name: str, names: Sequence[str]) -> str | None:
-    """Return a name as `names` spells it: the same, else the only one that differs by case alone; None if missing."""
+    """Find a name in `names`: an exact match, or else the only match that ignores case. Returns None if missing."""
     if name in names:
         return name
     folded = [candidate for candidate in names if candidate.lower() == name.lower()]
@@ -110,7 +110,7 @@ def find_name(name: str, names: Sequence[str]) -> str | None:
 
 @cache
 def _reserved() -> frozenset[str]:
-    """Return the words that cannot be the bare name of a column, except those of expressions."""
+    """Return the words that cannot be unquoted column names, except expression keywords."""
     sql = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
     return frozenset(word for (word,) in query(sql)) - _GRAMMAR
 
@@ -135,7 +135,7 @@ def with_casts(text: str) -> str:
 
 
 def _edits(words: Sequence[SqlToken], place: int) -> list[tuple[int, int, str]]:
-    """Return (start, stop, new text) of the parts that make the call at a place a CAST; none if it has another form."""
+    """Return (start, stop, new text) edits that make the call at `place` a CAST, or [] for other forms."""
     depth, comma = 0, -1
     for i in range(place + 1, len(words)):
         mark = words[i].text if words[i].kind in ("mark", "other") else ""

@@ -41,7 +41,7 @@ _OPENING: Final = SqlToken("mark", "(")
 def implied_by_tokens(
     tokens: list[SqlToken], schema: pa.Schema, parameters: Parameters
 ) -> tuple[Predicate | None, Predicate | None]:
-    """Return the predicates on a prefix and on trigrams that a condition implies; None if it implies none.
+    """Return the prefix predicate and the trigram predicate that a condition implies, each None if not implied.
 
     Args:
         tokens: The condition.

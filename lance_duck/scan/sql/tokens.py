@@ -91,7 +91,7 @@ def is_reserved(word: str) -> bool:
 
 
 def _list(text: str, at: int, result: list[SqlToken]) -> int:
-    """Add a list of constants that begins at a place as one token, if there is one, and return the place after it."""
+    """Add the list of constants at offset `at` as one token, if one begins there. Returns the offset after it."""
     for kind, stop in (("constants", constants_end(text, at)), ("params", marks_end(text, at))):
         if stop >= 0:
             result.append(SqlToken(kind, text[at:stop].lstrip(), at, stop))

@@ -1,7 +1,7 @@
 """SQL text that users write, checked to be one expression, with the columns that it reads.
 
-DuckDB's own parser reads the text. Refused are statements, subqueries, `*`, columns by number (`#1`: DuckDB
-is given only the columns that a text names), and functions of more than one row (aggregates, window functions, UNNEST).
+DuckDB's own parser reads the text. Statements, subqueries, `*`, columns by number (`#1`: DuckDB receives only the
+columns that a text names), and functions of more than one row (aggregates, window functions, UNNEST) are rejected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REFUSED: Final = {
 }
 _CONDITIONS: Final = ("COMPARISON", "CONJUNCTION", "BETWEEN")
 _TESTS: Final = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN")
-"""Types of nodes that are BOOLEAN, whatever their operands; so are nodes of the classes `_CONDITIONS`."""
+"""Node types that are BOOLEAN for any operands, like nodes of the classes `_CONDITIONS`."""
 
 _NULL_CHECKS: Final = ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL")
 _NOW: Final = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
@@ -66,7 +66,7 @@ class SqlExpression:
     """A vetted expression.
 
     Attributes:
-        text: The text of the user, with names in double quotes where they need them.
+        text: The user's text, with names in double quotes if necessary.
         paths: Columns and struct fields that the expression reads.
         type: DuckDB's name of its type.
         is_stable: Whether its value is surely the same for the same row each time.
@@ -87,14 +87,14 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
     """Vet an SQL expression against the columns that it may read.
 
     Args:
-        text: One SQL expression in DuckDB's dialect; names may also stand in backticks.
+        text: One SQL expression in DuckDB's dialect. Names may also be quoted with backticks.
         schema: Columns by name; DuckDB compares names without case.
-        what: What the text is, for messages: "filter".
+        what: Description of the text, for error messages: "filter".
         parameters: Values that will be bound.
 
     Raises:
-        InvalidInputError: The text has bad syntax or an unknown column, is no expression of one row, or does not fit
-            the parameters.
+        InvalidInputError: The text has bad syntax or an unknown column, is not an expression of one row, or does not
+            fit the parameters.
     """
     if not isinstance(text, str):
         raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
@@ -127,11 +127,11 @@ def operand_paths(
     Args:
         text: The condition.
         tree: Its syntax tree.
-        spans: Where each part begins and ends in the text.
+        spans: Start and end offset of each part in the text.
         schema: Columns that the condition may read.
 
     Returns:
-        The columns; None if a part is no operand in the syntax tree, or reads a column that is missing.
+        The columns. None if a part is not an operand in the syntax tree, or reads a column that is missing.
     """
     operands = list(_operands(tree))
     positions = sorted((at, number) for number, operand in enumerate(operands) for at in _positions(operand))
@@ -170,7 +170,7 @@ def can_bind(conditions: Sequence[Opaque], reads: Sequence[tuple[Path, ...]], sc
 
 
 def all_parameters(each: Sequence[Parameters]) -> Parameters:
-    """Return the parameters of several texts as those of the text that joins them, in order."""
+    """Combine the parameters of several texts for the text that joins them, in order."""
     bound = [parameters for parameters in each if parameters]
     if not bound:
         return None
@@ -237,7 +237,7 @@ def _operands(tree: SyntaxTree) -> Iterator[SyntaxTree]:
 
 
 def _positions(tree: SyntaxTree) -> Iterator[int]:
-    """Yield where the nodes of a tree stand in the statement, in bytes; some nodes have no position."""
+    """Yield the positions of a tree's nodes in the statement, in bytes; some nodes do not have a position."""
     return (part["query_location"] for part in _nodes(tree) if part["query_location"] != _NOWHERE)
 
 

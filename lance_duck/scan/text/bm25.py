@@ -4,10 +4,11 @@
     norm   = 1.2 · (0.25 + 0.75 · length / average)
     score  = Σ idf · (2.2 · frequency / (frequency + norm))             over the terms of the query, in their order
 
-Scores of the terms that one word of a fuzzy query stands for are added up first, in the order of the terms' bytes.
-Lance adds these in the order of their ids in a partition: the last bit differs if a document has three or more of them.
+If a word of a fuzzy query expands to several terms, their scores are added first, in byte order of the terms. Lance
+adds these in the order of their ids in a partition: the last bit differs if a document has three or more of them.
 
-N: documents; df: documents that have the term; length: terms of a document; average: that of all documents.
+N: document count; df: number of documents with the term; length: term count of a document; average: mean length of
+all documents.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Statistics:
 
     @property
     def average(self) -> np.float32:
-        """Terms of a document on average; 0 without documents."""
+        """Average number of terms per document, or 0 without documents."""
         if not self.num_documents:
             return np.float32(0)
         return np.float32(self.total_tokens) / np.float32(self.num_documents)
@@ -65,7 +66,7 @@ class Statistics:
 
 
 def term_scores(idf: np.float32, frequencies: NDArray[Any], norms: Scores) -> Scores:
-    """Return what a term adds to the scores of documents.
+    """Return a term's contribution to document scores.
 
     Args:
         idf: Weight of the term.

@@ -23,7 +23,7 @@ class TextColumn:
     """A column of texts.
 
     Attributes:
-        path: Its dotted path, names in backticks where they need them.
+        path: Its dotted path; names are quoted with backticks if necessary.
         type: Arrow type: a text, or a list of texts, or lists of such lists.
         is_json: Whether the texts are JSON.
         read: Path of the column that is read: this column, or the outermost list around it.
@@ -40,11 +40,11 @@ class TextColumn:
 def text_column(schema: Schema, name: str) -> TextColumn:
     """Resolve a column of texts; names may differ by case if only one column fits.
 
-    A path has no part for the items of lists: "ls.t" is field t of the structs in list ls.
+    Paths do not name list items: "ls.t" is field t of the structs in list ls.
 
     Raises:
-        UnknownColumnError: There is no such column.
-        WrongTypeError: The column holds no texts.
+        UnknownColumnError: The column does not exist.
+        WrongTypeError: The column does not contain texts.
         UnsupportedError: The column holds JSON in lists.
     """
     field = _field(schema, name)
@@ -77,7 +77,7 @@ def frozen(analyzer: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...] | 
 
 
 def _field(schema: Schema, name: str) -> Field | None:
-    """Return the field of a path; None if there is none."""
+    """Return the field at a path, or None if it does not exist."""
     whole = name if name in schema.names else find_name(name, schema.names)
     try:
         return (

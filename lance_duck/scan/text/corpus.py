@@ -1,4 +1,4 @@
-"""The documents of one column in all its places, scored by common statistics."""
+"""All documents of one column, scored with common statistics."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Allowed:
     """Rows that may be found.
 
     Attributes:
-        filtered: Rows that pass the filter; None if all do.
-        fragments: Ids of the fragments that are searched; None for all.
+        filtered: Rows that pass the filter, or None if all do.
+        fragments: Ids of the fragments to search. None searches all.
     """
 
     filtered: PassingRows | None = None
@@ -40,7 +40,7 @@ class Allowed:
 
     @cached_property
     def rows(self) -> Addresses | None:
-        """Addresses of the rows that pass the filter, ascending; None if all do."""
+        """Addresses of the rows that pass the filter, ascending, or None if all do."""
         return None if self.filtered is None else self.filtered.rows.rows()
 
     def mask(self, addresses: Addresses) -> NDArray[np.bool_]:
@@ -57,9 +57,9 @@ class Corpus:
     """The documents of a column.
 
     Attributes:
-        places: Places that hold the documents; no row is in two of them.
+        places: Document sets; each row is in only one of them.
         allowed: Rows that may be found; others count in statistics.
-        analyse: Analyses ascending rows, with all their tokens, for places that hold no positions.
+        analyse: Analyses rows (ascending) with all tokens, for document sets without positions.
         rounds_lengths: See `Statistics`.
         by_element: Whether documents are list elements, and not rows.
     """
@@ -90,7 +90,7 @@ class Corpus:
         return totals
 
     def expanded(self, words: Iterable[Word], most: int | None) -> tuple[tuple[bytes, ...], ...]:
-        """Return the terms that each word stands for, in order of their bytes, at most `most` in all.
+        """Return the terms that each word expands to, in byte order, at most `most` in total.
 
         Distinct words at one position are alternatives, as n-grams are, which all have position 0.
         """
@@ -106,17 +106,17 @@ class Corpus:
         return tuple(tuple(slot) for slot in slots.values())
 
     def names(self, place: Place, documents: NDArray[np.int64]) -> Names:
-        """Return the names of documents of a place, in the order of the documents: see `Matches`.
+        """Return the document names in a document set, in the order of the documents: see `Matches`.
 
-        The name of a row is its address. List elements are numbered consecutively over all places of the
-        corpus, in their order; those of a place outside the corpus have their numbers in that place.
+        The name of a row is its address. List elements are numbered consecutively over all document sets of the corpus.
+        Document sets outside the corpus are numbered from 0.
         """
         if not self.by_element:
             return place.addresses[documents]
         return documents.astype(np.uint64) + np.uint64(self._firsts.get(place, 0))
 
     def documents(self, names: Names) -> tuple[Addresses, tuple[NDArray[np.uint32], ...]]:
-        """Return the row of each of some documents, ascending by name, and its place in lists: see `Place.elements`."""
+        """Return the row and list position of documents, ascending by name: see `Place.elements`."""
         if not self.by_element:
             return names, ()
         ends = np.searchsorted(names, [len(place.addresses) + self._firsts[place] for place in self.places])
@@ -130,11 +130,11 @@ class Corpus:
         return addresses, tuple(joined(level, np.uint32) for level in levels)
 
     def addresses(self, place: Place, names: Names) -> Addresses:
-        """Return the row of each of some documents of a place."""
+        """Return the row address of each document in a document set."""
         return place.addresses[names - np.uint64(self._firsts.get(place, 0))] if self.by_element else names
 
     def named(self, place: Place, names: Names, rows: AnalysedRows, documents: NDArray[np.int64]) -> Names:
-        """Return the names, among those of a place, of documents of rows that were analysed anew."""
+        """Return the names that belong to documents of newly analysed rows."""
         if not self.by_element:
             return names[is_among(names, rows.addresses[documents])]
         offsets = (names - np.uint64(self._firsts.get(place, 0))).astype(np.int64)
@@ -146,27 +146,27 @@ class Corpus:
         return names[np.isin(numbers[: len(offsets)], numbers[len(offsets) :])]
 
     def found(self, place: Place, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return whether documents of a place may be found."""
+        """Return whether each document may be found."""
         mask = self.allowed.mask(place.addresses[documents])
         return mask if place.lives is None else mask & place.lives[documents]
 
     def mask(self, place: IndexedRows) -> NDArray[np.bool_] | None:
-        """Return for each document of a place whether it may be found; None if all may."""
+        """Return whether each document may be found, or None if all may."""
         return place.allowed(self.allowed.filtered, self.allowed.fragments)
 
     @cached_property
     def _firsts(self) -> Mapping[Place, int]:
-        """Number of the first document of each place."""
+        """Number of the first document in each document set."""
         ends = np.cumsum([len(place.addresses) for place in self.places], dtype=np.int64).tolist()
         return dict(zip(self.places, [0, *ends], strict=False))
 
     def _terms_of(self, word: Word, most: int | None) -> Sequence[bytes]:
-        """Return the terms that a word stands for, in order: at least `most`, if there are as many."""
+        """Return the terms that a word expands to, in order. Returns at least `most` if that many exist."""
         if word.is_exact:
             return () if word.term is None else (word.term,)
         return sorted({term for place in self.places for term in place.matching(word, most)})
 
 
 def _are_plain(words: Sequence[Word]) -> bool:
-    """Return whether each word stands for its own term, and none for alternatives to another."""
+    """Return whether each word matches only its own term, at its own position."""
     return all(word.is_exact for word in words) and len({word.position for word in words}) == len(words)

@@ -1,4 +1,4 @@
-"""Descriptions, in words, of what a full-text search will do."""
+"""Text descriptions of planned full-text searches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.text.parameters import AnalyserParameters
 
 _DEFAULTS = AnalyserParameters()
 _MOST_TERMS: Final = 16
-"""Terms of a query that a description lists."""
+"""Maximum number of query terms listed in a description."""
 
 
 def explain_text_search(

@@ -1,4 +1,4 @@
-"""A full-text query as a filter: the rows that match, whatever their scores."""
+"""A full-text query as a filter: selects matching rows, without scores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class FullTextFilter:
 
 
 def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
-    """Return options whose filter, where it is a full-text query, is a `FullTextFilter`.
+    """Return options in which a full-text query as the filter is replaced by a `FullTextFilter`.
 
     Raises:
         InvalidInputError: The query does not fit this table, or parameters are given with it.

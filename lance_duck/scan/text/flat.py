@@ -33,7 +33,7 @@ class FlatTexts:
         column: The column.
         analyser: Analyser of the texts.
         by_element: Whether documents are list elements.
-        workers: Threads; None for one for each core.
+        workers: Thread count. None means one per core.
     """
 
     table: TableScan
@@ -97,7 +97,7 @@ class _AnalysedTexts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the cached texts."""
+        """Total size of the cached texts, in bytes."""
         return self.groups.nbytes
 
 

@@ -1,4 +1,4 @@
-"""Partitions of the segments of an index as places: their documents are the living rows that a segment covers."""
+"""Index segment partitions as document sets: they contain the living rows that a segment covers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lance_duck.text.elements import list_depth
 from lance_duck.wire.below_lists import listed_field
 
 MOST_WORDS: Final = 1 << 15
-"""Words of a query up to which `IndexedRows.scored` works: it counts them in 16 bits."""
+"""Maximum number of query words for `IndexedRows.scored`, which counts words in 16 bits."""
 
 
 class BrokenSegmentError(Exception):
@@ -56,8 +56,8 @@ class Scoring:
 
     Attributes:
         average: Average number of terms of a document.
-        mask: bool (documents,): whether each may be found; None if all may.
-        most: Best documents to find; None for all.
+        mask: bool (documents,): whether each document may be found, or None if all may.
+        most: Maximum number of best documents to find. None finds all.
     """
 
     average: np.float32
@@ -86,14 +86,14 @@ class _BreakageWatch:
 class IndexedRows:
     """The documents of a partition in one version of the table: see `Place`. Safe to use from several threads.
 
-    Statistics are those of the documents that remain once the index is optimized: without documents of fragments that
-    the segment does not answer for, and, if rows are named by stable row ids, without those of deleted rows. Any error
-    of the partition is raised as a BrokenSegmentError.
+    Statistics include only documents that optimizing the index would keep. They exclude fragments that the segment does
+    not cover, and also deleted rows if the table has stable row ids. Any error of the partition is raised as a
+    BrokenSegmentError.
 
     Attributes:
         partition: The partition.
         addresses: uint64 (documents,): address of the row; meaningless if the row is deleted.
-        lives: bool (documents,): whether the row is living, in a fragment that the segment answers for.
+        lives: bool (documents,): whether the row is living, in a fragment that the segment covers.
     """
 
     def __init__(
@@ -181,11 +181,11 @@ class IndexedRows:
         return result
 
     def allowed(self, filtered: PassingRows | None, fragments: frozenset[int] | None) -> NDArray[np.bool_] | None:
-        """Return whether each document may be found; None if all may.
+        """Return whether each document may be found, or None if all may.
 
         Args:
-            filtered: Rows that pass a filter; None if all do.
-            fragments: Ids of the fragments that are searched; None for all.
+            filtered: Rows that pass a filter, or None if all do.
+            fragments: Ids of the fragments to search. None searches all.
         """
         searched = frozenset(self._segment.fragments.tolist()) if fragments is None else fragments
         if filtered is None:
@@ -203,7 +203,7 @@ class IndexedRows:
         """Return terms with their weights, by their ids in the partition.
 
         Args:
-            slots: Terms that each word of a query stands for.
+            slots: Terms that each query word expands to.
             weights: The idf of each term.
             every: Whether a document must have a term of each word.
         """
@@ -238,7 +238,7 @@ class IndexedRows:
             order: Distances at which the words follow each other.
 
         Returns:
-            The documents and their scores; None if positions of all documents have to be read: see `best_phrases`.
+            The documents and their scores, or None if the positions of all documents must be read: see `best_phrases`.
         """
         with self._watched():
             average = float(search.average)
@@ -251,7 +251,7 @@ class IndexedRows:
 
     @cached_property
     def _keys(self) -> NDArray[np.uint64]:
-        """Keys that order documents of equal score: `_rowid`, or for list elements their place in this order."""
+        """Sort keys for documents with equal scores: `_rowid`, or the rank of a list element in this order."""
         if not self.elements:
             return self.row_ids
         order: list[NDArray[Any]] = [*reversed(self.elements), self.row_ids]
@@ -265,7 +265,7 @@ class IndexedRows:
         return self.partition.positions(ids, bounds, frequencies) if self.partition.has_positions else None
 
     def _matching(self, word: Word, most: int | None) -> Sequence[bytes]:
-        """Return the terms that a word stands for, also those only of documents that do not count: see `matching`."""
+        """Return the terms that a word expands to, including terms of ignored documents: see `matching`."""
         with self._watched():
             limit = self.partition.num_terms if most is None else most
             parts: list[list[bytes] | None] = []
@@ -316,7 +316,7 @@ def _check_once(addresses: Sequence[Addresses]) -> None:
 
 
 def _check_levels(index: InvertedSegment, depth: int) -> None:
-    """Refuse documents whose number of list levels is not that of the column."""
+    """Raise if the list depth of the documents differs from the column's."""
     expected = depth if index.parameters.document_granularity == LIST_ELEMENT else 0
     for partition in index.partitions:
         if partition.num_levels != expected:

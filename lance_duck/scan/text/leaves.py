@@ -30,7 +30,7 @@ def match(weights: Weights, query: MatchQuery | PrefixQuery, most: int | None = 
     Args:
         weights: Weights of the words of the query, in the documents that are searched.
         query: The query.
-        most: Best rows that the result must have, among any others; None for all rows.
+        most: Number of best rows that the result must include. It may include others. None returns all rows.
     """
     most = most if query.boost == 1 else None  # after rounding, other scores may be equal
     every = query.operator is FullTextOperator.AND
@@ -43,13 +43,13 @@ def phrase(weights: Weights, query: PhraseQuery, words: Sequence[Word], most: in
 
 
 def match_among(weights: Weights, query: MatchQuery | PhraseQuery, words: Sequence[Word], place: Place) -> Matches:
-    """Return the rows of a place that match a query, with scores by the statistics of a corpus.
+    """Return the rows of a document set that match a query, scored with corpus statistics.
 
     Args:
         weights: Weights of the words, in the corpus.
         query: The query.
         words: Words of the query.
-        place: Any analysed rows; they need not be in the corpus.
+        place: Any analysed rows, also from outside the corpus.
     """
     if isinstance(query, PhraseQuery):
         return _phrase(weights, query, words, place)
@@ -93,7 +93,7 @@ class Weights:
 
     Args:
         corpus: Documents whose statistics give the weights.
-        slots: Terms that each word of the query stands for.
+        slots: Terms that each query word expands to.
     """
 
     def __init__(self, corpus: Corpus, slots: Sequence[Sequence[bytes]]) -> None:
@@ -108,13 +108,13 @@ class Weights:
 
     @classmethod
     def of(cls, corpus: Corpus, query: MatchQuery | PrefixQuery | PhraseQuery, words: Sequence[Word]) -> Weights:
-        """Return the terms that the words of a query stand for."""
+        """Return the terms that the words of a query expand to."""
         is_fuzzy = not isinstance(query, PhraseQuery) and any(not word.is_exact for word in words)
         most = query.max_expansions if is_fuzzy and not isinstance(query, PhraseQuery) else None
         return cls(corpus, corpus.expanded(words, most))
 
     def over(self, corpus: Corpus) -> Weights:
-        """Return the same weights for a corpus of the same places, in which other rows may be found."""
+        """Return the same weights for a corpus of the same document sets with other allowed rows."""
         if corpus is self._corpus:
             return self
         result = copy(self)
@@ -128,11 +128,11 @@ class Weights:
 
     @property
     def terms(self) -> Sequence[bytes]:
-        """The terms that the words stand for, each once."""
+        """The terms that the words expand to, without duplicates."""
         return self._terms
 
     def matches(self, place: Place, every: bool, most: int | None = None) -> Matches:
-        """Return the rows of a place that have a term, or with `every` a term of each slot; see `match`."""
+        """Return the rows that have any term, or with `every` a term of each slot; see `match`."""
         if self._has_no_terms(place):
             return Matches.none()
         if isinstance(place, IndexedRows) and len(self._slots) <= MOST_WORDS:
@@ -158,10 +158,11 @@ class Weights:
         return Matches.of(self._corpus.names(place, documents), scores[documents])
 
     def phrases(self, place: Place, words: Sequence[Word], slop: int, most: int | None = None) -> Matches | None:
-        """Return the rows of a place that have words in their order; see `match`.
+        """Return the rows that have the words in order; see `match`.
 
         Returns:
-            The rows; None if the place holds no positions, if words share a position, or if one stands for no term.
+            The rows. None if the document set stores no positions, if words share a position, or if a word does not
+            have a term.
         """
         terms = [word.term for word in words if word.term is not None]
         places = [word.position for word in words]
@@ -176,18 +177,18 @@ class Weights:
         return None if ranking is None else Matches.of(self._corpus.names(place, ranking[0]), ranking[1])
 
     def _has_no_terms(self, place: Place) -> bool:
-        """Return whether a place has only deleted rows, or the corpus has no term at all to average."""
+        """Return whether all rows are deleted, or the corpus does not contain any terms to average."""
         return not place.num_documents or not self._statistics.total_tokens
 
     def _terms_of(self, place: IndexedRows, every: bool) -> WeightedTerms:
-        """Return the terms by their ids in a place; looked up once."""
+        """Return the terms with their ids in a document set. Looked up once."""
         terms = self._weighted.get((place, every))
         if terms is None:
             terms = self._weighted[place, every] = place.weighted(self._slots, self._idf, every=every)
         return terms
 
     def _in_order(self, place: IndexedRows, phrase: Sequence[bytes]) -> WeightedTerms:
-        """Return the terms of the phrase, one for each word, by their ids in a place; looked up once."""
+        """Return the phrase terms, one per word, with their ids in a document set. Looked up once."""
         terms = self._ordered.get(place)
         if terms is None:
             terms = self._ordered[place] = place.weighted([(term,) for term in phrase], self._idf, every=True)
@@ -197,7 +198,7 @@ class Weights:
 def _phrase(
     weights: Weights, query: PhraseQuery, words: Sequence[Word], place: Place, most: int | None = None
 ) -> Matches:
-    """Return the rows of a place that have words in their order."""
+    """Return the rows of a document set that have the words in order."""
     if len(words) < 2:
         return weights.matches(place, every=True, most=most)
     ranking = weights.phrases(place, words, query.slop, most)
@@ -215,7 +216,7 @@ def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Wor
     postings = place.postings(terms, with_positions=True)
     if all(each.positions is not None for each in postings.values()):
         documents = _ends(postings, words, slop)
-        documents = documents[corpus.found(place, documents)]  # a deleted row has no address of its own
+        documents = documents[corpus.found(place, documents)]  # deleted rows do not have an address
         return names[is_among(names, np.sort(corpus.names(place, documents)))]
     rows = corpus.analyse(distinct(corpus.addresses(place, names))).narrowed(terms)
     return corpus.named(place, names, rows, _ends(rows.postings(terms), words, slop))

@@ -43,7 +43,7 @@ class Matches:
 
     @classmethod
     def union(cls, parts: Sequence[Matches]) -> Matches:
-        """Join the matches of several places; no document is in two of them."""
+        """Join the matches of several document sets, which do not share documents."""
         if len(parts) == 1:
             return parts[0]
         names = np.concatenate([np.empty(0, np.uint64), *(part.names for part in parts)])

@@ -1,4 +1,4 @@
-"""Places of documents, with inverted terms: rows that were analysed, or a partition of a segment."""
+"""Document sets with inverted terms: analysed rows, or a segment partition."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class PostingList:
     Attributes:
         documents: int64 (n,): ids of the documents, ascending.
         frequencies: uint32 (n,): how often each document has the term, at least 1.
-        positions: uint32: positions of the term, document by document, `frequencies` of each, ascending; None if
-            they are not stored.
+        positions: uint32: term positions, ascending within each document, `frequencies` per document. None if they are
+            not stored.
     """
 
     documents: NDArray[np.int64]
@@ -49,11 +49,11 @@ class Place(Protocol):
 
     @property
     def elements(self) -> tuple[NDArray[np.uint32], ...]:
-        """Place of each document in the lists around it, outermost first; () where documents are rows."""
+        """Position of each document in the enclosing lists, outermost first. Empty if documents are rows."""
 
     @property
     def lives(self) -> NDArray[np.bool_] | None:
-        """Whether each document is a living row to search; None if all are. Others count only in statistics."""
+        """Whether each document is a living row to search, or None if all are. Others count only in statistics."""
 
     @property
     def lengths(self) -> NDArray[np.uint32]:
@@ -68,7 +68,7 @@ class Place(Protocol):
         """Number of terms of all documents."""
 
     def matching(self, word: Word, most: int | None) -> Sequence[bytes]:
-        """Return the terms that a word stands for, in order: all, or at least the first `most`."""
+        """Return the terms that a word expands to, in order: all, or at least the first `most`."""
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """Return how many documents have each of some terms; a term that no document has may be left out."""
@@ -86,7 +86,7 @@ class AnalysedRows:
     Attributes:
         addresses: uint64 (documents,): address of the row.
         lengths: uint32 (documents,): number of terms.
-        tokens: Tokens of the documents; after `narrowed`, only those of some terms.
+        tokens: Tokens of the documents. After `narrowed`, only tokens of the given terms.
         elements: See `Place.elements`.
     """
 
@@ -138,7 +138,7 @@ class AnalysedRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the rows and tokens take."""
+        """Memory size of the rows and tokens, in bytes."""
         tokens = self.tokens
         arrays: list[NDArray[Any]] = [self.addresses, self.lengths, *self.elements]
         arrays += [tokens.term_ids, tokens.positions, tokens.bounds]

@@ -21,7 +21,7 @@ class Ranking:
     """Rows in the order of a result.
 
     Attributes:
-        addresses: uint64 (n,): address of the row, or of the row of a list element.
+        addresses: uint64 (n,): address of the row, or of the row that contains the list element.
         scores: float32 (n,).
         elements: See `Place.elements`.
     """
@@ -38,7 +38,7 @@ class Ranking:
         return self.take(np.flatnonzero(mask))
 
     def take(self, places: NDArray[np.int64]) -> Ranking:
-        """Return the rows at some places, in their order."""
+        """Return the rows at these positions, in this order."""
         return Ranking(self.addresses[places], self.scores[places], tuple(level[places] for level in self.elements))
 
     @property

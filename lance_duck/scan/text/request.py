@@ -54,7 +54,7 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
         snapshot: The version of the table, whose columns are searched where the request names none.
 
     Raises:
-        InvalidInputError: The request is no valid query, or there is no column to search.
+        InvalidInputError: The request is not a valid query, or there is no column to search.
         WrongTypeError: The request is of another type.
     """
     if isinstance(request, FullTextQuery):

@@ -1,4 +1,4 @@
-"""Routes of full-text searches: the segments that answer, the fragments whose texts are analysed, how, and why."""
+"""Routes of full-text searches: the segments to search, the fragments to analyse, and the reasons."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class TextRoute:
     Attributes:
         column: The column.
         analyser: Analyser of its texts, and of queries.
-        name: Name of the index that is searched; None if none is.
+        name: Name of the index to search, or None.
         segments: Segments of the index.
         open: Ids of the fragments that no segment covers, whose texts are read.
         reasons: Why an index, or a segment of it, is not searched.
         rounds_lengths: See `bm25.Statistics`.
-        by_element: Documents are list elements, else rows.
+        by_element: Whether documents are list elements instead of rows.
     """
 
     column: TextColumn
@@ -57,8 +57,8 @@ def text_route(
     Args:
         snapshot: The version of the table.
         name: Path of the column.
-        analyzer: Parameters of the analyser in the query; None for those of the index, or the defaults.
-        granularity: Granularity of documents; None for that of the indexes.
+        analyzer: Parameters of the analyser in the query. None uses the parameters of the index, or the defaults.
+        granularity: Granularity of documents. None uses the granularity of the indexes.
 
     Raises:
         InvalidInputError, UnsupportedError: There is no such analyser, or no such column: see `text_column`; or the
@@ -111,9 +111,10 @@ def _decided(
 
 
 def _stated(snapshot: Snapshot, column: TextColumn, *, by_element: bool) -> _Manner:
-    """Return the manner of an index of which no segment answers: without rows, or broken; without one the defaults.
+    """Return the settings of an index without a usable segment, or the defaults without an index.
 
-    The files state it, and else the manifest, which lacks custom stop words.
+    The segments may be empty or broken. Settings come from the index files, otherwise from the manifest, which lacks
+    custom stop words.
     """
     for index in _full_text_indexes(snapshot, column.path):
         segment = index.segments[-1]
@@ -127,7 +128,7 @@ def _stated(snapshot: Snapshot, column: TextColumn, *, by_element: bool) -> _Man
 
 
 def _refusal(index: ColumnIndex, manner: _Manner, expected: _Manner | None, *, by_element: bool) -> str | None:
-    """Return why an index cannot answer a query; None if it can."""
+    """Return why an index does not support a query, or None if it does."""
     if manner.by_element != by_element:
         return f"documents of index {index.name!r} are {'list elements' if manner.by_element else 'rows'}"
     if expected is not None and manner.parameters != expected.parameters:
@@ -174,7 +175,7 @@ class _Manner:
     """The manner in which texts are analysed, and lengths counted.
 
     Attributes:
-        parameters: Parameters of the analyser, without those of the index alone.
+        parameters: Analyser parameters, without those that affect only the index.
         rounds_lengths: See `bm25.Statistics`.
         by_element: Whether documents are list elements.
     """
@@ -221,6 +222,6 @@ def _manner(snapshot: Snapshot, segment: Segment, column: TextColumn, reasons: l
 
 
 def _settings(snapshot: Snapshot, segment: Segment) -> InvertedSettings | None:
-    """Return the settings in the files of a segment; None if it is broken."""
+    """Return the settings in the files of a segment, or None if the segment is broken."""
     key = "full-text settings", segment.uuid
     return ask(snapshot, segment, lambda index: snapshot.derived(key, lambda: settings_of(index)))

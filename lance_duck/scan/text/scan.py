@@ -33,7 +33,7 @@ class TextScan(ScoredScan):
     Args:
         table: The table.
         options: The options of the scan.
-        fragment: The only fragment to search; None for those of the options.
+        fragment: The only fragment to search. None searches the fragments in the options.
         by_row: See `TextSearch`.
 
     Raises:
@@ -77,7 +77,7 @@ class TextScan(ScoredScan):
 
     @property
     def cover(self) -> tuple[list[frozenset[int]], frozenset[int]]:
-        """Fragments of each segment that is searched for the first column, and those that no segment covers."""
+        """Fragments of each segment searched for the first column, and fragments that no segment covers."""
         route = next(iter(self._search.routes.values()))
         return [frozenset(segment.fragments.tolist()) for segment in route.segments], route.open
 
@@ -103,7 +103,7 @@ class TextScan(ScoredScan):
 
 
 def _doc_index(elements: tuple[NDArray[np.uint32], ...], count: int) -> pa.ListArray:
-    """Return the places of elements as column `DOC_INDEX`."""
+    """Return the positions of elements as column `DOC_INDEX`."""
     places = np.stack(elements, axis=1) if elements else np.empty((count, 0), np.uint32)
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * places.shape[1], pa.int32())
     return pa.ListArray.from_arrays(offsets, pa.array(places.ravel()), type=score_field(DOC_INDEX).type)

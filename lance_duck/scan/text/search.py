@@ -1,4 +1,4 @@
-"""A whole search: rows of the filter, documents of each column, matches of the query tree, and their order."""
+"""A full-text search: filtered rows, documents per column, matches of the query tree, and their order."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class KnownLeaf:
     Attributes:
         routes: Routes to the columns of the query.
         words: Words of the query.
-        weights: Weights of the words if indexes cover all rows; else None.
+        weights: Weights of the words if indexes cover all rows, or None.
     """
 
     routes: tuple[TextRoute, ...]
@@ -84,13 +84,13 @@ class TextSearch:
         table: The table.
         query: The query tree.
         plan: The rows that may be found: fragments, and a filter that holds before the search.
-        post: A filter that is applied to the best rows; None for none.
+        post: A filter that is applied to the best rows, or None.
         fast: Whether rows that no segment covers are left out, also of statistics.
-        workers: Threads; None for one for each core.
+        workers: Thread count. None means one per core.
         by_row: Whether a row is found only once, by its best element, if documents are list elements.
 
     Raises:
-        InvalidInputError: From `routes`: a column is unknown or holds no texts, or an analyser is invalid.
+        InvalidInputError: From `routes`: a column is unknown or contains no texts, or an analyser is invalid.
     """
 
     table: TableScan
@@ -105,8 +105,8 @@ class TextSearch:
         """Return the best rows, best first.
 
         Args:
-            most: Rows to find, before `post` is applied to them; None for all.
-            log: List to which lines about what was done are added; None for none.
+            most: Number of rows to find, before `post` is applied. None finds all.
+            log: List that receives one line per step, or None.
         """
         is_by_row = self.by_row and self.by_element
         enough = most if self.post is None and isinstance(self.query, _OF_ONE_COLUMN) and not is_by_row else None
@@ -125,7 +125,7 @@ class TextSearch:
         return result.where(is_among(result.addresses, passing.rows()))
 
     def matches(self, log: list[str] | None = None, most: int | None = None) -> Matches:
-        """Return the rows that match, by address: all of them, or the `most` best ones and any number of others.
+        """Return matching rows by address: all, or at least the `most` best ones.
 
         If documents are list elements, a row has the score of its best element.
         """
@@ -133,7 +133,7 @@ class TextSearch:
 
     @cached_property
     def by_element(self) -> bool:
-        """Whether each element of a list is a document of its own."""
+        """Whether each list element is a separate document."""
         return next(iter(self.routes.values())).by_element
 
     def _found(self, log: list[str] | None = None, most: int | None = None) -> Ranking:
@@ -141,7 +141,7 @@ class TextSearch:
         return self._asked(lambda search: search._found_now([] if log is None else log, most))
 
     def text_matcher(self) -> TextMatcher:
-        """Return the matcher of texts at hand for this query, which must be one of words in one column.
+        """Return a matcher of in-memory texts for this query, which must be a word query on one column.
 
         Raises:
             InvalidInputError: The query is of another kind.
@@ -156,7 +156,7 @@ class TextSearch:
                 return do(search)
             except BrokenSegmentError as broken:
                 set_aside(self.table.snapshot, broken)
-                search = replace(search)  # a copy decides its routes anew
+                search = replace(search)  # a copy computes its routes again
 
     def _found_now(self, log: list[str], most: int | None) -> Ranking:
         allowed = self.allowed()
@@ -217,11 +217,11 @@ class TextSearch:
         return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
 
     def keys_of(self, leaf: Leaf) -> list[Key]:
-        """Return the keys of `routes` for the columns of a query of words."""
+        """Return the keys of `routes` for the columns of a word query."""
         return [(name, frozen(leaf.analyzer), _granularity(leaf)) for name in leaf.columns_searched]
 
     def targets_in(self, texts: pa.Array | pa.ChunkedArray, path: str) -> list[Target]:
-        """Return the terms that the words of the query stand for in some texts of a column, and its phrases."""
+        """Return the terms in some texts of a column that match the query's words, and its phrases."""
         terms: dict[Target, None] = {}
         for leaf in sought_leaves(self.query):
             for route in (self.routes[key] for key in self.keys_of(leaf)):
@@ -230,7 +230,7 @@ class TextSearch:
         return list(terms)
 
     def allowed(self) -> Allowed:
-        """Return the rows that may be found; those of a filter come from the cache, or from a scan now."""
+        """Return the rows that may be found. Rows of a filter come from the cache, or from a scan."""
         condition = self.plan.filter
         is_whole = self.plan.fragments is self.table.snapshot.fragments
         if condition is None:
@@ -263,7 +263,7 @@ def leaves_of(query: FullTextQuery) -> Iterator[Leaf]:
 
 
 def sought_leaves(query: FullTextQuery) -> Iterator[Leaf]:
-    """Yield the queries of words of a tree, except those of MUST_NOT and of negative queries."""
+    """Yield the word queries of a tree, except under MUST_NOT and in negative queries."""
     match query:
         case BooleanQuery():
             for occur, each in query.queries:
@@ -281,7 +281,7 @@ class _TextRun:
     Args:
         search: The search.
         allowed: Rows that may be found.
-        log: List to which lines about what was done are added.
+        log: List that receives one line per step.
     """
 
     def __init__(self, search: TextSearch, allowed: Allowed, log: list[str]) -> None:
@@ -387,7 +387,7 @@ def _of_columns(query: MultiMatchQuery) -> Sequence[MatchQuery]:
 
 
 def _granularity(leaf: Leaf) -> DocumentGranularity | None:
-    """Return the granularity of documents: rows for several columns scored as one; else None, for that of the index."""
+    """Return the document granularity of a query, or None to use the index's. Columns scored as one use rows."""
     return DocumentGranularity.ROW if isinstance(leaf, CombinedFieldsQuery) else leaf.document_granularity
 
 

@@ -1,4 +1,4 @@
-"""Matching of texts at hand by a query of words, with scores by the statistics of a table.
+"""Matches in-memory texts against a word query, with scores from table statistics.
 
 A text matches, and has a score, as if it were a row: the plain reference of a search through an index.
 """

@@ -1,4 +1,4 @@
-"""Rows of a segment drawn as queries, and compared with all of its rows, or with a part of them.
+"""Query rows sampled from a segment, and compared with all or some of its rows.
 
 If the segment has graphs, the rows are displaced first: see `displaced`. Rows are drawn as runs of consecutive rows.
 """
@@ -55,7 +55,7 @@ class SampledRows:
         segment: The segment.
         index: The segment, open.
         rows: Addresses of its rows, and whether each lives.
-        k: Neighbours of a search.
+        k: Number of neighbours per search.
         share: Share of the rows that a filter passes, 0 to 1; they are drawn by chance, the same ones each time.
     """
 
@@ -162,7 +162,7 @@ def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQ
 def _nearest(
     sampled: SampledRows, queries: NDArray[Any], count: int, block: Block, places: Int64s, addresses: Addresses
 ) -> Neighbours:
-    """Return the nearest of the vectors at some places of a block; `addresses` are those of all of its rows."""
+    """Return the nearest among selected vectors of a block; `addresses` cover all rows of the block."""
     best = TopK(len(queries), count)
     if len(queries) and len(places):
         best.add(sampled.question(queries, count).near(block, places, addresses[places], best.limits))
@@ -241,9 +241,9 @@ def displaced(
 ) -> NDArray[Any]:
     """Displace rows, each in a direction drawn by chance, by the distance to the nearest of some others.
 
-    A graph has edges from a row to its own neighbours. A walk finds them more easily than those of a similar vector,
-    and most queries are only similar to a row. Of 20,000 vectors of 24 uniform numbers, a walk of 20 candidates finds
-    0.882 of the neighbours of similar vectors, 0.985 of those of rows, and 0.888 of those of displaced rows
+    A graph has edges from a row to its own neighbours. A walk finds these more easily than the neighbours of a merely
+    similar vector, and most queries are only similar to a row. On 20,000 uniform vectors of 24 dimensions, a walk with
+    20 candidates finds 0.882 of the neighbours for similar vectors, 0.985 for rows, and 0.888 for displaced rows
     (`benchmarks/graph_recall.py --walks`).
 
     For cosine and dot, the distance is that between directions, since the length of a query does not change the order.
@@ -279,7 +279,7 @@ def displaced(
 
 @dataclass(frozen=True, eq=False)
 class _Numbering:
-    """Consecutive numbers of all rows of a segment's fragments, deleted ones included, in the order of the table.
+    """Consecutive numbers for all rows of a segment's fragments, including deleted rows, in table order.
 
     Attributes:
         fragments: uint32 (n,): ids of the fragments.
@@ -297,7 +297,7 @@ class _Numbering:
 
     @property
     def total(self) -> int:
-        """Rows of all fragments."""
+        """Row count of all fragments."""
         return int(self.ends[-1]) if len(self.ends) else 0
 
     def addresses(self, numbers: Int64s) -> NDArray[np.uint64]:
@@ -310,12 +310,12 @@ class _Numbering:
 
 
 def _sample_runs(total: int, count: int, length: int, rng: np.random.Generator) -> Int64s:
-    """Return the numbers of the rows of at most `count` runs, ascending; of all rows if runs would hold as many.
+    """Return the row numbers of at most `count` runs, ascending, or all rows if the runs would cover them.
 
     Args:
-        total: Rows to draw from.
+        total: Number of rows to sample from.
         count: Runs to draw.
-        length: Rows of a run.
+        length: Number of rows per run.
         rng: Source of randomness.
     """
     slots = -(-total // length)

@@ -11,9 +11,9 @@ class Setting:
     """Settings of the search of a segment.
 
     Attributes:
-        nprobes: Partitions to search first.
-        ef: Candidates of a walk over a graph; None without graphs, or to derive them from k.
-        candidates: Rows that are reranked by their own vectors; None for none.
+        nprobes: Number of partitions to search first.
+        ef: Number of candidates in a graph walk. None without graphs, or to derive it from k.
+        candidates: Number of rows to rerank with their original vectors, or None.
     """
 
     nprobes: int
@@ -52,7 +52,7 @@ class Curve:
     """Measured settings for one k, and one share of the rows that may be found.
 
     Attributes:
-        k: Neighbours of a query.
+        k: Number of neighbours per query.
         share: Share of the rows that a filter passed, drawn by chance.
         queries: Number of queries; 0 if every row is compared, so that there is nothing to measure.
         measured: Settings, cheapest first; none costs more and reaches less than another one.
@@ -77,7 +77,7 @@ class Curve:
         return cls(k, share, queries, tuple(frontier), is_stored)
 
     def choose(self, recall: float) -> MeasuredSetting | None:
-        """Return the cheapest setting whose recall, less its standard error, reaches a recall; None if none does.
+        """Return the cheapest setting whose recall minus its standard error reaches `recall`, or None.
 
         A recall of 1 is never reached: no sample shows that all neighbours are always found.
         """
@@ -92,15 +92,15 @@ class Curve:
 
 
 def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | None:
-    """Return the settings that reach a recall on all curves; None if on one of them no setting does.
+    """Return settings that reach a recall on all curves, or None if a curve does not reach it.
 
-    The fewer rows may be found, the more partitions have to be searched; the more rows, the more candidates have to be
-    reranked. Between two shares of the rows a search needs no more of either than one of the two shares does.
+    With fewer allowed rows, more partitions must be searched; with more allowed rows, more candidates must be reranked.
+    Between two measured shares, a search needs at most the larger value of both.
 
     Args:
         curves: Curves of the same k.
         recall: Recall to reach.
-        least: Candidates to rerank at least; 0 for none.
+        least: Minimum number of candidates to rerank, or 0.
     """
     choices = [curve.choose(recall) for curve in curves]
     settings = [each.setting for each in choices if each is not None]

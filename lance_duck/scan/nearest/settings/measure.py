@@ -1,4 +1,4 @@
-"""Measurement of the recall of settings: one search of a segment tells of many settings at once.
+"""Measurement of recall: one search of a segment evaluates many settings.
 
 A row is found if its partition is among those that are searched, which its rank by centroids alone tells; if the walk
 over a graph meets it; and if it is among the candidates by its code, whose order one search shows.
@@ -37,10 +37,10 @@ from lance_duck.scan.nearest.settings.sample import Sample
 
 _STEP: Final = 1.25
 _REACHED: Final = 0.998  # recall at which the measurement stops: beyond it, all rows are compared
-_REFINED: Final = 4  # factor by which candidates grow where too few neighbours were among them
+_REFINED: Final = 4  # growth factor of the candidate count while too few neighbours are among the candidates
 _FIRST_REFINED: Final = 16
 _REFINE_STEP: Final = 4  # numbers of candidates that are tried grow by a quarter
-_FEW: Final = 16  # queries that tell how many candidates all of them need
+_FEW: Final = 16  # queries from which the candidate count is estimated
 
 Ranks = NDArray[np.int64]
 
@@ -51,7 +51,7 @@ def measure(index: VectorIndex, sample: Sample, k: int, share: float, candidate_
     Args:
         index: An open segment.
         sample: Queries and their neighbours.
-        k: Neighbours of a query.
+        k: Number of neighbours per query.
         share: Share of the rows that may be found, 0 to 1; noted in the curve.
         candidate_ns: Nanoseconds to rerank a candidate by its vector in the table: see `candidate_cost`.
     """
@@ -71,8 +71,8 @@ def candidate_cost(width: int, *, is_remote: bool) -> float:
     """Return the nanoseconds that one candidate costs which is reranked by its vector.
 
     Args:
-        width: Bytes of a vector of the table.
-        is_remote: Whether the table lies in an object store.
+        width: Size of a vector of the table, in bytes.
+        is_remote: Whether the table is in an object store.
     """
     return REMOTE_CANDIDATE_NS if is_remote else CANDIDATE_NS + width * CANDIDATE_BYTE_NS
 
@@ -158,7 +158,7 @@ def _refines(k: int, most: int) -> Iterator[int | None]:
 
 
 def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -> Ranks:
-    """Return the place of each position of a sample among the candidates of a search; the greatest int64 if missing."""
+    """Return the rank of each sampled position among a search's candidates, or the int64 maximum if missing."""
     queries = sample.queries.astype(np.float32, copy=False)
     hits = index.search(queries, candidates + 1, sample.allowed, replace(probe, is_alone=True)).positions
     orders = np.full(sample.positions.shape, np.iinfo(np.int64).max)
@@ -188,6 +188,6 @@ def _cost(shape: Shape, setting: Setting, candidate_ns: float) -> float:
 
 
 def _part_cost(shape: Shape, rows: float) -> float:
-    """Estimate the nanoseconds of a scan of `rows` rows of a partition without a graph."""
+    """Estimate the time to scan `rows` rows of a partition without a graph, in nanoseconds."""
     byte = CODE_BYTE_NS if shape.table_bytes else ROW_BYTE_NS
     return shape.table_bytes * TABLE_BYTE_NS + rows * (CODE_NS + shape.code_bytes * byte)

@@ -36,7 +36,7 @@ class Sample:
         queries: (queries, dim), float32 or uint8.
         own: int64 (queries,): position of the row that a query is, or was before it was displaced; this row does not
             count as its neighbour.
-        allowed: bool (positions,): whether the row may be found; None if all may.
+        allowed: bool (positions,): whether the row may be found, or None if all may.
         num_allowed: Positions that may be found.
         positions: int64 (queries, n): rows that may be among the nearest; -1: none, or not in the segment.
         are_near: bool (queries, n): which of these are true neighbours, ties included.
@@ -73,11 +73,10 @@ def draw(
     k: int,
     share: float,
 ) -> Sample | None:
-    """Draw queries and find their true neighbours, the same ones each time; None if no row can be a query.
+    """Draw queries and find their true neighbours, reproducibly. Returns None if no row is usable as a query.
 
     Where the vectors are too many to compare all of them, neighbours are those in runs of rows drawn by chance. These
-    stand for more neighbours among all rows, and are more distant: settings tend to reach more than the recall, not
-    less.
+    represent more neighbours among all rows, and are more distant: settings tend to exceed the recall.
     """
     sampled = SampledRows(table, column, segment, index, rows, k, share)
     compare = compare_in_place if local_path(table.snapshot.uri) is not None else compare_fetched

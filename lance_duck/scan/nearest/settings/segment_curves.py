@@ -31,7 +31,7 @@ STORED_K: Final = 10
 """Neighbours for which settings are stored; fewer cost hardly less: 1 of 100,000 took 4 partitions, 10 took 5."""
 
 _STEPS: Final = (1, 2, 5, 10)
-_WHOLE: Final = 0.9  # share of the rows from which on it counts as all of them
+_WHOLE: Final = 0.9  # minimum share of the rows that is treated as all of them
 
 
 class _SegmentCurves:
@@ -69,8 +69,8 @@ def curves_of(
 ) -> list[Curve]:
     """Return the curves for the next k, and for the shares of the rows on either side; measures those that are new.
 
-    Where the filter is tied to the vectors, about a query it may pass any share of the rows: the curves are then those
-    of all greater shares, too.
+    If the filter is correlated with the vectors, it may pass any share of the rows near a query, so the curves of all
+    greater shares are included.
 
     Args:
         table: The table.
@@ -78,8 +78,8 @@ def curves_of(
         segment: The segment.
         index: The segment, open.
         rows: The rows that the segment covers.
-        k: Neighbours of a query.
-        num_allowed: Rows of the segment that may be found.
+        k: Number of neighbours per query.
+        num_allowed: Number of rows in the segment that may be found.
         is_tied: Whether the filter is tied to the vectors.
     """
     entry = _CURVES.get(index)
@@ -95,7 +95,7 @@ def curves_of(
 def measured_at_build(
     table: TableScan, column: VectorColumn, segment: Segment, index: VectorIndex, rows: CoveredRows
 ) -> bytes | None:
-    """Measure the curves that most searches need, and return the file to store with the index; None if it is empty.
+    """Measure the curves that most searches need. Returns the file to store with the index, or None if it is empty.
 
     They are for `STORED_K` neighbours, and for each share of the rows with which the index is searched.
 
@@ -119,7 +119,7 @@ def shares_measured(share: float, *, is_tied: bool = False) -> list[float]:
 
     Args:
         share: Share of the rows that may be found, 0 to 1.
-        is_tied: Whether all greater shares are meant, too.
+        is_tied: Whether to include all greater shares.
     """
     if share >= _WHOLE:
         return [SHARES[0]]

@@ -1,6 +1,6 @@
 """Curves that are stored with an index, measured when it was built.
 
-_indices/{uuid}/recall.json     UTF-8, two lines, of a segment that is listed with it
+_indices/{uuid}/recall.json     UTF-8, two lines; listed among the segment's files
     line 1   {"kind": "lance_duck.recall", "version": 1, "digest": XXH3-64 of line 2 as 16 hexadecimal digits}
     line 2   {"type": "IVF_PQ", "metric": "l2", "dim", "rows", "partitions", "curves": [curve, …]}
              of the segment that was measured, as the files beside it say; rows: its vectors; of one with graphs also
@@ -8,9 +8,8 @@ _indices/{uuid}/recall.json     UTF-8, two lines, of a segment that is listed wi
     curve    {"k", "share", "queries", "measured": [[nprobes, ef, candidates, recall, error, cost], …]}
              as `curve.Curve` has them; ef and candidates may be null
 
-A file that is damaged, of another kind or version, of a segment unlike the one that it lies beside, or measured with
-other queries, is ignored: its curves are then measured anew. It never decides which rows are found except by the
-settings of a search.
+A file is ignored if it is damaged, has another kind or version, does not describe the segment next to it, or was
+measured with other queries. Its curves are then measured again. It affects search results only through the settings.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from lance_duck.scan.nearest.settings.curve import Curve, MeasuredSetting, Setti
 _KIND: Final = "lance_duck.recall"
 _VERSION: Final = 1
 _LARGEST: Final = 1 << 31
-_LIKE: Final = 1.25  # ratio of vectors then and now up to which settings hold: some were deleted since
+_LIKE: Final = 1.25  # settings remain valid while the row count changes by at most this factor
 
 
 def recall_file_bytes(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
@@ -54,7 +53,7 @@ def recall_file_bytes(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
 
 
 def decoded(data: bytes | None, index: VectorIndex) -> list[Curve]:
-    """Decode the curves of the file beside a segment; none if there is no file, or it cannot be trusted."""
+    """Decode the curves of the file next to a segment. Returns an empty list if the file is missing or invalid."""
     if data is None or not is_intact(data):
         return []
     try:
@@ -86,7 +85,7 @@ def _about(index: VectorIndex) -> dict[str, Any]:
 
 
 def _curve(item: Any) -> Curve:
-    """Return a curve. Raises ValueError, TypeError or KeyError where there is none."""
+    """Return a curve. Raises ValueError, TypeError or KeyError if the item is invalid."""
     measured = [
         MeasuredSetting(
             Setting(_whole(nprobes), None if ef is None else _whole(ef), None if most is None else _whole(most)),

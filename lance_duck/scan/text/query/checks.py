@@ -20,7 +20,7 @@ def check_text(name: str, value: object, where: str) -> None:
     """Refuse a value that is not a string.
 
     Raises:
-        WrongTypeError: The value is no string.
+        WrongTypeError: The value is not a string.
         InvalidInputError: The string has a lone surrogate.
     """
     if not isinstance(value, str):

@@ -28,7 +28,7 @@ MOST_NESTED: Final = 128
 """Depth of nested queries at most: far more than anyone writes, and far less than the stack holds."""
 
 MOST_QUERIES: Final = 4096
-"""Queries in a tree at most: an object that is there twice is searched twice, so `q = q & q` doubles a tree."""
+"""Maximum number of queries in a tree. Repeated objects are searched repeatedly, so `q = q & q` doubles a tree."""
 
 
 class FullTextQueryType(Enum):
@@ -81,7 +81,7 @@ class FullTextQuery(ABC):
 
     @property
     def parts(self) -> tuple[FullTextQuery, ...]:
-        """Queries that make up this one; () for a query of words."""
+        """Subqueries, or () for a word query."""
         return ()
 
     @cached_property
@@ -155,15 +155,16 @@ class MatchQuery(_WordsOfColumn):
         query: The words; the analyser of the column makes terms of them. A word that occurs twice counts twice.
         column: Dotted path of the column to search.
         boost: Factor of scores, 0 or more.
-        fuzziness: Edits of a character (insert, delete, replace) up to which a word of a row matches a word of the
-            query. None: by the length of the word in bytes: none up to 2, one up to 5, else two.
-        max_expansions: Terms at most that all words of a fuzzy query together stand for, in order of their bytes.
+        fuzziness: Maximum edit distance (insertions, deletions, replacements of a character) between a row's word and a
+            query word. None derives it from the word length in bytes: 0 up to 2 bytes, 1 up to 5, otherwise 2.
+        max_expansions: Maximum number of terms that all words of a fuzzy query together expand to, in byte order.
         operator: AND: a row must have all words; OR: at least one.
         prefix_length: Characters at the beginning of a word that must be equal in spite of fuzziness.
-        document_granularity: ROW, or LIST_ELEMENT: each element of the lists of the column is a document, and each that
-            matches is a row of the result, with its place in column `_doc_index`. None: that of the index, else ROW.
-        analyzer: Parameters of the analyser, by the names of `create_scalar_index`. None: those of the index, or
-            without an index the defaults.
+        document_granularity: ROW, or LIST_ELEMENT: each element of the column's lists is a document, and each matching
+            element is a row of the result, with its position in column `_doc_index`. None uses the granularity of the
+            index, or ROW without an index.
+        analyzer: Parameters of the analyser, by the names of `create_scalar_index`. None uses the parameters of the
+            index, or the defaults without an index.
 
     Raises:
         InvalidInputError: A number is out of its range.
@@ -197,14 +198,15 @@ class MatchQuery(_WordsOfColumn):
 class PrefixQuery(_WordsOfColumn):
     """Query of the rows that have words with some prefixes: `PrefixQuery("duc", "body")` is `duc*`.
 
-    pylance has no such query. Prefixes are not stemmed, but compared with the terms that the analyser of the column
-    makes of a row; a row also matches by the whole word, as for `MatchQuery`.
+    pylance does not have this query. Prefixes are not stemmed. They are compared with the terms that the column's
+    analyser extracts from a row; a row also matches by the whole word, as for `MatchQuery`.
 
     Attributes:
         query: Prefixes of words.
         column: Dotted path of the column to search.
         boost: Factor of scores, 0 or more.
-        max_expansions: Terms at most that all prefixes together stand for, in order of their bytes; None for all.
+        max_expansions: Maximum number of terms that all prefixes together expand to, in byte order. None means no
+            limit.
         operator: AND: a row must have a word with each prefix; OR: with at least one.
         document_granularity: See `MatchQuery`.
         analyzer: See `MatchQuery`.
@@ -237,7 +239,7 @@ class PhraseQuery(_WordsOfColumn):
     """Query of the rows that have the words of a text in their order.
 
     Attributes:
-        query: The words. A word that the analyser leaves out stands for any one word.
+        query: The words. A word that the analyser removes matches any single word.
         column: Dotted path of the column to search.
         slop: Additional words that may stand between two neighbouring words of the query.
         document_granularity: See `MatchQuery`.
@@ -303,12 +305,12 @@ class BoostQuery(FullTextQuery):
 
 @dataclass(frozen=True)
 class MultiMatchQuery(_WordsOfColumns):
-    """Query of the rows that have words of a text in one of several columns; their score is that of the best column.
+    """Query of the rows that have words of a text in any of several columns, scored by the best column.
 
     Attributes:
         query: See `MatchQuery`.
-        columns: Columns to search; each has statistics of its own.
-        boosts: Factor of the scores of each column; None for 1 each.
+        columns: Columns to search, each with separate statistics.
+        boosts: Score factor of each column. None means 1 for each.
         operator: AND: one column must have all words; OR: at least one.
         analyzer: See `MatchQuery`.
 
@@ -342,7 +344,7 @@ class CombinedFieldsQuery(_WordsOfColumns):
     Attributes:
         query: See `MatchQuery`.
         columns: Columns to search, each once; all must have the same analyser.
-        boosts: Weight of a word in each column, from 1 to `MOST_WEIGHT`; None for 1 each.
+        boosts: Weight of a word in each column, from 1 to `MOST_WEIGHT`. None means 1 for each.
         operator: AND: each word must be in one of the columns; OR: at least one word.
         analyzer: See `MatchQuery`.
 

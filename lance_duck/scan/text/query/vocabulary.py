@@ -1,4 +1,4 @@
-"""Terms of a vocabulary that a word of a query stands for: those near to it, and those with it as a prefix."""
+"""Vocabulary terms that match a query word: similar terms, and terms with the word as a prefix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.text.phrases import Target, phrases_of
 
 
 def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
-    """Return the terms that a word stands for, in order of their bytes.
+    """Return the terms that a word expands to, in byte order.
 
     Args:
         terms: Distinct terms, large_binary, without nulls, in any order.
@@ -31,7 +31,7 @@ def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
 
 
 def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Analyser) -> Iterator[Target]:
-    """Yield the terms that a query of words stands for in some texts, or its phrase.
+    """Yield the terms in some texts that match a query's words, or its phrase.
 
     Args:
         query: The query.
@@ -52,7 +52,7 @@ def near_terms(terms: pa.LargeBinaryArray, term: bytes, edits: int, fixed: int =
     Args:
         terms: Distinct terms, large_binary, without nulls.
         term: The term, in UTF-8.
-        edits: Edits at most.
+        edits: Maximum edit distance.
         fixed: Characters at the beginning that must be equal.
     """
     text = term.decode("utf-8", "replace")

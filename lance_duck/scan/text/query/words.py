@@ -1,4 +1,4 @@
-"""The words of a query, and the terms of a column that each word stands for."""
+"""Words of a query, and their expansion to terms of a column."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Word:
     """A word of a query, analysed.
 
     Attributes:
-        term: The term that the analyser makes of the word, in UTF-8; None if it leaves the word out.
+        term: The word's term from the analyser, in UTF-8, or None if the analyser removes the word.
         position: Position of the word in the query.
-        edits: Edits of a character up to which the word stands for other terms, too.
+        edits: Maximum edit distance of other terms that the word matches.
         fixed: Characters at the beginning that edits must not change.
-        beginning: Prefix, in UTF-8, of other terms that the word stands for; None for none.
+        beginning: Prefix, in UTF-8, of other terms that the word matches, or None.
     """
 
     term: bytes | None
@@ -31,7 +31,7 @@ class Word:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the word stands for its own term only."""
+        """Whether the word matches only its own term."""
         return not self.edits and self.beginning is None
 
 
@@ -50,7 +50,7 @@ def query_words(query: WordQuery, analyser: Analyser) -> tuple[Word, ...]:
 
 
 def limited(terms: Iterable[Sequence[bytes]], most: int | None) -> tuple[tuple[bytes, ...], ...]:
-    """Return the terms that words stand for, word by word, at most `most` in all."""
+    """Return the words' terms, word by word, at most `most` in total."""
     result: list[tuple[bytes, ...]] = []
     for variants in terms:
         cut = tuple(variants if most is None else variants[:most])
@@ -67,7 +67,7 @@ def _edits(word: Word, fuzziness: int | None) -> int:
 
 
 def _beginnings(text: str, analyser: Analyser) -> tuple[Word, ...]:
-    """Return words that stand for the terms with some prefixes, of which only case and accents are normalized."""
+    """Return words that match terms by prefix; only case and accents are normalized."""
     plain = Analyser(replace(analyser.parameters, stem=False, remove_stop_words=False))
     terms = {token.position: token.text.encode() for token in analyser.terms_of_query(text)}
     return tuple(
