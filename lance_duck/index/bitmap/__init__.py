@@ -1,6 +1,5 @@
 """Bitmap and label list indexes: for each distinct value, or item of a list, the set of its rows.
 
-You hold: batches of values and rows, or open segments. You get: the file of a segment; from an open one the rows of a
-query.
-Never here: the fragments that a segment answers for (`index/reach`, `index/search`).
+The input is batches of values and rows, or open segments. The output is the file of a segment, or, from an open one,
+the rows of a query. Fragment coverage belongs elsewhere (`index/reach`, `index/search`).
 """

@@ -1,6 +1,6 @@
-"""Merging of entries: those of other segments get new names of their rows, and streams of entries become one.
+"""Merge entries: map those of other segments to current rows, and join streams of entries.
 
-Both take a block of many entries at a time.
+Both work on blocks of many entries.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Head:
         return self._order[-1].as_py()
 
     def fill(self) -> bool:
-        """Read more entries if there are none; return False at the end of the stream."""
+        """Read more entries if the buffer is empty. Returns False at the end of the stream."""
         while self._entries is None or not len(self._entries):
             self._entries = next(self._source, None)
             if self._entries is None:

@@ -1,7 +1,7 @@
-"""Merging of partitions: documents get new names, and those that are gone are left out.
+"""Merge partitions. Documents get current row addresses, and deleted ones are left out.
 
-Partitions are merged to one, as many as fit into the memory limit; a larger one is rewritten alone, a part of its terms
-at a time.
+As many partitions are merged into one as fit into the memory limit. A larger one is rewritten alone, some terms at a
+time.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def _groups(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[lis
 
 
 def merged_parts(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[Iterator[PartitionContents]]:
-    """Merge partitions to as few as `limit` allows.
+    """Merge partitions into as few as the memory limit allows.
 
     Args:
         parts: The partitions.
-        limit: Bytes of partitions that are in memory at once.
+        limit: Maximum size of the partitions in memory, in bytes.
 
     Returns:
-        For each new partition its contents, a large one a part of the terms at a time.
+        The contents of each new partition. Large ones are split by terms.
     """
     return map(_merged, _groups(parts, limit))
 
@@ -123,18 +123,18 @@ def whole_partition(contents: PartitionContents) -> LivingPart:
 
 
 def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
-    """Merge partitions to one.
+    """Merge partitions into one.
 
-    Documents come part by part, in the order of their parts; terms in order of their first occurrence, without terms
-    that no document has any more.
+    Documents follow the order of `parts`. Terms are in order of first occurrence, without those that have lost all
+    documents.
 
     Args:
-        parts: The partitions, all with positions or none; together fewer than 2**32 - 1 live documents.
+        parts: The partitions, all with positions or all without. Fewer than 2**32 - 1 live documents in total.
 
     Raises:
-        InvalidInputError: Some parts have positions and others do not, or the documents of some are rows and of others
-            list elements.
-        CorruptError: Postings do not fit together.
+        InvalidInputError: Some parts have positions and others do not, or the parts mix rows and list elements as
+            documents.
+        CorruptError: The postings are inconsistent.
     """
     with_positions = _check_alike(parts)
     documents = _documents(parts)

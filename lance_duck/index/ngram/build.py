@@ -1,8 +1,8 @@
-"""Postings of texts that come batch by batch.
+"""Postings of texts that arrive in batches.
 
-The texts of a run, `INDEX_BLOCK_BYTES` or a smaller share of the memory limit, are grouped by their trigrams at
-once. Postings, four bytes each, stay in memory up to a quarter of the limit; those of further runs wait in temporary
-files, which are mapped.
+A run of texts, `INDEX_BLOCK_BYTES` or a smaller share of the memory limit, is grouped by trigram at once. Postings of
+four bytes stay in memory up to a quarter of the limit. Those of further runs are written to temporary files and
+memory-mapped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lance_duck.store import delete_temporary
 from lance_duck.text.trigrams import TextsByTrigram, texts_by_trigram
 
 _SHARES = 16
-"""Share of the memory limit for the texts of a run, one in so many: making their postings takes several shares."""
+"""A run's texts may take 1/16 of the memory limit. Building their postings takes several times as much."""
 
 
 class PostingRuns:

@@ -35,7 +35,7 @@ class NGramFile:
         files: Files of the segment.
 
     Raises:
-        CorruptError, NotFoundError: There is no such file.
+        CorruptError, NotFoundError: The file is broken or missing.
     """
 
     def __init__(self, files: SegmentReader) -> None:

@@ -169,7 +169,7 @@ def stored(model: Model, runs: SortedRuns) -> Iterator[StoredPartition | None]:
 
 
 def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] | None) -> StoredPartition | None:
-    """Return a partition with its codes and its graph; None if it has no vectors."""
+    """Return a partition with its codes and its graph. Returns None for a partition without vectors."""
     if piece is None:
         return None
     names, vectors = piece
@@ -178,7 +178,7 @@ def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] |
 
 
 def new_graph(model: Model, vectors: Any) -> GraphRows:
-    """Build the graph of a partition: by a join of neighbours if it is large, else by inserting vectors in turn."""
+    """Build the graph of a partition: by joining neighbours if it is large, otherwise by inserting the vectors."""
     parameters = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
     dense, metric = points(vectors, model.metric)
     graph = join_graph(dense, **parameters) if _is_joined(model, len(dense)) else None

@@ -175,7 +175,7 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
 
 
 def _spec(model: Model, details: bytes) -> VectorSpec:
-    """Return the specification of a segment: from its model, and from its details what the model does not have."""
+    """Return the specification of a segment, from its model, completed by its details."""
     parameters = vector_parameters(details)
     build_parameters: dict[str, Any] = {name: parameters[name] for name in _KEPT if name in parameters}
     build_parameters["asked_partitions"] = build_parameters.get("num_partitions", 0)

@@ -70,7 +70,7 @@ def _fragments_in_place(zones: Zones, follow: Follow) -> Rows:
 
 
 def _followed(zones: Zones, positions: Ints, part: range, follow: Follow) -> tuple[Rows, Ints, Ints]:
-    """Return the first row, length and old zone of each piece, for a part of the rows of some zones."""
+    """Return first row, length and old zone of each resulting stretch, for a range of the zones' rows."""
     ends = np.cumsum(zones.length[positions])
     place = np.arange(part.start, part.stop)
     zone = np.searchsorted(ends, place, side="right")
