@@ -1,10 +1,10 @@
-"""A check that a segment has all rows of the fragments in its bitmap.
+"""A check that a segment contains all rows of the fragments in its bitmap.
 
-It has, except for one case. A B-tree, a full-text or an n-gram index whose rows have moved, by a fragment reuse index,
-may be rewritten by pylance 14 when they move again. Its entries then keep their first addresses, from which nothing
-leads on to the new fragments, although the segment lists them. Nothing in the manifest tells such a segment from a
-sound one. The rows of a B-tree are counted. Texts without words are in none of the others: a segment is not sound if
-entries of it have moved to a fragment that is gone.
+There is one known exception. After a fragment reuse index has moved the rows of a B-tree, full-text or n-gram index,
+pylance 14 may rewrite the index when they move again. Its entries then keep their first addresses, which lead nowhere,
+although the segment lists the new fragments. The manifest does not distinguish it from a sound segment. In a B-tree,
+the rows are counted. The other indexes do not contain texts without words, so rows cannot be counted; they are broken
+if entries have moved to a fragment that no longer exists.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class ScalarIndex(Protocol):
         """Return the answer to a query that the kind `answers`."""
 
     def statistics(self) -> dict[str, Any]:
-        """Return the fields of pylance's index_statistics for a segment of this kind."""
+        """Return statistics with the fields of pylance's index_statistics."""
 
     def prewarm(self) -> None:
         """Read and cache everything that searches need."""

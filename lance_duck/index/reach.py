@@ -144,7 +144,7 @@ class _NamedRows:
         return sum(rows.nbytes for rows in self._missing.values()) + 64 * len(self._fragments or ())
 
     def missing(self, index: Naming | Stretching, fragments: list[tuple[int, int]]) -> list[Offsets | None]:
-        """Return the offsets of rows without an entry, for each fragment. None stands for all rows of the fragment.
+        """Return the offsets of rows without an entry, for each fragment, or None if all its rows lack one.
 
         Args:
             index: The segment.

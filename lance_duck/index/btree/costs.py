@@ -50,4 +50,4 @@ MERGE_SAMPLE_PAGES: Final = 8
 
 SORT_COPIES: Final = 2
 SORT_WORD_BYTES: Final = 56
-"""Number of simultaneous copies of the values during a sort, and bytes of words and positions per value."""
+"""Number of simultaneous copies of the values during a sort, and size of a value's words and positions, in bytes."""

@@ -22,8 +22,8 @@ class KeyRanges:
     """Ranges of keys, each from low[i] to high[i]. A range whose low end follows its high end is empty.
 
     Attributes:
-        low: Lower ends, ascending. None stands for a single range from the first key on.
-        high: Upper ends, ascending. None stands for a single range up to the last key.
+        low: Lower ends, ascending. If None, a single range begins at the first key.
+        high: Upper ends, ascending. If None, a single range ends at the last key.
         low_open: Whether the ranges exclude their lower ends.
         high_open: Whether the ranges exclude their upper ends.
     """

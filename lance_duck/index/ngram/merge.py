@@ -1,4 +1,4 @@
-"""Merge entries: map those of other segments to current rows, and join streams of entries."""
+"""Merge entries: update the rows of other segments, and join streams of entries."""
 
 from __future__ import annotations
 

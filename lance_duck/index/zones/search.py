@@ -69,7 +69,7 @@ class ZonedIndex(ABC):
         """Return the zones in which some row may satisfy a query, and those in which every row but nulls does."""
 
     def _asked(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the masks for a query. Those of the last query are cached, as an estimate precedes its search."""
+        """Return the masks for a query. The last query's masks are cached, as an estimate precedes its search."""
         last = self._last
         if last is None or last[0] is not query:
             if isinstance(query, Except) and isinstance(query.query, Null):

@@ -206,7 +206,7 @@ def _counted(mask: Mask, starts: Ints) -> Ints:
 
 
 def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Return the least value of each stretch of `low`, and the greatest of each stretch of `high`."""
+    """Return the least value of `low` and the greatest of `high`, for each stretch."""
     form = _form(low.type)
     find = _extremes_one_by_one if len(low) >= LONG_ZONE * len(starts) else _extremes_at_once
     least, greatest = find(_viewed(low, form), _viewed(high, form), starts)

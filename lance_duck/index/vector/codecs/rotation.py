@@ -73,9 +73,9 @@ class Rotation:
 
 
 def scales(signs: NDArray[np.uint8], dim: int) -> NDArray[np.float32]:
-    """Return what the numbers of a vector are multiplied by at the begin of each round: (ROUNDS, dim).
+    """Return the factors of a vector's numbers before each round: float32 (ROUNDS, dim).
 
-    These are the signs, and the divisor of the transform: divided first, sums of large numbers stay finite.
+    They combine the signs with the divisor of the transform. Dividing first keeps sums of large numbers finite.
     """
     result = (1 - 2 * np.unpackbits(signs, bitorder="little").reshape(ROUNDS, dim).astype(np.int8)).astype(np.float32)
     for number, row in enumerate(result):

@@ -1,6 +1,6 @@
 """Removal of vectors from a graph: the other vectors keep their remaining neighbours.
 
-A vector that loses many neighbours gets the nearest neighbours of the lost ones in their place.
+A vector that loses many neighbours gets the nearest neighbours of the lost ones instead.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Level:
         self._graph = graph
         self._room = slice(int(graph.room[level]), int(graph.room[level + 1]))
         self._vectors = vectors
-        self._lives = np.append(lives, np.False_)  # no neighbour, -1, is none that lives
+        self._lives = np.append(lives, np.False_)  # -1, a missing neighbour, does not count as live
         self._is_dot = metric == "dot"
 
     def cut(self, members: Neighbors) -> Neighbors:

@@ -36,7 +36,7 @@ class GraphIndex:
 
     Attributes:
         metric: "l2", "cosine" or "dot".
-        dim: Numbers of a vector.
+        dim: Number of dimensions.
         num_rows: Number of vectors.
         is_exact: Whether the storage is flat.
         files: Files of the segment.
@@ -44,7 +44,7 @@ class GraphIndex:
 
     Args:
         files: Files of the segment.
-        limit: Bytes of partitions that are cached; the one used last is cached even if it is larger.
+        limit: Cache size for partitions, in bytes. The last used one is cached even if it is larger.
 
     Raises:
         CorruptError: The metadata of the graphs contradict the rows of the file.
@@ -235,7 +235,7 @@ class GraphIndex:
         return distances, positions
 
     def _measure(self, distances: Distances) -> None:
-        """Convert distances of faiss to those of Lance, in place."""
+        """Convert faiss's distances to Lance's, in place."""
         if self._is_dot:
             np.subtract(1, distances, out=distances)
         elif self.metric == "cosine":

@@ -24,7 +24,7 @@ from lance_duck.index.vector.search.ranks import partition_ranks
 
 
 class HammingIndex:
-    """An open segment of vectors of unsigned bytes: a `VectorIndex`; distances are numbers of different bits.
+    """An open segment of uint8 vectors: a `VectorIndex`. Distances are numbers of different bits.
 
     Attributes:
         metric: "hamming".
@@ -32,11 +32,11 @@ class HammingIndex:
         num_rows: Number of vectors.
         is_exact: True.
         files: Files of the segment.
-        graphs: Metadata of the graph of each partition; [] if there are no graphs.
+        graphs: Metadata of the graph of each partition. [] if the kind does not have graphs.
 
     Args:
         files: Files of the segment.
-        limit: Bytes of partitions that are cached.
+        limit: Cache size for partitions, in bytes.
 
     Raises:
         CorruptError: The metadata of the graphs contradict the rows of the file.

@@ -34,14 +34,14 @@ class IvfIndex:
 
     Attributes:
         metric: "l2", "cosine" or "dot".
-        dim: Numbers of a vector.
+        dim: Number of dimensions.
         num_rows: Number of vectors.
         is_exact: Whether the storage is flat.
         files: Files of the segment.
 
     Args:
         files: Files of the segment.
-        limit: Bytes of lists that are cached.
+        limit: Cache size for lists, in bytes.
     """
 
     def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
@@ -201,7 +201,7 @@ class IvfIndex:
         return self._known_spread
 
     def _selector(self, allowed: NDArray[np.bool_]) -> Selector:
-        """Return a faiss selector of allowed positions; that of the last search if the positions are the same."""
+        """Return a faiss selector of allowed positions. Reuses the last one for the same mask."""
         last = self._last_selector
         if last is not None and last.allowed is allowed and not allowed.flags.writeable:
             return last
@@ -332,14 +332,14 @@ class Selector:
 
 @dataclass(frozen=True, eq=False)
 class _Scope:
-    """The extent of a search that goes on in more partitions.
+    """The extent of a search that extends to more partitions.
 
     Attributes:
-        allowed: bool (num_rows,): whether each position may be found; None if all may.
+        allowed: bool (num_rows,), whether each position may be found. None if all may.
         selector: The faiss selector of these positions.
         probe: Extent of the search.
-        width: Partitions that were searched first.
-        max_partitions: Partitions to search at most.
+        width: Number of partitions that were searched first.
+        max_partitions: Maximum number of partitions to search.
     """
 
     allowed: NDArray[np.bool_] | None
