@@ -1,8 +1,10 @@
 """Index segments: their catalog, their coverage, and the kinds of indexes.
 
-The input is a snapshot and a query on one column. The output is an `Answer`: rows that satisfy the query and rows that
-may, as addresses in the fragments of the segment's own bitmap. Deleted rows may be included; scans skip them. A broken
-segment gives None and one IndexWarning. Predicates, commits, and scan threads belong elsewhere.
+You hold: a snapshot and a query on one column.
+You get: an `Answer`, the rows that satisfy the query and the rows that may, as addresses in the fragments of the
+segment's own bitmap. It may include deleted rows, which scans skip. If the segment is broken, None and one
+IndexWarning.
+Never here: predicates, commits, and scan threads.
 
 A new kind of index is an `IndexKind` (`kind.py`) in a room, and a line in `registry.py`. All rooms have one floor plan:
 

@@ -82,7 +82,7 @@ class IgnoredSegment:
 
     Attributes:
         metadata: Entry of the segment in the manifest.
-        reason: The reason why it is ignored, in words.
+        reason: Why it is ignored, as text for messages.
     """
 
     metadata: IndexMetadata
@@ -95,7 +95,7 @@ class ColumnIndex:
 
     Attributes:
         name: Name of the index.
-        path: Path of the column. None if all segments are ignored and the field was dropped, or there are several.
+        path: Path of the column. None if all segments are ignored, over a dropped field or over several fields.
         kind: Kind of the segments. None if all are ignored.
         segments: Searchable segments. Their fragments are disjoint.
         ignored: Segments that cannot be searched.

@@ -26,7 +26,7 @@ _REMEDY: Final = "create the index again: a rewrite of it did not follow rows th
 
 
 def is_doubtful(snapshot: Snapshot, segment: Segment) -> bool:
-    """Return whether the rows of a segment must be looked for before it is searched, by the manifest alone.
+    """Return whether `check_complete` must run before a segment is searched. Reads only the manifest.
 
     Raises:
         LanceDuckError: The fragment reuse index cannot be read.
@@ -35,7 +35,7 @@ def is_doubtful(snapshot: Snapshot, segment: Segment) -> bool:
 
 
 def check_complete(snapshot: Snapshot, segment: Segment, index: Any) -> None:
-    """Look for the rows of a segment whose coverage is doubtful.
+    """Check the rows of a segment whose coverage is doubtful.
 
     Args:
         snapshot: The version of the table.
@@ -70,7 +70,7 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: Any) -> None:
 
 
 def _check_followed(snapshot: Snapshot, segment: Segment, reuse: Reuse, names: RowSet) -> None:
-    """Refuse a segment with rows that have moved to a fragment that is gone."""
+    """Reject a segment with rows that moved to a fragment that no longer exists."""
     rows = names.rows()
     addresses, lives = reuse.follow(rows)
     moved = RowSet.of(addresses[lives & (addresses != rows)])

@@ -121,7 +121,7 @@ class Follower:
 
 
 def check_rows(snapshot: Snapshot, segment: Segment, rows: RowSet) -> None:
-    """Refuse rows beyond the end of their fragment.
+    """Check that no row lies beyond the end of its fragment.
 
     Raises:
         CorruptError: A row lies beyond the end of its fragment.

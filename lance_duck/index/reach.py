@@ -38,7 +38,7 @@ _HIGH = np.uint64(32)
 
 @runtime_checkable
 class Naming(Protocol):
-    """An open segment that can name the rows of all its entries."""
+    """An open segment that can list the rows of all its entries."""
 
     def names(self) -> Iterator[Rows]:
         """Yield the rows of all entries, batch by batch."""

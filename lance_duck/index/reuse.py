@@ -110,7 +110,7 @@ def reuse_of(snapshot: Snapshot) -> Reuse | None:
     """Return the fragment reuse index of a version. Returns None if the version does not have one.
 
     Raises:
-        CorruptError: The index cannot be read, so segments that name rows by address cannot be trusted.
+        CorruptError: The index cannot be read, so segments that store row addresses cannot be trusted.
         UnsupportedError: The index has an unknown version, so segments cannot be trusted either.
         StoreError, NotFoundError: The file of the index cannot be read.
     """

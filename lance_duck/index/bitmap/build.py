@@ -1,7 +1,7 @@
-"""Entries of values that come batch by batch: these become runs, each in order.
+"""Entries of values that arrive in batches. Batches are joined into sorted runs.
 
-A run holds as many values as a quarter of the memory limit has room for, and not more than 256 MiB. Its entries, a few
-bytes for each row, stay in memory up to another quarter of the limit; others wait in temporary files, which are mapped.
+A run's values take up to a quarter of the memory limit, at most 256 MiB. Entries take a few bytes per row. They stay in
+memory up to another quarter of the limit, then in memory-mapped temporary files.
 """
 
 from __future__ import annotations

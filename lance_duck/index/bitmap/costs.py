@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 BITMAP_BYTES: Final = 64 << 20
-"""Bytes of bitmaps that an open bitmap index keeps: a bound of memory."""
+"""Bitmap cache size of an open index, in bytes."""
 
 FIRST_BITMAPS: Final = 64
-"""Bitmaps that are read first: their sizes tell how many fill a block."""
+"""Number of bitmaps that are read first. Their sizes determine how many fill a block."""
 
 SMALL_BITMAP: Final = 512
 """Bitmaps of a smaller mean size, in bytes, are parsed together and not cached. 5,000 bitmaps of ten rows take a third

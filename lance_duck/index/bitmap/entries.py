@@ -40,7 +40,7 @@ class BitmapEntries:
 
 
 def entry_blocks(entries: BitmapEntries) -> Iterator[BitmapEntries]:
-    """Cut entries into blocks that are each processed at once."""
+    """Split entries into blocks that are processed separately."""
     _, begins = map_bytes(entries.maps)
     start = 0
     while start < len(entries):

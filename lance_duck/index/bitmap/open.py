@@ -124,7 +124,7 @@ class BitmapFile:
         return self._file.global_buffer(index)
 
     def prewarm(self) -> None:
-        """Read all bitmaps, and keep as many as the cache holds."""
+        """Read all bitmaps, and fill the cache with them."""
         for part in self._read(np.arange(len(self.keys), dtype=np.int64)):
             self._each(part)
 

@@ -34,7 +34,7 @@ class BitmapSegment:
         return {"num_bitmaps": len(self.file.keys)}
 
     def prewarm(self) -> None:
-        """Read the bitmaps, and keep as many as the cache holds."""
+        """Read the bitmaps, and fill the cache with them."""
         self.file.prewarm()
 
     @property

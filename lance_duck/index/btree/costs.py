@@ -21,12 +21,12 @@ WIDE_PAGES: Final = 3
 time."""
 
 VAGUE_SHARE: Final = 8
-"""An estimate by whole pages is discarded above 1/8 of all rows: scattered values touch many pages."""
+"""Inverse share of all rows above which an estimate by whole pages is discarded: scattered values touch many pages."""
 
 END_SHARE: Final = 8
 END_GROWTH: Final = 16
-"""The least or greatest live value is searched in 1/8 of the entries, each step 16 times as long as the last. Scanning
-a numeric column reads as many bytes as the rows of all entries."""
+"""Inverse share of the entries that are searched for the least or greatest live value, and growth factor of each step.
+Scanning a numeric column reads as many bytes as the rows of all entries."""
 
 TREE_PAGE_BYTES: Final = 4 << 20
 """Size at which a page of the data file is cut, in bytes of values. A look-up reads few of them."""

@@ -160,7 +160,7 @@ class KeyBounds:
 
 
 class End:
-    """The first or the last end of all values, instead of `KeyBounds`."""
+    """The end of an unbounded range, with the interface of `KeyBounds`."""
 
     def __init__(self, place: int) -> None:
         self.places = np.array([place], np.int64)

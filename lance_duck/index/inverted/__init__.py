@@ -3,7 +3,8 @@
 _indices/{uuid}/metadata.lance                                             see `layout`
 _indices/{uuid}/part_{p}_{tokens,docs,invert}.lance    the files of partition p
 
-The input is batches of texts and rows, or open segments. The output is the files of a segment, or, from an open one,
-the documents and scores of terms. `contents` reads and writes a whole decoded partition. Analysers are in `text`, query
-trees and unindexed rows in `scan/text`. Fragment coverage belongs elsewhere.
+You hold: batches of texts and rows, or open segments.
+You get: the files of a segment, or, from an open segment, the documents and scores of terms. `contents` reads and
+writes a whole decoded partition.
+Never here: analysers (`text`), query trees and unindexed rows (`scan/text`), and segment coverage.
 """

@@ -1,4 +1,4 @@
-"""Building of partitions from rows: batches of texts are analysed in parallel, and tokens are held up to a limit."""
+"""Build partitions from rows. Batches of texts are analysed in parallel; tokens are held up to a memory limit."""
 
 from __future__ import annotations
 

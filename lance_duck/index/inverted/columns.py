@@ -198,7 +198,7 @@ class TermColumns:
         return [whole.get(name, parts.get(name)) for name in types]
 
     def _read_lists(self, name: str, type_: pa.DataType, rows: NDArray[np.int64]) -> BinaryLists | None:
-        """Return a few rows of lists of binary values, if their file is mapped and stores each list in one piece."""
+        """Return a few rows of binary lists, if the file is memory-mapped and stores each list contiguously."""
         if not (rows[1:] > rows[:-1]).all():
             return None
         self._file.column(name, type_)
@@ -250,7 +250,7 @@ class KeptTerms(Generic[_T]):
         single: Returns the value of one term out of joined values, as a copy.
         arranged: Reorders joined values, possibly with repetitions. None if `read` is as fast in any order.
         join: Joins the values of single terms.
-        of_others: Derives the value of a term from another cache. None if no other cache has usable values.
+        of_others: Finds a term's value in another cache. Returns None if it is not cached there.
     """
 
     cache: SizedCache[Any]

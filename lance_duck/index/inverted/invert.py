@@ -39,7 +39,7 @@ class _Runs:
     """Runs of the terms of some documents.
 
     Attributes:
-        data: Bytes of the runs; see `kernels.postings.sort`.
+        data: uint8, bytes of the runs, see `kernels.postings.sort`.
         terms: uint32 (runs,), term number of each run.
         starts: uint32 (runs,), offset of each run in bytes. uint64 for large data.
     """

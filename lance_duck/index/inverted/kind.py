@@ -82,11 +82,11 @@ class InvertedKind:
             made = (inversion.whole() for inversion in build_partitions(rows, settings, options))
             living = chain(living, map(whole_partition, made))
         details = _write(writer, settings, merged_parts(living, limit))
-        # pylance refuses an index whose segments have different details, even if these mean the same.
+        # pylance rejects an index whose segments have different details, even if they are equivalent.
         return replace(details, value=parts[-1].details)
 
     def can_follow(self) -> bool:
-        """Return True: a segment can be rewritten with new names of its rows."""
+        """Return True: a segment can be rewritten with new row addresses."""
         return True
 
 

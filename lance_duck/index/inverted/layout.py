@@ -85,17 +85,17 @@ BLOBS: Final = pa.list_(pa.field("item", pa.large_binary()))
 
 
 def tokens_file(number: int) -> str:
-    """Return the name of the terms of a partition."""
+    """Return the name of a partition's term file."""
     return f"part_{number}_tokens.lance"
 
 
 def documents_file(number: int) -> str:
-    """Return the name of the documents of a partition."""
+    """Return the name of a partition's document file."""
     return f"part_{number}_docs.lance"
 
 
 def postings_file(number: int) -> str:
-    """Return the name of the postings of a partition."""
+    """Return the name of a partition's posting file."""
     return f"part_{number}_invert.lance"
 
 

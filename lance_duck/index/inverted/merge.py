@@ -47,7 +47,7 @@ class LargePart:
 
 
 def living_parts(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[LivingPart | LargePart]:
-    """Yield the partitions of a segment that have rows left, with the new names of their rows."""
+    """Yield the partitions of a segment that have live rows, with their current ids or addresses."""
     left_out = part.index.deleted_fragments
     for partition in part.index.partitions:
         names = partition.documents.row_ids
@@ -63,7 +63,7 @@ def living_parts(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[
 
 
 def _groups(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[list[LivingPart] | LargePart]:
-    """Yield groups of partitions that become one: as many as fit into `limit` bytes, at least one."""
+    """Yield groups of partitions to merge, at least one each, and as many as fit into `limit` bytes."""
     group: list[LivingPart] = []
     size = 0
     for part in parts:
@@ -103,12 +103,12 @@ def _merged(group: list[LivingPart] | LargePart) -> Iterator[PartitionContents]:
 
 @dataclass(frozen=True, eq=False)
 class LivingPart:
-    """A partition whose live documents go into another one.
+    """A partition whose live documents are merged into another one.
 
     Attributes:
         contents: Contents of the partition.
         row_ids: New row id of each document.
-        lives: Whether each document goes into the result; only then its row id counts.
+        lives: bool (documents,), whether each document is live. Row ids of other documents are ignored.
     """
 
     contents: PartitionContents
@@ -117,7 +117,7 @@ class LivingPart:
 
 
 def whole_partition(contents: PartitionContents) -> LivingPart:
-    """Return a partition all of whose documents stay, under their names."""
+    """Return a partition whose documents all remain, with unchanged ids or addresses."""
     row_ids = contents.documents.row_ids
     return LivingPart(contents, row_ids, np.ones(len(row_ids), np.bool_))
 
@@ -179,7 +179,7 @@ def _living(level: Sequence[NDArray[np.uint32]], lives: Sequence[NDArray[np.bool
 
 
 def _names(parts: Sequence[LivingPart]) -> list[Int64s]:
-    """Return the new ids of the documents of each part, -1 for those that are gone."""
+    """Return the new document ids of each part, -1 for deleted documents."""
     first = 0
     names = []
     for part in parts:

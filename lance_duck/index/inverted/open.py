@@ -87,7 +87,7 @@ class InvertedSegment:
         return sum(partition.total_tokens for partition in self.partitions)
 
     def row_names(self) -> RowSet:
-        """Return the names of the rows of all documents."""
+        """Return the row ids or addresses of all documents."""
         return RowSet.union(RowSet.of(partition.documents.row_ids) for partition in self.partitions)
 
     def statistics(self) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def _opened(names: set[str], files: SegmentReader) -> tuple[list[InvertedSegment
 
 
 def _check_disjoint(parts: Sequence[InvertedSegment], where: str) -> None:
-    """Refuse parts that have a row in common: it would be found twice."""
+    """Reject parts that share a row, which would be found twice."""
     row_ids = joined((distinct(_row_ids(part)) for part in parts), np.uint64)
     row_ids.sort()
     twice = row_ids[1:][row_ids[1:] == row_ids[:-1]]

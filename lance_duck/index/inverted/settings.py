@@ -1,4 +1,4 @@
-"""Settings of a full-text index: as users give them, and as the manifest has them.
+"""Settings of a full-text index: a user's arguments, and the manifest's details.
 
 details: InvertedIndexDetails. They lack custom stop words: where a segment has files, the parameters there decide.
 index_version: 1, 2 or 3, the format of the files.

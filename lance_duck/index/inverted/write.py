@@ -34,7 +34,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, eq=False)
 class PostingStretch:
-    """The postings of adjacent terms of a partition; see `PartitionContents`, whose arrays it shares."""
+    """The postings of adjacent terms of a partition. Shares the arrays of `PartitionContents`."""
 
     bounds: NDArray[np.int64]
     document_ids: NDArray[np.uint32]
@@ -44,11 +44,11 @@ class PostingStretch:
 
 @dataclass(frozen=True, eq=False)
 class DocumentLengths:
-    """What postings need of the lengths of a partition's documents; computed once for all of its terms.
+    """Values derived from the document lengths of a partition, computed once for all terms.
 
     Attributes:
-        norms: Norm of each document, float32; see `length_norms`.
-        codes: Code of the length of each document, uint8; see `impacts`.
+        norms: float32 (documents,), norm of each document, see `length_norms`.
+        codes: uint8 (documents,), length code of each document, see `impacts`.
     """
 
     norms: NDArray[np.float32]
@@ -56,7 +56,7 @@ class DocumentLengths:
 
 
 _ENCODERS: Final = 1
-"""Threads that encode postings while the calling thread makes the next ones of runs, and writes: about as much work."""
+"""Number of threads that encode postings. Meanwhile, the calling thread decodes runs and writes: about equal work."""
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
 
@@ -247,7 +247,7 @@ def done_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item], th
 
     Args:
         work: Function of an item.
-        items: Items, taken by the calling thread, at most one more at a time than there are threads.
+        items: Items. The calling thread takes up to `threads` + 1 of them ahead of the results.
         threads: Number of threads. With 0, the calling thread does the work.
     """
     source = iter(items)

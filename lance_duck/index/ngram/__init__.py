@@ -2,7 +2,8 @@
 
 _indices/{uuid}/ngram_postings.lance
 
-The input is batches of texts and rows, or open segments. The output is the file of a segment, or, from an open one, the
-rows that may satisfy a substring condition. The scan compares their texts. Fragment coverage and filter conditions
-belong elsewhere.
+You hold: batches of texts and rows, or open segments.
+You get: the file of a segment, or, from an open segment, the rows that may satisfy a substring condition. The scan
+compares their texts.
+Never here: segment coverage, and filter conditions.
 """

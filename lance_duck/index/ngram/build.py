@@ -25,7 +25,7 @@ from lance_duck.store import delete_temporary
 from lance_duck.text.trigrams import TextsByTrigram, texts_by_trigram
 
 _SHARES = 16
-"""A run's texts may take 1/16 of the memory limit. Building their postings takes several times as much."""
+"""Inverse share of the memory limit for a run's texts. Building their postings takes several times as much."""
 
 
 class PostingRuns:
@@ -47,7 +47,7 @@ class PostingRuns:
         self._paths: list[str] = []
 
     def add(self, texts: pa.Array, rows: Rows) -> None:
-        """Add texts and the names of their rows."""
+        """Add texts and their row ids or addresses."""
         self._texts.append(texts)
         self._rows.append(rows)
         self._waiting += num_bytes(texts) + rows.nbytes
@@ -112,7 +112,7 @@ class _PostingRun:
 
     Args:
         groups: Numbers of the texts by trigram.
-        rows: Names of the texts.
+        rows: Row ids or addresses of the texts.
     """
 
     def __init__(self, groups: TextsByTrigram, rows: Rows) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 LIST_BYTES: Final = 64 << 20
-"""Bytes of posting lists that an open index keeps: a bound of memory."""
+"""Posting list cache size of an open index, in bytes."""
 
 MOST_LISTS: Final = 16
-"""Posting lists that are read for one text that is searched for: those between them have almost the same rows."""
+"""Maximum number of posting lists that are read per search string. Lists in between have almost the same rows."""
 
 MOST_TEXTS: Final = 8
 """Maximum number of values in an equality that is searched value by value. With more, most pages are read anyway."""
 
 LISTS_AT_ONCE: Final = 1024
-"""Posting lists that are read or written at once at most: a bound of memory."""
+"""Maximum number of posting lists that are read or written together. Bounds memory."""

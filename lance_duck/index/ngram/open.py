@@ -67,7 +67,7 @@ class NGramFile:
         return common
 
     def prewarm(self) -> None:
-        """Read all posting lists, and keep as many as the cache holds."""
+        """Read all posting lists, and fill the cache with them."""
         for _ in self.entries():
             pass
 

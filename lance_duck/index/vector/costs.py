@@ -12,7 +12,7 @@ from typing import Final
 # Memory
 
 KEPT_BYTES: Final = 2 << 30
-"""Bytes of partitions that an open index keeps: a bound of memory, 20 million vectors of 96 codes with their rows."""
+"""Partition cache size of an open index, in bytes: 20 million vectors of 96 codes with their rows."""
 
 LOAD_BYTES: Final = 64 << 20
 """Size of the partitions that are read, or of the vectors that are decoded, at once, in bytes. Bounds memory."""
@@ -49,8 +49,8 @@ settings assume."""
 
 SPREAD_PARTITIONS: Final = 32
 SPREAD_VECTORS: Final = 256
-"""Partitions and vectors of the sample on which the spread about centroids is measured: 65,000 pairs tell its deviation
-within some hundredths, in milliseconds."""
+"""Sample size in partitions and vectors for measuring the spread around centroids. 65,000 pairs give its deviation to a
+few hundredths, in milliseconds."""
 
 MANY_QUERIES: Final = 20
 """Minimum number of queries that share a comparison of all vectors, its decoding and its memory reads."""
@@ -65,20 +65,20 @@ JOINED: Final = 1 << 13
 """Minimum partition size, in vectors, for joining the graph from near neighbours instead of inserting vectors."""
 
 SMALL_GRAPH: Final = 1 << 14
-"""Vectors of a graph below which one thread builds it, while others build others; a larger one takes all threads."""
+"""Smaller graphs, in vectors, are built by one thread each, in parallel. Larger ones use all threads."""
 
 PARTITIONS_TOGETHER: Final = 8
-"""Partitions whose vectors are in memory while their graphs are built: a bound of memory."""
+"""Number of partitions whose vectors are in memory while their graphs are built. Bounds memory."""
 
 THREADED_PRODUCTS: Final = 1 << 30
 """Minimum number of multiplications per training round for several threads. Below it, waiting costs more."""
 
 TRAINING_ROUNDS: Final = 20
-"""Rounds of training at most; further rounds change hardly anything."""
+"""Maximum number of training rounds. Further rounds change hardly anything."""
 
 SETTLED_SAMPLE: Final = 64
-"""Vectors for each centroid with which most rounds of training are done: they take half of the time of 200, for
-partitions that hold as much (`benchmarks/partition_costs.py --rows 40000 --dimension 32`)."""
+"""Number of vectors per centroid in most training rounds. They take half of the time of 200, and partitions are equally
+even (`benchmarks/partition_costs.py --rows 40000 --dimension 32`)."""
 
 EVENNESS: Final = 0.3
 """The price of a pair of vectors in one partition, in mean squared distances over the mean size: 5 of 200 partitions
@@ -87,7 +87,7 @@ hold 1,084 rows at 0.3 and 1,362 without (`benchmarks/partition_costs.py --rows 
 # Rebuilding
 
 LOST_SHARE: Final = 0.2
-"""Deleted share of the vectors of a partition above which its graph is rebuilt."""
+"""Graphs are rebuilt if more than this share of a partition's vectors was deleted."""
 
 GROWN: Final = 2
 """Minimum growth factor since the last training for retraining. Below it, too little has changed."""
@@ -96,7 +96,7 @@ UNEVEN: Final = 8
 """Partitions above this multiple of the mean size are too large. Their searches take that much longer."""
 
 LARGE: Final = 8192
-"""Vectors that a partition may have, whatever the size of the others."""
+"""Partitions of up to this many vectors are never too large, whatever the size of the others."""
 
 CROWDED: Final = 2
 """Minimum ratio of the suitable number of partitions to the present one for retraining."""

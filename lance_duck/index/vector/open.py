@@ -119,7 +119,7 @@ class VectorFiles:
         return model + 32 * self.num_partitions + rows + 4096
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
+        """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
         with self._lock:
             if self._rows is None:
                 (row_ids,) = self.auxiliary.read([ROW_ID])
@@ -170,11 +170,11 @@ class VectorFiles:
         return names
 
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
-        """Return the codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.
+        """Read the codes of partitions together: for each one (length, width), C-contiguous. Do not modify.
 
         Codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; codes of RQ are rows with their
-        factors. The width is `code_width`. From an object store the names of the rows are read with them, for which
-        `rows_at` would wait once more.
+        factors. The width is `code_width`. From an object store, the row ids are read as well, which saves
+        `rows_at` a round trip.
         """
         rounding = self.rounding
         names = [COLUMNS[self.storage]] if rounding is None else [*rounding.codes, *rounding.factors]
@@ -201,7 +201,7 @@ class VectorFiles:
         return self.dim if self.storage != "PQ" else len(self.codebook) * self.bits // 8
 
     def _rounded(self, rounding: Rounding, names: Sequence[str], parts: Sequence[pa.Array]) -> NDArray[np.uint8]:
-        """Return the rows of a partition of RQ, from its columns and their names."""
+        """Return the in-memory rows of an RQ partition, from its columns and their names."""
         arrays = dict(zip(names, parts, strict=True))
         if any(array.null_count for array in parts):
             raise CorruptError("nulls in codes", where=self.auxiliary.path)

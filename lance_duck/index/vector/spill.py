@@ -159,7 +159,7 @@ class SortedRuns:
 
 @dataclass(frozen=True)
 class _PartitionRun:
-    """A piece of rows, sorted by partition.
+    """A run of rows, sorted by partition.
 
     `codes` are in the order of `rows`; if there is an `order`, the code of row i is at `order[i]`.
     """

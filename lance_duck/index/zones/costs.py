@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 FILTER_CACHE_BYTES: Final = 256 << 20
-"""Bytes of Bloom filters that an open index caches, all or none: a bound of memory."""
+"""Maximum size of cached Bloom filters, in bytes. Either all filters of an open index are cached, or none."""
 
 WAITING_ZONES: Final = 1 << 14
-"""Zones whose bounds wait to be joined into one array: a bound of memory."""
+"""Number of zones whose bounds are buffered before they are joined into one array. Bounds memory."""
 
 LONG_ZONE: Final = 512
 """Bounds of zones with at least this mean number of values are computed zone by zone. 1,024 numbers take half of the

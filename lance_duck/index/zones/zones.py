@@ -199,7 +199,7 @@ def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
 
 
 def _counted(mask: Mask, starts: Ints) -> Ints:
-    """Return the number of marked values of each piece; an empty mask marks none."""
+    """Return the number of marked values of each stretch. An empty mask marks nothing."""
     if not mask.any():
         return np.zeros(len(starts), np.int64)
     return np.add.reduceat(mask.astype(np.int64), starts)
@@ -214,7 +214,7 @@ def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa
 
 
 def _extremes_one_by_one(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Compute the extremes of one piece after another: fast for long pieces."""
+    """Compute extremes stretch by stretch. Fast for long stretches."""
     pieces = [*zip(starts.tolist(), [*starts[1:].tolist(), len(low)], strict=True)]
     of_low = [pc.min_max(low.slice(begin, stop - begin)) for begin, stop in pieces]
     of_high = of_low if high is low else [pc.min_max(high.slice(begin, stop - begin)) for begin, stop in pieces]

@@ -60,7 +60,7 @@ class BlockForm:
 def decode(
     blobs: BinaryLists, lengths: Int64s, form: BlockForm, num_documents: int, where: str
 ) -> tuple[UInt32s, UInt32s]:
-    """Return the documents and the frequencies of terms, one after the other; uint32.
+    """Return the concatenated documents and frequencies of terms, both uint32 (postings,).
 
     Args:
         blobs: The blocks of each term.

@@ -1,8 +1,8 @@
 """Searches of a partition: document scores from compressed postings.
 
-The input is an open partition, term ids with weights, document norms, and a mask of documents. The output is documents
-with their scores: all that match, or the best ones. Query trees, statistics of several partitions, and unindexed rows
-belong elsewhere (`scan/text`).
+You hold: an open partition, term ids with weights, document norms, and a mask of documents.
+You get: documents with their scores, either all that match or the best ones.
+Never here: query trees, statistics of several partitions, and unindexed rows (`scan/text`).
 """
 
 from lance_duck.index.inverted.search.best import best_documents

@@ -45,7 +45,7 @@ class WeightedTerms:
 
     @property
     def has_variants(self) -> bool:
-        """Whether the query has several words and some word has several terms."""
+        """Whether several words have terms here, and some word has several."""
         return 1 < self._num_found < len(self.slots)
 
     @property

@@ -78,7 +78,7 @@ class Rounding:
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Number of dimensions."""
         return self.rotation.dim
 
     @property
@@ -93,7 +93,7 @@ class Rounding:
 
     @cached_property
     def factors(self) -> tuple[str, ...]:
-        """Names of the columns of factors."""
+        """Names of the factor columns."""
         return (*_PLAIN, *((_ERROR,) if self.has_error else ()), *(_OF_ALL if self.extra else ()))
 
     @cached_property

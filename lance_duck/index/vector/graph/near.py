@@ -44,7 +44,7 @@ ENOUGH: Final = 0.9
 neighbours, 0.9 finds 0.997, and so does 1 in a tenth more time."""
 
 _SEED: Final = 7
-_ALL: Final = 2048  # maximum number of vectors in a single block
+_ALL: Final = 2048  # up to this many vectors form a single block
 _BLOCK: Final = 256
 _AT_ONCE: Final = 256  # vectors compared per step: their products with a tile take 64 KB
 _MOST_TILES: Final = 32 * _BLOCK // TILE  # maximum number of tiles per vector, for blocks of very different sizes

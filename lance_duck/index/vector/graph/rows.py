@@ -174,7 +174,7 @@ def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params
 
     Args:
         graph: Graph over the vectors.
-        vectors: float32 (n, dim), C-contiguous; for cosine normalised. The rows have their distances.
+        vectors: float32 (n, dim), C-contiguous. Normalised for cosine. The rows store their distances.
         metric: "l2", "cosine" or "dot".
         params: m, ef_construction and max_level that the graph was built with; max_level is at least its number of
             levels.

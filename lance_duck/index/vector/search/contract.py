@@ -106,7 +106,7 @@ class VectorIndex(Protocol):
         """The properties that the work of a search depends on."""
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
+        """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
 
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
         """Return the nearest neighbours of queries.

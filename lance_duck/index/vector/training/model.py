@@ -52,7 +52,7 @@ class Model:
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Number of dimensions."""
         return int(self.centroids.shape[1])
 
     @property

@@ -93,7 +93,7 @@ def _factors(
 
 
 def _held(factors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return factors as float32, those beyond its range as its greatest numbers: readers refuse infinite ones."""
+    """Return factors as float32, clipped to its finite range, because readers reject infinite factors."""
     largest = np.finfo(np.float32).max
     held: NDArray[np.float32] = np.clip(factors, -largest, largest).astype("<f4")
     return held
