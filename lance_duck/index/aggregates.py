@@ -1,4 +1,4 @@
-"""Aggregates by an index alone: the number of rows that satisfy a query, the least and the greatest value."""
+"""Aggregates from an index alone: the row count of a query, the least and the greatest value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Counting(Protocol):
     """An open segment whose entries can be counted faster than read.
 
     Attributes:
-        num_entries: Number of all entries, those of rows included that it does not answer for any more.
+        num_entries: Number of entries, including rows that the segment no longer covers.
     """
 
     @property
@@ -40,16 +40,16 @@ class Ordered(Protocol):
         """Return the least or the greatest value of live rows.
 
         Returns:
-            One value that is not null, or none where all live rows are null; None where too many entries at that end
-            are of rows that do not live.
+            One value, or an empty array if all live rows are null. None if too many entries at that end belong to
+            rows that are not live.
         """
 
 
 def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
-    """Return the number of live rows that satisfy a query; None if rows must be read.
+    """Return the number of live rows that satisfy a query. Returns None if rows must be read.
 
-    A segment has an entry for each row that it covers. If it has as many entries as there are live rows, it has no
-    others.
+    A segment has an entry for each row that it covers. If the entry count equals the live row count, there are no
+    further entries.
     """
     if sum(len(segment.fragments) for segment in index.segments) < len(snapshot.fragments):
         return None
@@ -65,10 +65,10 @@ def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
 
 
 def extremes(snapshot: Snapshot, index: ColumnIndex) -> pa.Array | None:
-    """Return values of live rows that `index.fragments` holds, the least and the greatest among them.
+    """Return values of live rows in `index.fragments`, the least and the greatest among them.
 
     Returns:
-        Two values for each segment, or none where all of its rows are null; None where a segment does not tell.
+        Two values for each segment, or no values for a segment of nulls. None if a segment cannot tell.
     """
     ends: list[pa.Array] = []
     for segment in index.segments:

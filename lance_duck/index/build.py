@@ -1,4 +1,4 @@
-"""Building of segments from rows or from other segments; a failure leaves no files."""
+"""Build segments from rows or from other segments. A failed build leaves no files."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ Translate = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
 
 
 def builds_by_row_id(snapshot: Snapshot, kind: IndexKind) -> bool:
-    """Return whether new segments of a kind name rows of this table by stable row id; else by address.
+    """Return whether new segments of a kind store stable row ids in this table. Otherwise they store row addresses.
 
-    The column `ROW` of the rows that segments are built from holds these names. A B-tree could name rows by address,
-    too, as those of pylance 14 do. But cores before 14 do not read such a segment, and yet carry its bitmap along to
-    the fragments that rows move to, as if its entries were stable row ids: rows would be lost.
+    The `ROW` column of a build's input holds these ids or addresses. A B-tree could also store addresses, as in
+    pylance 14. But older cores cannot read that segment, and still extend its bitmap to the fragments that rows move
+    to, as if its entries were stable row ids. Rows would be lost.
     """
     return snapshot.has_stable_row_ids and kind.rows_by in ("id", "version")
 
 
 def check_column(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
-    """Refuse a column that cannot have an index of a kind.
+    """Check that a column can have an index of a kind.
 
     Raises:
-        InvalidInputError: There is no such column.
-        UnsupportedError: The column has a type, or a place, that the kind does not support.
+        InvalidInputError: The column does not exist.
+        UnsupportedError: The kind does not support the column's type or nesting.
     """
     reason = unsupported(snapshot.schema, snapshot.schema.by_path(path).id, kind)
     if reason is not None:
@@ -62,22 +62,22 @@ def build_segment(
     options: BuildOptions | None = None,
     uuid: UUID | None = None,
 ) -> IndexMetadata:
-    """Write a segment of rows of the table, to be committed by CreateIndex.
+    """Write a segment for rows of the table. The caller commits it with CreateIndex.
 
     Args:
         snapshot: Version of the rows.
         path: Dotted path of the column.
         kind: Kind of the index.
-        rows: Columns `VALUE` (storage type of the column) and `ROW` (uint64: see `builds_by_row_id`), of all living
-            rows of the fragments and no others, in table order.
+        rows: Columns `VALUE` (storage type of the column) and `ROW` (uint64, see `builds_by_row_id`). Exactly the live
+            rows of the fragments, in table order.
         fragments: Ids of the fragments that the segment covers.
         name: Name of the index.
-        options: Options of the build; `stable_row_ids` is set here.
-        uuid: Uuid of the segment; None for a new one.
+        options: Options of the build. `stable_row_ids` is set here.
+        uuid: Uuid of the segment. Random by default.
 
     Raises:
-        InvalidInputError: There is no such column, or a parameter makes no sense.
-        UnsupportedError: The column cannot have such an index.
+        InvalidInputError: The column does not exist, or a parameter is invalid.
+        UnsupportedError: The column cannot have an index of this kind.
         StoreError: The disk or the service failed.
     """
     check_column(snapshot, path, kind)
@@ -97,15 +97,15 @@ def build_segment(
 def empty_segment(
     snapshot: Snapshot, path: str, kind: IndexKind, details: bytes, *, name: str, uuid: UUID | None = None
 ) -> IndexMetadata:
-    """Return a segment that covers nothing and has no files, with only the parameters of the index.
+    """Return a segment without coverage and files that stores only the parameters of the index.
 
     Args:
         snapshot: Version of the table.
         path: Dotted path of the column.
         kind: Kind of the index.
-        details: Message with the parameters.
+        details: Details message with the parameters.
         name: Name of the index.
-        uuid: Uuid of the segment; None for a new one.
+        uuid: Uuid of the segment. Random by default.
     """
     check_column(snapshot, path, kind)
     segment_details = Details(kind.versions[-1], details)
@@ -124,25 +124,25 @@ def merge_segments(
     options: BuildOptions | None = None,
     uuid: UUID | None = None,
 ) -> IndexMetadata:
-    """Write a segment with the entries of other segments, and of new rows.
+    """Write a segment with the entries of other segments and of new rows.
 
-    Only entries of live rows in the fragments that a segment answers for are copied; in inverted indexes that name rows
-    by address deleted rows stay, too, unless rows move: the statistics of pylance count them.
+    Only entries of live rows in covered fragments are copied. Inverted indexes by row address also keep deleted rows,
+    unless rows move: pylance counts them in its statistics.
 
     Args:
         snapshot: Version of the segments and the rows.
         segments: Segments of one index, at least one.
-        rows: New rows, as for `build_segment`, that none of the segments has.
+        rows: New rows that no segment contains, as for `build_segment`.
         fragments: Ids of the fragments of the new rows.
-        translate: From addresses of this version to the new addresses of rows that move, and whether each row stays.
-            Only for segments that name rows by address, whose new segment does so, too.
-        covers: Ids of the fragments that the new segment covers; None for those of segments and new rows.
-        takes_entries: Whether entries are copied; if not, only the models of the segments: centroids and the like.
-        options: Options of the build; `stable_row_ids` is set here.
-        uuid: Uuid of the segment; None for a new one.
+        translate: Maps addresses of this version to the new addresses of moved rows, and returns which rows remain.
+            The new segment must also store row addresses.
+        covers: Ids of the fragments that the new segment covers. By default, the fragments of `segments` and `rows`.
+        takes_entries: Whether entries are copied. If not, only the models (such as centroids) are.
+        options: Options of the build. `stable_row_ids` is set here.
+        uuid: Uuid of the segment. Random by default.
 
     Raises:
-        InvalidInputError: There are no segments, or segments of several indexes.
+        InvalidInputError: `segments` is empty, or mixes several indexes.
         LanceDuckError: A segment is broken.
         StoreError: The disk or the service failed.
     """
@@ -177,7 +177,7 @@ def discard_segment(snapshot: Snapshot, metadata: IndexMetadata) -> None:
 
 
 def file_version(snapshot: Snapshot) -> str:
-    """Return the version of the data files that segments of a table are written in."""
+    """Return the data file version for a table's segments."""
     return max(snapshot.data_storage_version, "2.0")
 
 
@@ -200,7 +200,7 @@ def _follow(
     translate: Translate | None,
     names: Names,
 ) -> tuple[Names, NDArray[np.bool_]]:
-    """Return the new names of the rows of a segment, and whether each is still an entry."""
+    """Return the new row ids or addresses of a segment's rows, and a mask of the rows that are still entries."""
     addresses, lives = follower.follow(names)
     if by_row_id:
         return (names if segment.by_row_id else _row_ids(snapshot, addresses, lives)), lives
@@ -237,7 +237,7 @@ def _written(
     with SegmentWriter(snapshot.store, file_version(snapshot), uuid) as writer:
         details = write(writer)
         bitmap = roaring_bytes(np.array(sorted(fragments), np.uint32))
-        # Without stable row ids any version names rows by address, and pylance, which mixes none, takes the first.
+        # Without stable row ids, every layout stores addresses. pylance does not mix versions and uses the first one.
         by_address = kind.rows_by == "version" and not snapshot.has_stable_row_ids
         proto = index_to_proto(
             writer.uuid,

@@ -1,6 +1,6 @@
 """The index catalog of a version, from the manifest alone: indexes, segments, coverage.
 
-Only for segments that name rows by address, in tables with stable row ids, the manifest does not suffice: see `reach`.
+The manifest is not enough for segments that store row addresses in tables with stable row ids: see `reach`.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Segment:
         metadata: Entry of the segment in the manifest.
         kind: Kind of the index.
         field: The column.
-        path: Dotted path of the column, names in backticks where they need them.
+        path: Dotted path of the column. Names are quoted with backticks if necessary.
         type: Storage type of the column.
-        fragments: Ids of the fragments that it answers for: covered and in the table, ascending.
-        by_row_id: Whether the segment names rows by stable row id; else by address.
+        fragments: Ids of the covered fragments that exist in this version, ascending.
+        by_row_id: Whether the segment stores stable row ids instead of row addresses.
     """
 
     metadata: IndexMetadata
@@ -69,7 +69,7 @@ class Segment:
 
     @cached_property
     def fragment_ids(self) -> frozenset[int]:
-        """Ids of the fragments that it answers for."""
+        """Ids of the covered fragments that exist in this version."""
         return frozenset(self.fragments.tolist())
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class IgnoredSegment:
 
     Attributes:
         metadata: Entry of the segment in the manifest.
-        reason: The reason why it is ignored, in words.
+        reason: Why it is ignored, as text for messages.
     """
 
     metadata: IndexMetadata
@@ -95,9 +95,9 @@ class ColumnIndex:
 
     Attributes:
         name: Name of the index.
-        path: Path of the column; None where all segments are ignored, over a field that is gone, or over several.
-        kind: Kind of the segments; None where all are ignored.
-        segments: Segments that can be searched. No fragment is in two of them.
+        path: Path of the column. None if all segments are ignored, over a dropped field or over several fields.
+        kind: Kind of the segments. None if all are ignored.
+        segments: Searchable segments. Their fragments are disjoint.
         ignored: Segments that cannot be searched.
     """
 
@@ -109,7 +109,7 @@ class ColumnIndex:
 
     @cached_property
     def fragments(self) -> FragmentIds:
-        """Ids of the fragments that a segment answers for, ascending."""
+        """Ids of the fragments that the searchable segments cover, ascending."""
         return _union(s.fragments for s in self.segments)
 
     def answers(self, query: Query) -> bool:
@@ -122,7 +122,7 @@ class IndexCatalog:
     """The indexes of one version.
 
     Attributes:
-        indexes: All indexes, in the order of the manifest, without entries of the table itself.
+        indexes: All indexes in manifest order, without the table's system indexes.
         schema: Columns of the table.
     """
 
@@ -130,7 +130,7 @@ class IndexCatalog:
     schema: Schema
 
     def over(self, path: str) -> tuple[ColumnIndex, ...]:
-        """Return the indexes over a column that have segments to search; () also if there is no such column."""
+        """Return the searchable indexes over a column. Returns () for an unknown column."""
         return tuple(index for index in self._by_path(path) if index.segments)
 
     def ignored_over(self, path: str) -> tuple[IgnoredSegment, ...]:
@@ -138,7 +138,7 @@ class IndexCatalog:
         return tuple(ignored for index in self._by_path(path) for ignored in index.ignored)
 
     def named(self, name: str) -> tuple[ColumnIndex, ...]:
-        """Return the indexes of a name: one, or several if a writer did not check; () where there is none."""
+        """Return the indexes with a name. Several share it only if a writer did not check; () if none has it."""
         return tuple(index for index in self.indexes if index.name == name)
 
     def __iter__(self) -> Iterator[ColumnIndex]:
@@ -148,7 +148,7 @@ class IndexCatalog:
         return len(self.indexes)
 
     def _by_path(self, path: str) -> Sequence[ColumnIndex]:
-        """Return the indexes over a column; those of known columns are cached."""
+        """Return the indexes over a column. Results for indexed columns are cached."""
         known = self._known.get(path)
         if known is not None or not self.indexes:
             return known or ()
@@ -157,7 +157,7 @@ class IndexCatalog:
         except LanceDuckError:
             return ()
         over = tuple(index for index in self.indexes if index.path == column_path and column_path is not None)
-        if over:  # no more than there are indexes, and spellings of their columns
+        if over:  # bounds the cache: only indexed columns, in each spelling
             self._known[path] = over
         return over
 
@@ -167,22 +167,21 @@ class IndexCatalog:
 
 
 def catalog(snapshot: Snapshot) -> IndexCatalog:
-    """Return the indexes of a version, computed once. Reads only the manifest, except where `index.reach` needs more.
+    """Return the indexes of a version, computed once. Reads only the manifest, unless `index.reach` needs more.
 
-    The files of segments whose entries do not name their kind are listed, too.
-    A segment with any fault is ignored with a reason; where the list of segments itself cannot be read, an IndexWarning
-    says so, and there are no indexes.
+    If an entry does not declare its kind, the segment's files are listed to find it. Faulty segments are ignored, each
+    with a reason. If the index section itself cannot be read, the catalog is empty and an IndexWarning is issued.
     """
     return snapshot.derived("index catalog", lambda: _catalog(snapshot))
 
 
 def names_rows_by_id(kind: IndexKind, version: int, snapshot: Snapshot) -> bool:
-    """Return whether segments of a kind, in a version of their layout, name rows of this table by stable row id."""
+    """Return whether segments of a kind and layout version store stable row ids in this table."""
     return snapshot.has_stable_row_ids and (kind.rows_by == "id" or (kind.rows_by == "version" and version == 0))
 
 
 def field_path(schema: Schema, field_id: int) -> str | None:
-    """Return the dotted path of a field; None if there is no such field."""
+    """Return the dotted path of a field. Returns None for an unknown field."""
     names: list[str] = []
     while field_id >= 0:
         try:
@@ -217,7 +216,7 @@ def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
 
 
 def _indexes(name: str, path: str | None, entries: list[Segment | IgnoredSegment]) -> Iterator[ColumnIndex]:
-    """Yield the segments of one name over one column: one index, unless they are of several kinds."""
+    """Yield the indexes with one name over one column: one for each kind."""
     ignored = tuple(each for each in entries if isinstance(each, IgnoredSegment))
     kinds: dict[str, list[Segment]] = {}
     for each in entries:
@@ -231,7 +230,7 @@ def _indexes(name: str, path: str | None, entries: list[Segment | IgnoredSegment
 
 
 def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
-    """Return segments with each fragment left to the first one that covers it."""
+    """Return the segments without overlaps: the first segment that covers a fragment keeps it."""
     if len(segments) < 2:
         return tuple(segments)
     covered = np.empty(0, np.uint32)
@@ -265,7 +264,7 @@ def _segment(
 
 
 def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
-    """Return the reason why a segment cannot be read, by its own entry; None if it can."""
+    """Return the reason why a segment cannot be read, judged by its entry. Returns None if it can."""
     if kind is None and metadata.details_type is None:
         return "it does not say of which kind it is"
     if kind is None:
@@ -279,7 +278,7 @@ def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
 
 
 def _unfitting(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, kind: IndexKind | None) -> str | None:
-    """Return the reason why a segment does not fit the table; None if it does."""
+    """Return the reason why a segment does not fit the table. Returns None if it does."""
     if len(metadata.keys) != 1:
         return f"it is over {len(metadata.keys)} fields"
     if path is None:
@@ -300,7 +299,7 @@ def _is_old(writer: tuple[str, str] | None) -> bool:
 
 
 def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
-    """Return the reason why a field cannot have an index of a kind; None if it can."""
+    """Return the reason why a field cannot have an index of a kind. Returns None if it can."""
     field = schema.by_id(field_id)
     parent = field.parent_id
     while parent >= 0:
@@ -332,11 +331,11 @@ def _union(pieces: Iterable[FragmentIds]) -> FragmentIds:
 
 
 def _without_rewritten(snapshot: Snapshot, field: Field, fragments: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return the fragments without those whose values of a nested field may have been rewritten unnoticed.
+    """Return the fragments without those whose nested values may have been rewritten unnoticed.
 
-    When lists are rewritten in place, pylance records that the items changed, and takes the fragment out of no segment
-    over the list. The order of the fragment's files reveals it: the items lie in a file that comes after one with
-    dropped fields.
+    When pylance rewrites lists in place, it records that the items changed, but keeps the fragment in every segment
+    over the list. The order of the fragment's files reveals it: the file of the items follows a file with dropped
+    fields.
 
     Args:
         snapshot: Version of the table.

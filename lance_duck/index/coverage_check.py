@@ -1,10 +1,10 @@
-"""A check that a segment has all rows of the fragments in its bitmap.
+"""A check that a segment contains all rows of the fragments in its bitmap.
 
-It has, except for one case. A B-tree, a full-text or an n-gram index whose rows have moved, by a fragment reuse index,
-may be rewritten by pylance 14 when they move again. Its entries then keep their first addresses, from which nothing
-leads on to the new fragments, although the segment lists them. Nothing in the manifest tells such a segment from a
-sound one. The rows of a B-tree are counted. Texts without words are in none of the others: a segment is not sound if
-entries of it have moved to a fragment that is gone.
+There is one known exception. After a fragment reuse index has moved the rows of a B-tree, full-text or n-gram index,
+pylance 14 may rewrite the index when they move again. Its entries then keep their first addresses, which lead nowhere,
+although the segment lists the new fragments. The manifest does not distinguish it from a sound segment. In a B-tree,
+the rows are counted. The other indexes do not contain texts without words, so rows cannot be counted; they are broken
+if entries have moved to a fragment that no longer exists.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REMEDY: Final = "create the index again: a rewrite of it did not follow rows th
 
 
 def is_doubtful(snapshot: Snapshot, segment: Segment) -> bool:
-    """Return whether the rows of a segment must be looked for before it is searched, by the manifest alone.
+    """Return whether `check_complete` must run before a segment is searched. Reads only the manifest.
 
     Raises:
         LanceDuckError: The fragment reuse index cannot be read.
@@ -35,7 +35,7 @@ def is_doubtful(snapshot: Snapshot, segment: Segment) -> bool:
 
 
 def check_complete(snapshot: Snapshot, segment: Segment, index: Any) -> None:
-    """Look for the rows of a segment whose coverage is doubtful.
+    """Check the rows of a segment whose coverage is doubtful.
 
     Args:
         snapshot: The version of the table.
@@ -70,7 +70,7 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: Any) -> None:
 
 
 def _check_followed(snapshot: Snapshot, segment: Segment, reuse: Reuse, names: RowSet) -> None:
-    """Refuse a segment with rows that have moved to a fragment that is gone."""
+    """Reject a segment with rows that moved to a fragment that no longer exists."""
     rows = names.rows()
     addresses, lives = reuse.follow(rows)
     moved = RowSet.of(addresses[lives & (addresses != rows)])

@@ -35,11 +35,11 @@ else:
 
 PAGE_BYTES: Final = 1 << 20
 INDEX_BLOCK_BYTES: Final = 16 << 20
-"""Bytes of entries, lists or vectors that are read, built or written at a time: a bound of memory."""
+"""Size of the blocks of index data that are read, built or written at a time, in bytes. Bounds memory."""
 INDEX_BLOCK_ROWS: Final = 1 << 20
-"""Rows, or pairs of a query and a partition, that are worked on at a time: a bound of memory, 8 MiB of names."""
+"""Maximum number of rows, or of (query, partition) pairs, in a block. Bounds memory: 8 MiB of row addresses."""
 SMALL_FILE_BYTES: Final = 1 << 20
-"""Most bytes of a file that is not a data file; a larger one is not read."""
+"""Maximum size of a small (non-data) file, in bytes. Larger ones are not read."""
 BUFFERS_AHEAD_BYTES: Final = 1 << 20
 """Maximum size of the global buffers of a remote file that are read at once, in bytes."""
 
@@ -70,14 +70,14 @@ class SegmentFile:
         return dict(self._schema.metadata)
 
     def column(self, name: str, type_: pa.DataType | None = None) -> ColumnReader:
-        """Return a column, which is read with `run`; it is opened once.
+        """Return the reader of a column. It is opened once; `run` executes its reads.
 
         Args:
             name: Name of a top-level column.
-            type_: Type that it must have; None for any type.
+            type_: Required type. Any type is accepted by default.
 
         Raises:
-            CorruptError: There is no such column, or it has another type.
+            CorruptError: The column does not exist, or has another type.
         """
         reader = self._readers.get(name)
         if reader is None:
@@ -95,10 +95,10 @@ class SegmentFile:
         return self._file.source.remote
 
     def stored_bytes(self, name: str) -> int:
-        """Return the number of stored bytes of the pages of a top-level column.
+        """Return the stored size of a top-level column's pages, in bytes.
 
         Raises:
-            CorruptError: There is no such column.
+            CorruptError: The column does not exist.
         """
         self.column(name)
         fields = [field for field in self._schema.fields if field.name == name]
@@ -112,12 +112,12 @@ class SegmentFile:
         return size
 
     def read(self, names: Sequence[str], rows: Rows | None = None) -> list[pa.Array]:
-        """Read columns together; rows are a slice or ascending places, None for all."""
+        """Read columns together. `rows` is a slice or ascending positions; all rows by default."""
         selection = slice(0, self.num_rows) if rows is None else rows
         return run(gather([self.column(name).read(selection) for name in names]))
 
     def read_few(self, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
-        """Read columns together, for a few ascending places, at least one; a mapped file needs no requests."""
+        """Read columns at a few ascending positions, at least one. Memory-mapped files need no requests."""
         arrays = {} if is_watched() else {name: self.column(name).read_points(rows) for name in names}
         rest = [name for name in names if arrays.get(name) is None]
         if rest:
@@ -125,11 +125,11 @@ class SegmentFile:
         return [arrays[name] for name in names]
 
     def read_values(self, name: str, rows: NDArray[np.int64]) -> list[Bytes] | None:
-        """Return the bytes of a few values of a column of bytes, each alone, where that is the quickest way; else None.
+        """Read single values of a binary column. Returns None if reading whole pages is faster.
 
         Args:
             name: Name of a top-level column of binary values.
-            rows: Ascending places, at least one.
+            rows: Ascending row positions, at least one.
         """
         reader = self.column(name)
         return reader.read_values(rows) if isinstance(reader, NestedColumn) and not is_watched() else None
@@ -137,15 +137,15 @@ class SegmentFile:
     def read_lists(
         self, name: str, rows: NDArray[np.int64]
     ) -> tuple[Bytes, NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return a few rows of a column of lists of bytes, where they need no request; else None.
+        """Read a few rows of a column of binary lists. Returns None if that takes requests to a store.
 
         Args:
             name: Name of a top-level column.
-            rows: Ascending places, at least one.
+            rows: Ascending row positions, at least one.
 
         Returns:
-            The bytes of all values; where each value begins, and where the last one ends; the first value of each row,
-            and one past the last value.
+            The bytes of all values, the offsets of the values in them, and the offsets of the rows' lists among the
+            values. Both kinds of offsets end with the total.
         """
         reader = self.column(name)
         return reader.read_lists(rows) if isinstance(reader, NestedColumn) and not is_watched() else None
@@ -154,7 +154,7 @@ class SegmentFile:
         """Return a global buffer.
 
         Raises:
-            CorruptError: There is no such buffer.
+            CorruptError: The buffer does not exist.
         """
         if not 0 < index < self._file.num_global_buffers:
             raise CorruptError(
@@ -166,7 +166,7 @@ class SegmentFile:
         return (run(self._file.global_buffer(index)) if data is None else data).tobytes()
 
     def _small_buffers(self) -> dict[int, Bytes]:
-        """Return all global buffers except the descriptor, read in one round; none if they are large."""
+        """Read all global buffers except the descriptor in one round trip. Returns {} if they are large."""
         extents = self._file.global_extents[1:]
         if sum(size for _, size in extents) > BUFFERS_AHEAD_BYTES:
             return {}
@@ -182,9 +182,9 @@ class SegmentReader:
     """The files of an existing segment.
 
     Args:
-        store: Root of the table, or of the base path that the segment lies in.
+        store: Root of the table, or the base path that contains the segment.
         directory: Directory of the segment below the root.
-        sizes: Bytes of the files by name, where they are known: a file of another size is broken.
+        sizes: Known file sizes by name, in bytes. A file of another size is broken.
     """
 
     def __init__(self, store: Store, directory: str, sizes: Mapping[str, int] | None = None) -> None:
@@ -199,7 +199,7 @@ class SegmentReader:
 
         Raises:
             NotFoundError: The file does not exist.
-            CorruptError: The file is not a data file, or does not have the size that the manifest says.
+            CorruptError: The file is not a data file, or its size is not the one in the manifest.
         """
         size = self._sizes.get(name) or None
         opened = self._opened.pop(name, None)
@@ -209,9 +209,9 @@ class SegmentReader:
         return SegmentFile(run(open_file(source, checksums=self._store.checksums)))
 
     def open_ahead(self, names: Sequence[str], small: Sequence[str] = ()) -> None:
-        """Open files side by side that will be needed, where each costs a round trip.
+        """Open files concurrently before they are needed. Does nothing for local files.
 
-        A file that cannot be opened raises only when it is asked for.
+        If a file cannot be opened, `open` raises the error later.
 
         Args:
             names: Data files.
@@ -233,7 +233,7 @@ class SegmentReader:
         return self._store.open(f"{self.directory}/{name}", self._sizes.get(name) or None)
 
     def bytes_of(self, name: str) -> bytes | None:
-        """Return the bytes of a small file that is optional; None if it is not listed, missing, or of another size."""
+        """Return the bytes of an optional small file. Returns None if it is unlisted, missing, or of another size."""
         read = self._read.pop(name, None)
         return self._bytes_of(name) if read is None else read.result()
 
@@ -253,17 +253,17 @@ class SegmentReader:
 
 
 class SegmentWriter:
-    """The files of a segment that is being written; as a context manager it removes them when the block fails.
+    """The files of a segment that is being written. As a context manager, it removes them if the block fails.
 
     Attributes:
         uuid: Uuid of the segment.
-        files: (name, bytes) of each file that is finished.
+        files: Name and size in bytes of each finished file.
 
     Args:
         store: Root of the table.
         version: Version of the data files, "2.0" or newer.
-        uuid: Uuid of the segment; None for a new one.
-        folder: Folder of the files below that of the segment.
+        uuid: Uuid of the segment. Random by default.
+        folder: Subfolder of the segment's directory that holds the files.
     """
 
     def __init__(self, store: Store, version: str = "2.2", uuid: UUID | None = None, folder: str = "") -> None:

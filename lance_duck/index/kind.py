@@ -17,9 +17,9 @@ from lance_duck.rows.row_set import RowSet
 
 Rows = NDArray[np.uint64]
 Follow: TypeAlias = Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
-"""Returns the new names of rows, and whether each is still an entry."""
+"""Maps stored rows to their current ids or addresses, and returns which of them are still entries."""
 Lives: TypeAlias = Callable[[Rows], NDArray[np.bool_]]
-"""Returns which rows, by their names in a segment, are live rows that the segment answers for."""
+"""Returns which of the stored rows are live rows of fragments that the segment covers."""
 
 VALUE = "value"
 ROW = "row"
@@ -27,11 +27,11 @@ ROW = "row"
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of an index to a query, with the names of rows that the index was built with.
+    """The answer of an index to a query, as the row ids or addresses that the segment stores.
 
     Attributes:
         sure: Rows that satisfy the query.
-        maybe: Rows that may satisfy it, with all of `sure`: no other row that the segment covers does.
+        maybe: Rows that may satisfy it, including `sure`. No other covered row does.
     """
 
     sure: RowSet
@@ -60,16 +60,16 @@ class ScalarIndex(Protocol):
     """
 
     def estimate(self, query: Query) -> int | None:
-        """Return an upper bound of the rows of an answer, without reading rows; None if only a search tells."""
+        """Return an upper bound of the answer's row count, without reading rows. Returns None if unknown."""
 
     def search(self, query: Query) -> Answer:
         """Return the answer to a query that the kind `answers`."""
 
     def statistics(self) -> dict[str, Any]:
-        """Return what pylance's index_statistics says of a segment of this kind."""
+        """Return statistics with the fields of pylance's index_statistics."""
 
     def prewarm(self) -> None:
-        """Read all that searches read, and cache it."""
+        """Read and cache everything that searches need."""
 
     @property
     def nbytes(self) -> int:
@@ -95,9 +95,9 @@ class BuildOptions:
 
     Attributes:
         parameters: Parameters of the index, by pylance's names (rows_per_zone, …).
-        memory_limit: Bytes that may be held at once; more is spilled to temporary files.
-        stable_row_ids: Whether rows are named by stable row ids; else by address.
-        progress: Called from time to time with the number of rows processed.
+        memory_limit: Maximum memory of the build, in bytes. Larger data is spilled to temporary files.
+        stable_row_ids: Whether the segment stores stable row ids instead of row addresses.
+        progress: Called periodically with the number of rows processed.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class MergeInput:
 
     Attributes:
         index: The open segment.
-        follow: Leaves out fragments that the segment does not cover any more, and follows rows that compaction moved.
+        follow: Drops fragments that the segment no longer covers, and follows rows that compaction moved.
         details: Details message of the segment in the manifest.
     """
 
@@ -127,10 +127,10 @@ class IndexKind(Protocol):
     Attributes:
         name: Name as pylance reports it ("BTree") and, in any case, as users give it ("BTREE").
         type_url: Type url of the details of its segments in the manifest.
-        versions: Versions of the layout that are read.
-        rows_by: "id" if row names are stable row ids where the table has them, "address" if always addresses,
-            "version" if by id in version 0 and by address from 1 on.
-        reaches_into_lists: Whether a field of structs in lists can be indexed: `build` gets lists of values then.
+        versions: Layout versions that can be read.
+        rows_by: "id" if segments store stable row ids in tables that have them, "address" if always row addresses,
+            "version" if ids in version 0 and addresses from version 1 on.
+        reaches_into_lists: Whether a struct field inside lists can be indexed. `build` then receives lists of values.
     """
 
     name: str
@@ -146,10 +146,10 @@ class IndexKind(Protocol):
         """Return whether a search can answer a query on a column of this storage type. Pure."""
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> ScalarIndex:
-        """Open a segment, which reads all that every search needs, and no page of rows.
+        """Open a segment. Reads everything that each search needs, but no pages of rows.
 
         Raises:
-            CorruptError, NotFoundError, UnsupportedError: The files are not what the kind writes for this type.
+            CorruptError, NotFoundError, UnsupportedError: The files do not have the layout of this kind and type.
         """
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
@@ -168,17 +168,17 @@ class IndexKind(Protocol):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment with the entries of other segments, and of new rows (as for `build`) that none of them has.
+        """Write a segment with the entries of other segments and of new rows that they do not contain (see `build`).
 
-        Compaction calls this with one part and no new rows: the same entries, under new names.
+        Compaction passes one segment and no new rows, to rewrite the entries with new row addresses.
         """
 
     def can_follow(self) -> bool:
-        """Return whether entries can get new names of rows; if not, compaction leaves rewritten fragments uncovered."""
+        """Return whether entries can follow moved rows. If not, compaction leaves rewritten fragments uncovered."""
 
 
 class MergedKind(ABC):
-    """A kind that builds a segment as a merge of no segments with rows, and whose entries can get new names of rows."""
+    """A kind that builds by merging rows with zero segments, and whose entries can follow moved rows."""
 
     @abstractmethod
     def merge(
@@ -188,12 +188,12 @@ class MergedKind(ABC):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of other segments and of new rows. See `IndexKind`."""
+        """Write a segment from other segments and new rows. See `IndexKind`."""
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment of rows. See `IndexKind`."""
+        """Write a segment from rows. See `IndexKind`."""
         return self.merge((), rows, writer, options)
 
     def can_follow(self) -> bool:
-        """Return True: a segment can be rewritten with new names of its rows."""
+        """Return True: a segment can be rewritten with new row addresses."""
         return True

@@ -1,4 +1,4 @@
-"""Translation of the rows of a segment to addresses in the fragments that it answers for."""
+"""Translation of stored row ids and addresses to current addresses in a segment's fragments."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
 
-_FEW = 1 << 16  # stable row ids from which on ids that no segment can hold are left out before the look-up
-_LISTED_SHARE = 4  # rows per requested row, up to which a list of all rows tells which are deleted
+_FEW = 1 << 16  # larger sets of stable row ids are first clipped to ids that a segment can contain
+_LISTED_SHARE = 4  # with more than 1/4 of all rows requested, a mask of all live rows is built
 
 
 def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
-    """Return the addresses of rows in the fragments of a segment; if it names rows by stable id, of live rows only.
+    """Return the addresses of rows in a segment's fragments. With stable row ids, only live rows are returned.
 
     Raises:
         CorruptError: A row lies beyond the end of its fragment.
@@ -35,12 +35,12 @@ def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
 
 
 class Follower:
-    """A translator from a segment's names of rows to addresses, for many rows, piece by piece.
+    """Translates stored row ids or addresses to current addresses, batch by batch.
 
     Args:
         snapshot: Version of the table.
         segment: Segment of its catalog.
-        keeps_deleted: Whether deleted rows count as live ones, where the segment names rows by address.
+        keeps_deleted: Whether deleted rows count as live, if the segment stores row addresses.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, *, keeps_deleted: bool = False) -> None:
@@ -58,16 +58,16 @@ class Follower:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the fragments that the segment answers for, deleted ones among them."""
+        """Physical row count of the covered fragments, including deleted rows."""
         return self._slots.total
 
     @property
     def has_lost(self) -> bool:
-        """Whether the version has deleted rows in these fragments, or says where rows of others went."""
+        """Whether rows of these fragments were deleted, or a fragment reuse index maps moved rows."""
         return self._has_deleted or self._reuse is not None
 
     def follow(self, names: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Return the address of each row, in any order, and whether it is a live row of a fragment of the segment.
+        """Return the address of each row, in any order, and whether it is a live row in the segment's fragments.
 
         Raises:
             CorruptError: A row lies beyond the end of its fragment.
@@ -89,7 +89,7 @@ class Follower:
     def _lives(
         self, addresses: NDArray[np.uint64], place: NDArray[np.int64], covered: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Return whether rows are not deleted, where they are covered."""
+        """Return which of the covered rows are not deleted. Other rows have arbitrary values."""
         self._asked += len(addresses)
         if self._living is None and self._asked * _LISTED_SHARE >= self._slots.total:
             self._living = self._all_living()
@@ -121,10 +121,10 @@ class Follower:
 
 
 def check_rows(snapshot: Snapshot, segment: Segment, rows: RowSet) -> None:
-    """Refuse rows beyond the end of their fragment.
+    """Check that no row lies beyond the end of its fragment.
 
     Raises:
-        CorruptError: There are such rows.
+        CorruptError: A row lies beyond the end of its fragment.
     """
     for fragment_id, part in rows.parts.items():
         physical = snapshot.physical_rows(snapshot.fragment(fragment_id))

@@ -1,4 +1,4 @@
-"""Segments, opened once for all versions of a table that followed each other in this process."""
+"""Open segments, shared by successive versions of a table in this process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OpenedSegment:
 
 
 def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType) -> OpenedSegment:
-    """Open a segment, or return it as it was opened before. Never raises errors of its bytes.
+    """Open a segment, or return the open one. Broken segments do not raise.
 
     Args:
         snapshot: Version of the table.
@@ -62,10 +62,10 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
 
 
 def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | None:
-    """Return the kind of a segment whose entry lacks it, by its files; None if they do not tell.
+    """Return the kind of a segment whose entry does not declare it. Returns None if its files are ambiguous.
 
-    Writers before 2025 named no kind, and who commits a segment that is built elsewhere need not. The kinds that there
-    were then are recognized: B-trees, bitmaps, inverted and vector indexes.
+    Writers before 2025 declared no kind, and committers of segments that were built elsewhere still may not. The kinds
+    of that time are recognized: B-trees, bitmaps, inverted and vector indexes.
     """
     if len(metadata.keys) != 1:
         return None
@@ -88,10 +88,10 @@ def _is_over_list(snapshot: Snapshot, metadata: IndexMetadata) -> bool:
 
 
 def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:
-    """Return the error of a broken segment. Whatever its bytes provoke, its rows can be scanned.
+    """Return the error of a broken segment. Corrupt bytes never fail a query: the rows can be scanned.
 
     Raises:
-        Exception: The error, if no bytes provoke it: a kernel does not compile, or a library or a name is not there.
+        Exception: The error itself, if corrupt bytes cannot cause it: failed kernel compilation, a missing library.
     """
     if isinstance(error, _NOT_OF_BYTES):
         raise error
@@ -106,10 +106,10 @@ def segment_name(metadata: IndexMetadata) -> str:
 
 
 def segment_files(snapshot: Snapshot, metadata: IndexMetadata) -> SegmentReader:
-    """Return the files of a segment, wherever they lie.
+    """Return the files of a segment, in the table or in a base path.
 
     Raises:
-        CorruptError: The files lie in a base path that the table does not have.
+        CorruptError: The table does not have the segment's base path.
     """
     store, base = snapshot.place(metadata.base_id)
     directory = paths.index_directory(metadata.uuid, is_dataset_root=base is None or base.is_dataset_root)

@@ -1,8 +1,8 @@
 """Queries of indexes: a condition on the values of one column.
 
-The meaning is that of `scan.predicate.tree`: NaN equals NaN and is greater than every other float, -0.0 equals 0.0.
-A null satisfies `Null` only, and no `Except`: three-valued logic is left to the caller, who moves NOT down to the
-single conditions.
+`scan.predicate.tree` defines the semantics: NaN equals NaN and is greater than every other float, -0.0 equals 0.0.
+A null satisfies only `Null`, and never `Except`. Callers handle three-valued logic: they push NOT down to the single
+conditions.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Between:
-    """The value lies in a range.
+    """The value is within a range.
 
     Attributes:
-        low: Lower bound in the storage type of the column, never null; None for no bound.
-        high: Upper bound in the storage type of the column, never null; None for no bound.
+        low: Lower bound in the storage type of the column, never null. None if unbounded.
+        high: Upper bound in the storage type of the column, never null. None if unbounded.
         low_open: Whether the range excludes its lower bound.
         high_open: Whether the range excludes its upper bound.
     """
@@ -61,7 +61,7 @@ class Null:
 
 @dataclass(frozen=True)
 class HasPrefix:
-    """The text, or the bytes, begin with a prefix, which may be empty: LIKE 'prefix%', starts_with."""
+    """The string or binary value begins with a prefix, which may be empty: LIKE 'prefix%', starts_with."""
 
     prefix: pa.Scalar
 
@@ -71,7 +71,7 @@ class HasPrefix:
 
 @dataclass(frozen=True, eq=False)
 class ContainsAny:
-    """The list has one of some values: array_has, array_has_any. False without values.
+    """The list contains at least one of the values: array_has, array_has_any. False without values.
 
     Attributes:
         values: The values, in the storage type of the items, without nulls.
@@ -85,7 +85,7 @@ class ContainsAny:
 
 @dataclass(frozen=True, eq=False)
 class ContainsAll:
-    """The list has all of some values: array_has_all. Without values true for every list that is not null.
+    """The list contains all of the values: array_has_all. Without values, true for every list that is not null.
 
     Attributes:
         values: The values, in the storage type of the items, without nulls.
@@ -99,7 +99,7 @@ class ContainsAll:
 
 @dataclass(frozen=True)
 class ContainsTrigrams:
-    """The text, in lower case and without accents, has each trigram of some words; see `text.trigrams`.
+    """The string, in lower case and without accents, contains all trigrams of some words. See `text.trigrams`.
 
     Attributes:
         words: Letters a to z and digits, at least three in each.
@@ -113,7 +113,7 @@ class ContainsTrigrams:
 
 @dataclass(frozen=True)
 class Except:
-    """The value is not null, and does not satisfy a condition. `Except(Null())` is IS NOT NULL."""
+    """The value is not null and does not satisfy a condition. `Except(Null())` is IS NOT NULL."""
 
     query: Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | ContainsTrigrams
 

@@ -1,14 +1,14 @@
-"""The fragments that the entries of a segment reach, if entries are addresses and the table has stable row ids.
+"""The effective coverage of segments that store row addresses, in tables with stable row ids.
 
-Other writers may list fragments of which a segment has no rows, those that rows moved to by updates and compactions, as
-if its entries were stable row ids. Cores before pylance 14 do so with the B-trees of pylance 14 (version 1), which they
-do not read; pylance 1 with zone maps and Bloom filters. A reader that trusts the list loses rows. pylance 14 merges and
-rewrites such segments together with their lists, so neither the version that a segment was built on nor the age of a
-fragment tells which lists are right. A segment is trusted to cover
+Other writers may list fragments whose rows a segment does not contain: fragments that rows moved to by updates and
+compactions, as if the entries were stable row ids. Cores before pylance 14 do so with pylance 14's B-trees (version 1),
+which they cannot read; pylance 1 with zone maps and Bloom filters. A reader that trusts the list loses rows. pylance 14
+merges and rewrites these segments together with their lists. Therefore neither the version that a segment was built on
+nor the age of a fragment shows which lists are right. A segment is trusted to cover
 
-- fragments that no row can have moved to: the manifest shows that their row ids were new when they were written;
-- of the others those whose live rows each have an entry, or a zone. To know this, the rows of all entries are read,
-  without their values, once in a process, and only where a segment lists such fragments.
+- fragments that rows cannot have moved to: the manifest shows that their row ids were new when they were written;
+- other fragments if each live row has an entry, or a zone. To check this, the rows of all entries are read, without
+  their values, once per process, and only if a segment lists such fragments.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HIGH = np.uint64(32)
 
 @runtime_checkable
 class Naming(Protocol):
-    """An open segment that can name the rows of all its entries."""
+    """An open segment that can list the rows of all its entries."""
 
     def names(self) -> Iterator[Rows]:
         """Yield the rows of all entries, batch by batch."""
@@ -60,7 +60,7 @@ def needs_reach(snapshot: Snapshot, kind: IndexKind, version: int) -> bool:
 def reached(
     snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, fragments: FragmentIds
 ) -> FragmentIds:
-    """Return the fragments that a segment covers, of those that it lists.
+    """Return the fragments that a segment really covers, out of those that it lists.
 
     Args:
         snapshot: Version of a table with stable row ids.
@@ -70,7 +70,7 @@ def reached(
         fragments: Ids of fragments that it lists, all of this version.
 
     Returns:
-        Ids of the fragments, ascending; only those that no row moved to if the segment cannot be read.
+        Ids of the fragments, ascending. If the segment cannot be read, only those that no rows moved to.
     """
     doubtful = difference_of(fragments, snapshot.derived("fragments as written", lambda: _as_written(snapshot)))
     if not len(doubtful):
@@ -118,7 +118,7 @@ def _not_reached(
 
 
 def _is_deleted(snapshot: Snapshot, fragment: Fragment, rows: Offsets | None) -> bool:
-    """Return whether rows of a fragment, all of them for None, are deleted."""
+    """Return whether rows of a fragment are deleted. `rows` None means all rows."""
     if rows is not None and not len(rows):
         return True
     if fragment.deletion_file is None or rows is None:
@@ -131,7 +131,7 @@ def _is_deleted(snapshot: Snapshot, fragment: Fragment, rows: Offsets | None) ->
 
 
 class _NamedRows:
-    """The rows that the entries of a segment name. Safe to use from several threads."""
+    """The rows that appear in a segment's entries. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -144,7 +144,7 @@ class _NamedRows:
         return sum(rows.nbytes for rows in self._missing.values()) + 64 * len(self._fragments or ())
 
     def missing(self, index: Naming | Stretching, fragments: list[tuple[int, int]]) -> list[Offsets | None]:
-        """Return for each fragment the offsets of rows that no entry names; None for all of them.
+        """Return the offsets of rows without an entry, for each fragment, or None if all its rows lack one.
 
         Args:
             index: The segment.
@@ -172,7 +172,7 @@ class _NamedRows:
 
 
 def _of_names(slots: Slots, names: Iterable[Rows]) -> tuple[NDArray[np.bool_], set[int]]:
-    """Return whether each row of some fragments is named, and all fragments with named rows."""
+    """Return a mask of the rows with an entry, and the ids of all fragments with entries."""
     is_named = np.zeros(slots.total + 1, np.bool_)
     fragments: set[int] = set()
     for rows in names:
@@ -185,7 +185,7 @@ def _of_names(slots: Slots, names: Iterable[Rows]) -> tuple[NDArray[np.bool_], s
 def _of_stretches(
     slots: Slots, sizes: NDArray[np.int64], first: Rows, length: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], set[int]]:
-    """Return what `_of_names` does, for the rows of stretches, without rows beyond the end of their fragment."""
+    """Return the results of `_of_names` for stretches of rows. Rows beyond the end of a fragment are left out."""
     place, within, _ = slots.find(first)
     begin, length = place[within], length[within]
     ends = slots.starts + sizes

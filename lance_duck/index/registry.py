@@ -1,7 +1,7 @@
-"""The registry of kinds of indexes: a new one is a module, and a line here.
+"""The registry of index kinds. To add a kind, add a module and a line here.
 
-A kind is imported when a manifest, or a user, names it: a filtered scan of a table without indexes needs no kind, and
-faiss, which vector indexes need, is the slowest import of all.
+A kind is imported when a manifest or a caller names it. Filtered scans of tables without indexes import no kind, and
+faiss, which vector indexes use, is the slowest import of all.
 """
 
 from __future__ import annotations
@@ -68,19 +68,19 @@ _ALIASES: Final = MappingProxyType({"fts": "inverted"})
 
 
 def kind_of(type_url: str) -> IndexKind | None:
-    """Return the kind whose details have this type; None if it is not known.
+    """Return the kind with this details type. Returns None if it is unknown.
 
-    Writers name the package differently, and use any case: only the name of the message counts.
+    Writers use different packages and cases, so only the name of the message is compared.
     """
     listed = _listed(type_url)
     return None if listed is None else listed.load()
 
 
 def kind_named(name: str) -> IndexKind:
-    """Return a kind of scalar index by its name, as users write it: in any case, with or without underscores.
+    """Return a scalar index kind by name. Case and underscores are ignored.
 
     Raises:
-        UnsupportedError: There is no such kind.
+        UnsupportedError: The kind does not exist.
     """
     plain_name = _ALIASES.get(_plain(name), _plain(name))
     scalar = [listed for listed in KINDS if listed is not _VECTOR]
@@ -93,7 +93,7 @@ def kind_named(name: str) -> IndexKind:
 def name_of(type_url: str, details: bytes) -> str | None:
     """Return the name of an index by its details, such as "BTree" or "IVF_PQ".
 
-    None if its kind is not known, or if it is a vector index of an old writer, whose files alone tell.
+    Returns None for unknown kinds, and for vector indexes of old writers, which only their files identify.
     """
     listed = _listed(type_url)
     return vector.VECTOR.name_of(details) if listed is _VECTOR else None if listed is None else listed.name

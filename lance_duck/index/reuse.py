@@ -1,7 +1,7 @@
-"""The fragment reuse index: where rows moved, for segments that still name them by their old addresses.
+"""The fragment reuse index: where rows moved, for segments that still store their old addresses.
 
-It is an entry of the index section, named __lance_frag_reuse, without fields and of version 0. Its details hold
-versions, one for each compaction, oldest first, or say in which part of a file these are:
+It is an entry of the index section, named __lance_frag_reuse, without fields, of version 0. Its details contain
+versions, one for each compaction, oldest first, or the range of a file that contains them:
 
     _indices/{uuid of the entry}/details.binpb      InlineContent
 
@@ -52,7 +52,7 @@ class ReuseVersion:
 class Reuse:
     """All compactions that segments may not have followed yet. Immutable.
 
-    Addresses that are up to date stay as they are: no fragment id is used twice.
+    Current addresses remain unchanged, because fragment ids are never reused.
 
     Attributes:
         versions: Compactions, oldest first.
@@ -61,7 +61,7 @@ class Reuse:
     versions: tuple[ReuseVersion, ...]
 
     def follow(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
-        """Return the present addresses of rows, and whether each row survived.
+        """Return the current addresses of rows, and whether each row survived.
 
         Args:
             addresses: Addresses in a segment, in any order; the segment may be built on any version.
@@ -73,10 +73,10 @@ class Reuse:
         return addresses, lives
 
     def follow_rows(self, rows: RowSet) -> RowSet:
-        """Return the present addresses of a set of rows, without rows that are gone.
+        """Return the current addresses of a set of rows, without deleted rows.
 
         Raises:
-            CorruptError: The set has more rows of the old fragments than those ever had.
+            CorruptError: The set has more rows in the old fragments than these ever had.
         """
         moving = {i for version in self.versions for i in version.moved.old.tolist()}
         old = rows.only(moving)
@@ -88,9 +88,9 @@ class Reuse:
         return RowSet.union((RowSet.of(addresses[lives]), rows - old))
 
     def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
-        """Return the ids of the fragments that hold the rows of some fragments now, ascending.
+        """Return the ids of the fragments that now contain the rows of some fragments, ascending.
 
-        If `fragment_ids` has only some of the fragments that were rewritten together, their new ones are left out.
+        Fragments are rewritten in groups. If `fragment_ids` lacks part of a group, its new fragments are left out.
         """
         for version in self.versions:
             fragment_ids = version.moved.coverage(fragment_ids)
@@ -107,11 +107,11 @@ class Reuse:
 
 
 def reuse_of(snapshot: Snapshot) -> Reuse | None:
-    """Return the fragment reuse index of a version; None if it has none.
+    """Return the fragment reuse index of a version. Returns None if the version does not have one.
 
     Raises:
-        CorruptError: The index cannot be read, so segments that name rows by address cannot be trusted.
-        UnsupportedError: The index has an unknown version; segments cannot be trusted then, either.
+        CorruptError: The index cannot be read, so segments that store row addresses cannot be trusted.
+        UnsupportedError: The index has an unknown version, so segments cannot be trusted either.
         StoreError, NotFoundError: The file of the index cannot be read.
     """
     entry = reuse_entry(snapshot.indices)
@@ -121,7 +121,7 @@ def reuse_of(snapshot: Snapshot) -> Reuse | None:
 
 
 def reuse_entry(indices: Iterable[IndexMetadata]) -> IndexMetadata | None:
-    """Return the entry of the fragment reuse index; None if there is none."""
+    """Return the entry of the fragment reuse index. Returns None if it does not exist."""
     return next((i for i in indices if i.name == FRAGMENT_REUSE), None)
 
 

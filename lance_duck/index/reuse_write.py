@@ -1,4 +1,4 @@
-"""Writing the fragment reuse index: see `index.reuse`."""
+"""Write the fragment reuse index: see `index.reuse`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILE: Final = "details.binpb"
 
 
 def moved_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> MovedGroup:
-    """Return where the live rows of some fragments moved.
+    """Return the map of a compaction: where the live rows of its old fragments moved.
 
     Args:
         snapshot: Version of the old fragments.
@@ -43,7 +43,7 @@ def moved_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragm
 
 
 def reuse_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> _Group:
-    """Build the message of where the live rows of some fragments moved; the old fragments ascend."""
+    """Build the message about a group of rewritten fragments. The old fragments ascend."""
     return _Group(
         changed_row_addrs=surviving_rows(snapshot, old),
         old_fragments=[_digest(snapshot, f) for f in old],
@@ -52,7 +52,7 @@ def reuse_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragm
 
 
 def surviving_rows(snapshot: Snapshot, fragments: Sequence[Fragment]) -> bytes:
-    """Return the addresses of the live rows of some fragments, as the bytes of a treemap."""
+    """Return the live row addresses of some fragments as a serialized treemap."""
     rows = RowSet.of_ranges((f.id, 0, snapshot.physical_rows(f)) for f in fragments)
     for fragment in fragments:
         deleted = _deleted(snapshot, fragment)
@@ -68,9 +68,9 @@ def reuse_after(
     groups: Sequence[_Group],
     report_file: Callable[[str], None],
 ) -> table_pb2.IndexMetadata | None:
-    """Build the entry of the fragment reuse index for the next version; write its file if it is large.
+    """Build the fragment reuse index entry for the next version. Writes its file if the entry is large.
 
-    Compactions that no segment needs any more are left out.
+    Compactions that all segments have followed are left out.
 
     Args:
         snapshot: The version before the next one.
@@ -80,10 +80,10 @@ def reuse_after(
         report_file: Called with the path of the file, if one is written.
 
     Returns:
-        The entry; the present one if nothing changes, None if no compaction is left.
+        The entry, which is the current one if nothing changes. None if no compactions are left.
 
     Raises:
-        LanceDuckError: The present index cannot be read.
+        LanceDuckError: The current index cannot be read.
         StoreError: The file cannot be written.
     """
     before = reuse_entry(snapshot.indices)
@@ -102,8 +102,8 @@ def needed_versions(
 ) -> list[ReuseVersion]:
     """Return the compactions that some segment may still have to follow.
 
-    Such a segment covers a present fragment, and was built on the version of the compaction or before, or lists a
-    fragment that the compaction rewrote.
+    A segment may need a compaction if it covers an existing fragment, and was built on the compaction's version or
+    before, or lists a fragment that the compaction rewrote.
 
     Args:
         reuse: All compactions.

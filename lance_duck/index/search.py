@@ -1,4 +1,4 @@
-"""Searches of segments, which are opened once, masked to their fragments, and set aside if broken."""
+"""Searches of segments. Each is opened once, masked to its fragments, and set aside if it is broken."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def search(snapshot: Snapshot, segment: Segment, query: Query) -> Answer | None:
         query: Query that the segment's kind answers on a column of its type.
 
     Returns:
-        Rows by address, all in `segment.fragments`; deleted ones may be among them. None if the segment is broken: the
-        caller scans the rows that it covers. An IndexWarning has named it, once in this process.
+        Rows by address, all in `segment.fragments`, possibly including deleted ones. None if the segment is broken. The
+        caller then scans the covered rows. An IndexWarning was issued, once per segment and process.
     """
     return ask(snapshot, segment, lambda index: answer(snapshot, segment, index, query))
 
@@ -50,12 +50,12 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
 
 
 def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
-    """Return an upper bound of the rows of an answer, without reading pages of rows; None if unknown or broken."""
+    """Return an upper bound of the answer's row count, without reading rows. Returns None if unknown or broken."""
     return ask(snapshot, segment, lambda index: index.estimate(query))
 
 
 def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | None:
-    """Call a function with an open segment; return None if the segment is broken, as `search` does."""
+    """Call a function with an open segment. Returns None if the segment is broken, see `search`."""
     opened_index = _held(snapshot, segment)
     index = opened_index.index
     if not isinstance(index, LanceDuckError):
@@ -69,13 +69,13 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
 
 
 def wrong_with(snapshot: Snapshot, segment: Segment) -> LanceDuckError | None:
-    """Return the error for which a segment is not used; None if no error is known."""
+    """Return the error that keeps a segment from being used. Returns None if none is known."""
     result = _held(snapshot, segment).index
     return result if isinstance(result, LanceDuckError) else None
 
 
 def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
-    """Return an open segment; it is opened once for all versions of the table that this process loads one from another.
+    """Return an open segment. Versions of a table that are loaded one from another share it.
 
     Raises:
         LanceDuckError: The segment is broken.
@@ -88,14 +88,14 @@ def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
 
 
 class _WarnedSegments:
-    """Segments that a warning has named."""
+    """Segments that a warning was issued for."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._uuids: set[UUID] = set()
 
     def add(self, uuid: UUID) -> bool:
-        """Add a segment; return whether it was not named before."""
+        """Add a segment. Returns whether it is new."""
         with self._lock:
             is_new = uuid not in self._uuids
             self._uuids.add(uuid)

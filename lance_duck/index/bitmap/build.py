@@ -1,7 +1,7 @@
-"""Entries of values that come batch by batch: these become runs, each in order.
+"""Entries of values that arrive in batches. Batches are joined into sorted runs.
 
-A run holds as many values as a quarter of the memory limit has room for, and not more than 256 MiB. Its entries, a few
-bytes for each row, stay in memory up to another quarter of the limit; others wait in temporary files, which are mapped.
+A run's values take up to a quarter of the memory limit, at most 256 MiB. Entries take a few bytes per row. They stay in
+memory up to another quarter of the limit, then in memory-mapped temporary files.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _sorts_well(values: pa.ChunkedArray) -> bool:
 
 
 def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
-    """Return the keys in order, and the place of each value's key; by sorting the values."""
+    """Sort the values. Returns the sorted keys, and the key number of each value."""
     array = values.combine_chunks()
     items = sortable(array).to_numpy(zero_copy_only=False)
     order = np.argsort(items)
@@ -148,7 +148,7 @@ def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
 
 
 def _hashed(values: pa.ChunkedArray, type_: pa.DataType) -> tuple[pa.Array, NDArray[Any]]:
-    """Return the keys in order, and the place of each value's key; by hashing the values."""
+    """Hash the values. Returns the sorted keys, and the key number of each value."""
     encoded = values.dictionary_encode(null_encoding="encode").combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # older versions return chunks
         encoded = encoded.unify_dictionaries().chunk(0)

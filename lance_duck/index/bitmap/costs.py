@@ -1,6 +1,6 @@
-"""The thresholds by which bitmap indexes are written, read and kept: each with its unit and its reason.
+"""The thresholds for writing, reading and caching bitmap indexes, with units and reasons.
 
-A threshold changes speed and memory, never an answer; `benchmarks/bitmaps.py` measures what they give together.
+Thresholds change speed and memory, never answers. `benchmarks/bitmaps.py` measures their combined effect.
 """
 
 from __future__ import annotations
@@ -8,31 +8,31 @@ from __future__ import annotations
 from typing import Final
 
 BITMAP_BYTES: Final = 64 << 20
-"""Bytes of bitmaps that an open bitmap index keeps: a bound of memory."""
+"""Bitmap cache size of an open index, in bytes."""
 
 FIRST_BITMAPS: Final = 64
-"""Bitmaps that are read first: their sizes tell how many fill a block."""
+"""Number of bitmaps that are read first. Their sizes determine how many fill a block."""
 
 SMALL_BITMAP: Final = 512
-"""Bytes of a bitmap, on average, below which many are parsed at once and none is kept: 5,000 of ten rows take a third
-of the time so."""
+"""Bitmaps of a smaller mean size, in bytes, are parsed together and not cached. 5,000 bitmaps of ten rows take a third
+of the time."""
 
 COUNTED_BITMAPS: Final = 4096
-"""Keys up to which their number of rows is summed from bitmaps that are kept: looking for one takes a microsecond."""
+"""Maximum number of keys whose row count is summed from cached bitmaps. A cache look-up takes a microsecond."""
 
 SEARCHED_KEYS: Final = 1024
-"""Texts among the keys of an index that are compared at once in the time of a search for one: 256 of 10,000 keys take a
-fifteenth of the time so."""
+"""Number of string keys that are compared in the time of one key search. 256 of 10,000 keys take a fifteenth of the
+time."""
 
 RUN_BYTES: Final = 256 << 20
 """Bytes of values that become a run of a bitmap index: its bitmaps fit into one array, whatever the values are."""
 
 ENTRIES_AT_ONCE: Final = 1 << 14
-"""Entries of a bitmap index that are merged or written at once: a bound of memory."""
+"""Number of entries that are merged or written together. Bounds memory."""
 
 ENTRIES_BLOCK_BYTES: Final = 1 << 19
-"""Bytes of the bitmaps of entries that each run of a merge holds: a bound of memory, as runs may be many."""
+"""Size of the bitmaps that each run of a merge holds, in bytes. Bounds memory, as there may be many runs."""
 
 VALUES_SAMPLE: Final = 1 << 16
-"""Values that tell whether a run of a bitmap index is sorted or hashed: a million distinct numbers are sorted in 0.3 to
-0.65 of the time, a thousand in 4 times."""
+"""Sample size for choosing between sorting and hashing a run's values. Sorting a million distinct numbers takes 0.3 to
+0.65 of the time, sorting a thousand takes 4 times as long."""

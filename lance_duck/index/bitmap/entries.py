@@ -40,7 +40,7 @@ class BitmapEntries:
 
 
 def entry_blocks(entries: BitmapEntries) -> Iterator[BitmapEntries]:
-    """Cut entries into blocks that are each processed at once."""
+    """Split entries into blocks that are processed separately."""
     _, begins = map_bytes(entries.maps)
     start = 0
     while start < len(entries):
@@ -58,7 +58,7 @@ def grouped(group: NDArray[Any], rows: Rows, groups: int) -> tuple[NDArray[np.in
     if len(group) and not (group[1:] >= group[:-1]).all():
         if groups <= RADIX:
             order = np.argsort(group.astype(np.uint16), kind="stable")
-        else:  # sorting numbers is much faster than sorting their places
+        else:  # sorting packed numbers is much faster than argsort
             keys = np.sort(group.astype(np.uint64) << np.uint64(32) | np.arange(len(group), dtype=np.uint64))
             order = keys.astype(np.uint32)
         group, rows = group[order], rows[order]
@@ -92,7 +92,7 @@ def maps_of(counts: NDArray[np.int64], rows: Rows, row_sets: dict[int, RowSet] |
 
 
 def map_bytes(maps: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes of binary values without nulls, and where each begins in them, with their end."""
+    """Return the bytes of binary values without nulls, and the values' offsets, ending with the total."""
     if not len(maps):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     _, offsets, data = maps.buffers()

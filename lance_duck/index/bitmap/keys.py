@@ -1,7 +1,7 @@
-"""Keys of bitmaps: search by a query, and the order in which they are written.
+"""Keys of bitmaps: their search by a query, and their order in the file.
 
-Queries have the order of `index.query`. On disk keys have an order that distinguishes all bit patterns: nulls first,
-then -NaN, -inf, …, -0.0, 0.0, …, inf, NaN. So several keys may equal one value of a query.
+Queries use the order of `index.query`. On disk, the order of keys distinguishes all bit patterns: nulls first, then
+-NaN, -inf, …, -0.0, 0.0, …, inf, NaN. Several keys may therefore equal one value of a query.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def can_find(query: Query, type_: pa.DataType) -> bool:
 
 
 def sortable(keys: pa.Array) -> pa.Array:
-    """Return an array whose natural order, apart from nulls, is that of writing; equal where the keys' bits are."""
+    """Return an array whose natural order is the file's order of the keys, except for nulls. Distinguishes all bits."""
     if pt.is_floating(keys.type):
         signed = keys.view({2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[keys.type.byte_width])
         bits = signed.fill_null(0).to_numpy(zero_copy_only=False)
@@ -54,7 +54,7 @@ def sortable(keys: pa.Array) -> pa.Array:
 
 
 def written_order(keys: pa.Array) -> Int64s:
-    """Return the places of keys in the order in which they are written, nulls first."""
+    """Return the positions of keys in file order, nulls first."""
     values = sortable(keys)
     if has_numpy_order(keys.type) and not keys.null_count:
         return np.argsort(values.to_numpy(zero_copy_only=False), kind="stable")
@@ -63,12 +63,12 @@ def written_order(keys: pa.Array) -> Int64s:
 
 
 class BitmapKeys:
-    """The keys of a file, in the order of queries whatever their order in the file.
+    """The keys of a file, sorted for queries, whatever their order in the file.
 
     Attributes:
-        nulls: Places of null keys in the file.
-        places: Places of the other keys in the file, in the order of queries.
-        nbytes: Bytes in memory.
+        nulls: int64, positions of null keys in the file.
+        places: int64, positions of the other keys in the file, in query order.
+        nbytes: Size in memory, in bytes.
 
     Args:
         keys: Keys in the order of the file.
@@ -90,7 +90,7 @@ class BitmapKeys:
         return len(self.nulls) + len(self.places)
 
     def find(self, query: Query) -> Int64s:
-        """Return the places in the file of the keys that satisfy a query, ascending."""
+        """Return the file positions of the keys that satisfy a query, ascending."""
         if isinstance(query, Null):
             return self.nulls
         if isinstance(query, Except):
@@ -100,7 +100,7 @@ class BitmapKeys:
         return np.sort(self.places[self._ranks(query)])
 
     def equal(self, values: pa.Array) -> list[Int64s]:
-        """Return the places of the keys that equal each of some values, which are not null."""
+        """Return, for each value, the file positions of the keys that equal it. The values are not null."""
         low, high = self._bounds(_comparable(values))
         return [np.sort(self.places[a:b]) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
@@ -164,7 +164,7 @@ class _Items(Sequence[Any]):
 
 
 def _comparable(values: pa.Array) -> NDArray[Any] | pa.Array:
-    """Return values without nulls in a form whose order is that of queries."""
+    """Return non-null values in a form that sorts in query order."""
     if pt.is_floating(values.type):
         items = values.to_numpy(zero_copy_only=False)
         return (items.astype(np.float32) if items.itemsize == 2 else items) + 0.0  # -0.0 + 0.0 is 0.0
@@ -185,7 +185,7 @@ def _plain(values: pa.Array) -> pa.Array:
 
 
 def _order(values: NDArray[Any] | pa.Array) -> Any:
-    """Return the places of values in order; None if they are sorted."""
+    """Return the sort order of values. Returns None if they are sorted."""
     if isinstance(values, np.ndarray):
         return None if (values[1:] >= values[:-1]).all() else np.argsort(values, kind="stable")
     ordered = len(values) < 2 or pc.all(pc.greater_equal(values[1:], values[:-1])).as_py()

@@ -1,6 +1,6 @@
-"""Merging of entries: those of other segments get new names of their rows, and streams of entries become one.
+"""Merge entries: update the rows of other segments, and join streams of entries.
 
-Both take a block of many entries at a time.
+Both work on blocks of many entries.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _PIECE: Final = 1 << 22
 
 
 def moved_entries(file: BitmapFile, part: MergeInput) -> Iterator[BitmapEntries]:
-    """Yield the entries of a segment with new names of their rows, without rows that are gone, batch by batch."""
+    """Yield a segment's entries with their current rows, without deleted rows, in blocks."""
     for entries in file.entries():
         for block in entry_blocks(entries):
             yield remapped_entries(block, part.follow, file.path)
 
 
 def remapped_entries(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntries:
-    """Return entries with new names of their rows, without entries that lose all of them.
+    """Return entries with their current rows. Entries that lose all rows are left out.
 
     Raises:
         CorruptError: The rows of an entry are broken.
@@ -73,7 +73,7 @@ def merged_entries(sources: Sequence[Iterator[BitmapEntries]], where: str = FILE
 
 
 def remapped_rows(rows: RowSet, follow: Follow) -> RowSet:
-    """Return the new names of rows, without those that are gone."""
+    """Return the current ids or addresses of rows, without deleted rows."""
     result = []
     for fragment_id, offsets in rows.parts.items():
         for start in range(offsets.min(), offsets.max() + 1, _PIECE):
@@ -97,7 +97,7 @@ class _Head:
         return self._order[-1].as_py()
 
     def fill(self) -> bool:
-        """Read more entries if there are none; return False at the end of the stream."""
+        """Read more entries if the buffer is empty. Returns False at the end of the stream."""
         while self._entries is None or not len(self._entries):
             self._entries = next(self._source, None)
             if self._entries is None:

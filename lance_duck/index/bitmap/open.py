@@ -47,7 +47,7 @@ class BitmapFile:
         type_: Type of the keys.
 
     Raises:
-        CorruptError, NotFoundError: There is no such file with keys of this type.
+        CorruptError, NotFoundError: The file does not exist, or its keys are of another type.
     """
 
     def __init__(self, files: SegmentReader, type_: pa.DataType) -> None:
@@ -61,10 +61,10 @@ class BitmapFile:
         self._present: Present | None = None
 
     def rows(self, places: Int64s) -> RowSet:
-        """Return the rows of any of some keys.
+        """Return the rows of all given keys.
 
         Args:
-            places: Places of the keys in the file, ascending.
+            places: Ascending positions of the keys in the file.
 
         Raises:
             CorruptError: A bitmap is broken.
@@ -75,7 +75,7 @@ class BitmapFile:
         return RowSet.union(cached)
 
     def each(self, places: Int64s) -> dict[int, RowSet]:
-        """Return the rows of each of some keys, by place.
+        """Return the rows of each given key, by the key's position in the file.
 
         Raises:
             CorruptError: A bitmap is broken.
@@ -106,7 +106,7 @@ class BitmapFile:
         return self._present is None or self._present.is_disjoint
 
     def known(self, places: Int64s) -> int | None:
-        """Return a bound of the number of rows of some keys, without reading anything; None if it is not known."""
+        """Return an upper bound of some keys' row count without reading. Returns None if it is unknown."""
         if len(places) <= COUNTED_BITMAPS:
             cached, new_places = self._look(places)
             if not len(new_places):
@@ -119,12 +119,12 @@ class BitmapFile:
         """Return a global buffer.
 
         Raises:
-            CorruptError: There is no such buffer.
+            CorruptError: The buffer does not exist.
         """
         return self._file.global_buffer(index)
 
     def prewarm(self) -> None:
-        """Read all bitmaps, and keep as many as the cache holds."""
+        """Read all bitmaps, and fill the cache with them."""
         for part in self._read(np.arange(len(self.keys), dtype=np.int64)):
             self._each(part)
 
@@ -176,7 +176,7 @@ class BitmapFile:
         return bitmaps
 
     def _sets(self, part: _BitmapBatch) -> tuple[list[RowSet], int]:
-        """Return the rows of bitmaps, in sets of one or more bitmaps, and the number of rows with repetitions."""
+        """Return the rows of bitmaps as sets of one or more bitmaps each, and the row count with repetitions."""
         if len(part) == 1 or part.size >= SMALL_BITMAP * len(part):
             sets = self._each(part)
             return sets, sum(map(len, sets))

@@ -34,7 +34,7 @@ class BitmapSegment:
         return {"num_bitmaps": len(self.file.keys)}
 
     def prewarm(self) -> None:
-        """Read the bitmaps, and keep as many as the cache holds."""
+        """Read the bitmaps, and fill the cache with them."""
         self.file.prewarm()
 
     @property
@@ -47,7 +47,7 @@ class BitmapIndex(BitmapSegment):
     """An open segment, whose keys are the values of the column."""
 
     def estimate(self, query: Query) -> int | None:
-        """Return an upper bound of the number of rows of an answer; None if only reading bitmaps tells."""
+        """Return an upper bound of the answer's row count. Returns None if bitmaps must be read."""
         return self.file.known(self.file.keys.find(query))
 
     def search(self, query: Query) -> Answer:
@@ -79,7 +79,7 @@ class LabelListIndex(BitmapSegment):
         self.is_exact = file.metadata.get(EXACT) == "1"
 
     def estimate(self, query: Query) -> int | None:
-        """Return an upper bound of the number of rows of an answer; None unless its bitmaps are in memory."""
+        """Return an upper bound of the answer's row count. Returns None if uncached bitmaps are needed."""
         counts = [self.file.known(places) for places in self._places(query)]
         sizes = [size for size in counts if size is not None]
         if isinstance(query, ContainsAll):
@@ -96,7 +96,7 @@ class LabelListIndex(BitmapSegment):
         return Answer.exactly(rows) if self.is_exact else Answer.at_most(rows)
 
     def _places(self, query: Query) -> list[Int64s]:
-        """Return the places of the keys that equal each of the values that a query asks for."""
+        """Return, for each value of a query, the positions of the keys that equal it."""
         return self.file.keys.equal(query.values) if isinstance(query, ContainsAny | ContainsAll) else []
 
     def _all(self, places: list[Int64s]) -> RowSet:

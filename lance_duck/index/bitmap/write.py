@@ -1,4 +1,4 @@
-"""Writing of the file of an index, from entries in order."""
+"""Write the file of an index from sorted entries."""
 
 from __future__ import annotations
 

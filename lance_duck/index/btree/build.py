@@ -1,7 +1,7 @@
-"""Building of B-trees, from rows and from other B-trees.
+"""Build B-trees from rows and from other B-trees.
 
-Entries that fit into memory are sorted there, those of other B-trees with them. Rows that are too many are sorted in
-portions: each is a B-tree in a temporary folder, and these are merged like any others.
+Entries that fit into memory are sorted there, together with the entries of other B-trees. Larger inputs are sorted in
+portions: each becomes a B-tree in a temporary folder, and these are merged like any others.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def write_tree(
     """Write a B-tree.
 
     Args:
-        sources: B-trees whose entries it gets.
+        sources: B-trees whose entries are merged.
         rows: Columns `VALUE` and `ROW` of further entries.
         type_: Type of the values.
         writer: Writer of the segment.
         options: Parameters and limits.
-        page_rows: Number of entries of a page.
+        page_rows: Number of entries per page.
 
     Raises:
-        UnsupportedError: The values have no order.
+        UnsupportedError: The type is not ordered.
         CorruptError: A source is broken.
     """
     make = key_maker(type_)
@@ -77,7 +77,7 @@ def write_tree(
 
 
 class _Progress:
-    """A counter of processed rows, which reports their number."""
+    """A counter that reports the number of processed rows."""
 
     def __init__(self, tell: Callable[[int], None] | None) -> None:
         self._tell = tell
@@ -90,7 +90,7 @@ class _Progress:
 
 
 class _Portion:
-    """Rows that are sorted at once; their batches are released when they are written."""
+    """Rows that are sorted together. Writing releases their batches."""
 
     def __init__(self, batches: list[pa.RecordBatch], type_: pa.DataType, is_last: bool) -> None:
         self._batches = batches
@@ -99,11 +99,11 @@ class _Portion:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no rows."""
+        """Whether the portion is empty."""
         return not self._batches
 
     def fits_beside(self, sources: Sequence[SourceTree], limit: int) -> bool:
-        """Return whether the rows and the entries of B-trees can be sorted together in a number of bytes."""
+        """Return whether the rows and the entries of B-trees can be sorted together within a memory limit in bytes."""
         if not sources:
             return True
         size = sum(batch.column(VALUE).nbytes for batch in self._batches)
@@ -128,7 +128,7 @@ class _Portion:
 def _portions(
     rows: pa.RecordBatchReader, type_: pa.DataType, limit: int, progress: Callable[[int], None]
 ) -> Iterator[_Portion]:
-    """Cut rows into portions that can be sorted in memory; the last one may be empty."""
+    """Cut rows into portions that can be sorted in memory. The last one may be empty."""
     if rows.schema.field(VALUE).type != type_:
         raise InternalError("type of the rows of a B-tree", expected=type_, found=rows.schema.field(VALUE).type)
     batches: list[pa.RecordBatch] = []

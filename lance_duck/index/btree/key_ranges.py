@@ -19,11 +19,11 @@ from lance_duck.index.query import Among, Between, HasPrefix, Query
 
 @dataclass(frozen=True, slots=True)
 class KeyRanges:
-    """Ranges of keys, each from low[i] to high[i]. A range whose low end lies after its high end is empty.
+    """Ranges of keys, each from low[i] to high[i]. A range whose low end follows its high end is empty.
 
     Attributes:
-        low: Lower ends, ascending; None for a single range from the first key on.
-        high: Upper ends, ascending; None for a single range up to the last key.
+        low: Lower ends, ascending. If None, a single range begins at the first key.
+        high: Upper ends, ascending. If None, a single range ends at the last key.
         low_open: Whether the ranges exclude their lower ends.
         high_open: Whether the ranges exclude their upper ends.
     """
@@ -35,10 +35,10 @@ class KeyRanges:
 
 
 def key_ranges_of(query: Query, type_: pa.DataType) -> list[KeyRanges]:
-    """Return the ranges of the keys of the values that satisfy a query, in no order.
+    """Return the key ranges of the values that satisfy a query, in any order.
 
     Args:
-        query: The query, but no `Null` and no `Except`.
+        query: The query, neither `Null` nor `Except`.
         type_: Type of the values.
     """
     make = key_maker(type_)
@@ -116,16 +116,16 @@ def _key(value: float, type_: pa.DataType) -> FixedKeys:
 
 
 class KeyBounds:
-    """The places of ascending keys among the entries.
+    """The positions of ascending keys among the entries.
 
     Args:
         lookup: The page lookup.
         keys: The keys.
-        after_equal: Whether a key belongs after entries that are equal to it; else before them.
+        after_equal: Whether a key belongs after equal entries instead of before them.
 
     Attributes:
-        places: int64, place of each key; until `settle` has seen the pages of `groups`, the first value of its page.
-        groups: By each page that must be read, the first of its keys and their end.
+        places: int64 (keys,), position of each key. Keys in `groups` have the first value of their page until `settle`.
+        groups: Maps each page that must be read to the range of its keys.
     """
 
     def __init__(self, lookup: Lookup, keys: BTreeKeys, after_equal: bool) -> None:
@@ -142,7 +142,7 @@ class KeyBounds:
         self._after_equal = after_equal
 
     def settle(self, page: int, run: Run) -> None:
-        """Find the places of the keys in a page."""
+        """Find the positions of the keys in a page that was read."""
         group = self.groups.get(page)
         if group is not None:
             begin, end = group
@@ -150,7 +150,7 @@ class KeyBounds:
             self.places[begin:end] = places + run.values_from
 
     def vague(self, lookup: Lookup, *, after: bool) -> Int64s:
-        """Return places without reading pages: where the page of a key ends, or where its values begin."""
+        """Return approximate positions without reading pages: the end of each key's page, or its first value."""
         if not self.groups:
             return self.places
         places = self.places.copy()
@@ -160,7 +160,7 @@ class KeyBounds:
 
 
 class End:
-    """The place where all entries with a value begin, or end; used in place of `KeyBounds`."""
+    """The end of an unbounded range, with the interface of `KeyBounds`."""
 
     def __init__(self, place: int) -> None:
         self.places = np.array([place], np.int64)
@@ -170,7 +170,7 @@ class End:
         """Do nothing."""
 
     def vague(self, lookup: Lookup, *, after: bool) -> Int64s:
-        """Return the place."""
+        """Return the position."""
         return self.places
 
 
@@ -182,7 +182,7 @@ def ends_of(spans: KeyRanges, lookup: Lookup) -> tuple[KeyBounds | End, KeyBound
 
 
 def groups_of(numbers: Int64s) -> dict[int, tuple[int, int]]:
-    """Return, for each distinct ascending number, where it begins and where it ends."""
+    """Return the range of each distinct number in an ascending array."""
     if len(numbers) == 1:
         return {int(numbers[0]): (0, 1)}
     edges = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1

@@ -1,4 +1,4 @@
-"""Values as keys, which have the order of entries in the files.
+"""Values as keys that sort in the order of the file's entries.
 
 Integers, and types that are stored as integers, have the order of integers, false before true. Floats have the total
 order of IEEE 754: -NaN, -inf … -0.0, 0.0 … inf, NaN. Text, binary and fixed-size binary are ordered bytewise, decimals
@@ -24,7 +24,7 @@ Int64s = NDArray[np.int64]
 
 
 class BTreeKeys(Protocol):
-    """Keys of a sequence of values, none of which is null."""
+    """A sequence of keys without nulls."""
 
     def __len__(self) -> int: ...
 
@@ -33,26 +33,26 @@ class BTreeKeys(Protocol):
         """Size in memory, in bytes."""
 
     def places(self, targets: Self, after_equal: bool) -> Int64s:
-        """Return, for each target key, the number of keys that are less, or with `after_equal` less or equal."""
+        """Return, for each target, the number of keys below it, or up to it with `after_equal`."""
 
     def part(self, start: int, stop: int) -> Self:
         """Return the keys of a range, without a copy."""
 
     def take(self, places: Int64s) -> Self:
-        """Return the keys at some places."""
+        """Return the keys at the given positions."""
 
     def equals(self, other: Self) -> bool:
         """Return whether the keys are equal to others, in the same order."""
 
     def ascending(self) -> Self:
-        """Return the keys in order."""
+        """Return the keys, sorted."""
 
     def is_ascending(self) -> bool:
-        """Return whether no key is less than the one before it."""
+        """Return whether each key is at least as great as the one before it."""
 
 
 class FixedKeys:
-    """Keys that are numbers, or bytes of one width.
+    """Integer keys, or keys of a fixed byte width.
 
     Args:
         array: Integers, or bytes ("S16").
@@ -97,11 +97,11 @@ class FixedKeys:
 
 
 class ByteKeys:
-    """Keys that are bytes of any length.
+    """Keys of variable byte length.
 
     Args:
-        offsets: int32 or int64, (keys + 1,).
-        data: uint8, bytes of all keys.
+        offsets: int32 or int64 (keys + 1,), offsets into `data`.
+        data: uint8, the bytes of all keys.
     """
 
     __slots__ = ("data", "offsets")
@@ -154,7 +154,7 @@ class ByteKeys:
 
 
 def key_maker(type_: pa.DataType) -> Callable[[pa.Array], BTreeKeys] | None:
-    """Return the function that makes keys of arrays of a type without nulls; None for types without an order."""
+    """Return a function that makes keys of arrays without nulls. Returns None if the type is not ordered."""
     dtype = _STORED.get(type_)
     if dtype is not None:
         return _float_maker(dtype) if dtype.kind == "f" else lambda values: FixedKeys(_stored(values, dtype))
@@ -171,7 +171,7 @@ def key_maker(type_: pa.DataType) -> Callable[[pa.Array], BTreeKeys] | None:
 
 
 def has_prefixes(type_: pa.DataType) -> bool:
-    """Return whether values are text or bytes of any length."""
+    """Return whether values are strings or binary values of variable length."""
     return type_ in _TEXTS
 
 
@@ -213,7 +213,7 @@ _STORED: Final[dict[pa.DataType, np.dtype[Any]]] = {
 
 
 def _stored(values: pa.Array, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the values as they lie in memory."""
+    """Return a view of the fixed-width values."""
     if not len(values):
         return np.empty(0, dtype)
     return np.frombuffer(values.buffers()[1], dtype, len(values), values.offset * dtype.itemsize)
@@ -224,7 +224,7 @@ def _float_maker(dtype: np.dtype[Any]) -> Callable[[pa.Array], BTreeKeys]:
 
 
 def _decimal_maker(width: int) -> Callable[[pa.Array], BTreeKeys]:
-    """Return the function that makes keys of decimals: bytes, the highest first, with the sign bit flipped."""
+    """Return a function that makes keys of decimals: big-endian bytes with the sign bit flipped."""
 
     def keys(values: pa.Array) -> FixedKeys:
         raw = _stored(values, np.dtype((np.uint8, (width,))))

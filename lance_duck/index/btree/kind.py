@@ -1,4 +1,4 @@
-"""B-trees as a kind of index. `layout` has the files.
+"""The B-tree index kind. `layout` describes the files.
 
 Parameter zone_size: number of entries of a page, 4096 by default.
 """
@@ -34,7 +34,7 @@ class BTreeKind:
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return whether the values have an order: numbers, text, bytes, dates and times, booleans."""
+        """Return whether the type is ordered: numbers, strings, binary, dates and times, booleans."""
         return key_maker(type_) is not None
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
@@ -66,7 +66,7 @@ class BTreeKind:
         return _details(options)
 
     def can_follow(self) -> bool:
-        """Return True: a segment can be rewritten with new names of its rows."""
+        """Return True: a segment can be rewritten with new row addresses."""
         return True
 
 

@@ -3,12 +3,11 @@
 page_data.lance         all entries in order: values (type of the column, nullable), nulls first; ids (uint64): rows
 page_lookup.lance       a row for each page of entries: min, max (type of the column; null where the first or the last
                         entry is null), null_count (uint32), page_idx (uint32)
-part_{id}_page_data.lance   in place of page_data.lance where the entries of each range of values lie in a separate
-                        file
+part_{id}_page_data.lance   instead of page_data.lance if the entries of each range of values are in a separate file
 
-The metadata of page_lookup.lance has the number of entries of a page (batch_size); the last page of a file may have
-fewer. With range_partitioned "true" the entries lie in parts, and page_num_per_range_partition, JSON, lists their ids,
-each with its number of pages; page_idx counts through all parts.
+The metadata of page_lookup.lance stores the number of entries per page (batch_size). The last page of a file may have
+fewer. If range_partitioned is "true", the entries are split into parts. The JSON of page_num_per_range_partition then
+lists the part ids, each with its number of pages; page_idx counts through all parts.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ PAGE_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class EntryLayout:
-    """The division of entries into pages and files.
+    """How entries are divided into pages and files.
 
     Attributes:
-        page_rows: Number of entries of a page that is not the last one of its file.
-        files: Names of the files of the entries, in order.
-        pages: Number of pages of each file; None for a single file with all pages.
+        page_rows: Number of entries per page. The last page of a file may have fewer.
+        files: Names of the data files, in order.
+        pages: Number of pages of each file. None for a single file that contains all pages.
     """
 
     page_rows: int
@@ -55,11 +54,11 @@ class EntryLayout:
     pages: tuple[int, ...] | None
 
     def bounds(self, rows: list[int], num_pages: int, where: str) -> NDArray[np.int64]:
-        """Return the first entry of each page, counted through all files, and then the number of entries.
+        """Return the first entry of each page, counted through all files, followed by the number of entries.
 
         Args:
             rows: Number of entries of each file.
-            num_pages: Number of pages of all files, by page_lookup.lance.
+            num_pages: Number of pages in page_lookup.lance.
             where: Name of the file, for messages.
 
         Raises:
@@ -78,18 +77,18 @@ class EntryLayout:
 
 
 def data_schema(type_: pa.DataType) -> pa.Schema:
-    """Return the columns of the entries of a column of a type."""
+    """Return the schema of the data files for a column type."""
     return pa.schema([pa.field(VALUES, type_), pa.field(IDS, pa.uint64(), nullable=False)])
 
 
 def lookup_schema(type_: pa.DataType) -> pa.Schema:
-    """Return the columns of the pages of a column of a type."""
+    """Return the schema of page_lookup.lance for a column type."""
     counts = [pa.field(name, pa.uint32(), nullable=False) for name in (NULL_COUNT, PAGE)]
     return pa.schema([pa.field(MIN, type_), pa.field(MAX, type_), *counts])
 
 
 def lookup_metadata(page_rows: int) -> dict[str, str]:
-    """Return the metadata of page_lookup.lance beside one page_data.lance."""
+    """Return the metadata of page_lookup.lance for a single page_data.lance."""
     return {BATCH_SIZE: str(page_rows), PARTITIONED: "false"}
 
 
@@ -97,7 +96,7 @@ def layout_of(metadata: Mapping[str, str], where: str) -> EntryLayout:
     """Parse the metadata of page_lookup.lance.
 
     Raises:
-        CorruptError: The metadata makes no sense.
+        CorruptError: The metadata is invalid.
     """
     text = metadata.get(BATCH_SIZE, str(PAGE_ROWS))
     if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):

@@ -1,4 +1,4 @@
-"""Merging of B-trees: entries are merged range by range, so that only one range is in memory."""
+"""Merge B-trees range by range, so that only one range is in memory."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from lance_duck.index.kind import Follow, Rows
 
 @dataclass(frozen=True)
 class SourceTree:
-    """A B-tree whose entries go into another one.
+    """A B-tree to be merged into another one.
 
     Attributes:
         index: The open B-tree.
-        follow: From rows to their new names, and whether each is still an entry; None if rows keep their names.
+        follow: Maps rows to current ids or addresses, and returns which are still entries. None if rows did not move.
     """
 
     index: BTreeIndex
@@ -34,7 +34,7 @@ class SourceTree:
 
     @cached_property
     def entry_bytes(self) -> int:
-        """Bytes of memory that each sorted entry takes; an estimate by some pages where values differ in width."""
+        """Memory of a sorted entry, in bytes. Estimated from a sample of pages if values vary in width."""
         lookup = self.index.lookup
         with suppress(ValueError):  # of types without one width
             return row_bytes(lookup.num_rows * self.index.type.bit_width // 8, lookup.num_rows)
@@ -44,7 +44,7 @@ class SourceTree:
         return row_bytes(sum(sizes), sum(stop - start for _, start, stop in spans))
 
     def entries(self, type_: pa.DataType) -> Iterator[tuple[pa.Array, Rows]]:
-        """Yield values, of a type that the B-tree has, and rows of all entries, nulls first."""
+        """Yield the values and rows of all entries, nulls first. Nulls are of the given type."""
         lookup = self.index.lookup
         for rows in self.nulls(max(1, lookup.nulls)):
             yield pa.nulls(len(rows), type_), rows
@@ -57,7 +57,7 @@ class SourceTree:
                 yield self._followed(rows, None)[0]
 
     def values(self, start: int, stop: int) -> tuple[pa.Array, Rows]:
-        """Return values and rows of the entries from one place to another, none of which is null."""
+        """Return the values and rows of a range of entries without nulls."""
         values, rows = self.index.entries.read(start, stop)
         if values.null_count:
             raise CorruptError("a null among the values of a B-tree", where=self.index.lookup.where)
@@ -78,7 +78,7 @@ def merge_sources(
     limit: int,
     progress: Callable[[int], None],
 ) -> None:
-    """Write the entries of some B-trees over values of one type.
+    """Write the merged entries of B-trees with one value type.
 
     Args:
         sources: The B-trees.
@@ -113,7 +113,7 @@ Spans = list[tuple[int, int]]
 def _copy(
     sources: Sequence[SourceTree], spans: Spans, tree: TreeWriter, max_entries: int, progress: Callable[[int], None]
 ) -> None:
-    """Copy entries that are in order, one source after the other."""
+    """Copy entries that are in order, source by source."""
     for source, span in zip(sources, spans, strict=True):
         for start, stop in _steps(*span, max_entries):
             tree.write(*source.values(start, stop))
@@ -123,11 +123,11 @@ def _copy(
 def _ranges(
     indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], max_entries: int
 ) -> Iterator[tuple[Spans, bool]]:
-    """Cut the entries with a value into ranges of about `most` entries, more where a single value has more.
+    """Cut the non-null entries into ranges of about `max_entries`. A single value with more entries is not cut.
 
     Returns:
-        For each range the entries of each tree, and whether they must be sorted: if not, they all have the same value,
-        or come from one tree.
+        For each range, the span of entries in each tree, and whether they must be sorted. They need no sorting if they
+        share one value or come from one tree.
     """
     begins = [index.lookup.nulls for index in indexes]
     ends = [index.lookup.num_rows for index in indexes]
@@ -152,7 +152,7 @@ def _ranges(
 def _splitters(
     indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], max_entries: int
 ) -> BTreeKeys | None:
-    """Return the keys that divide the ranges, distinct and ascending: some of the greatest keys of pages."""
+    """Return the keys that divide the ranges, distinct and ascending, chosen from the pages' greatest keys."""
     lookups = [index.lookup for index in indexes]
     if sum(lookup.num_rows - lookup.nulls for lookup in lookups) <= max_entries:
         return None
@@ -160,7 +160,7 @@ def _splitters(
     order = order_of(keys)
     rows = np.concatenate([np.diff(lookup.bounds[lookup.first :]) for lookup in lookups])[order]
     upto = np.cumsum(rows)
-    # Besides whole pages a range has part of a page of each tree.
+    # A range also includes a partial page of each tree.
     step = max(1, max_entries - sum(lookup.page_rows for lookup in lookups))
     positions = np.flatnonzero(np.diff(upto // step, prepend=0))
     splitters = keys.take(order[positions])

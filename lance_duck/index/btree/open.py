@@ -1,6 +1,6 @@
 """The open files of a B-tree: its pages in memory, entries read on demand and cached. `layout` has the files.
 
-The place of an entry is the number of entries before it.
+The position of an entry is the number of entries before it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from lance_duck.store import Request, gather, run
 class Lookup:
     """The pages of a B-tree: nulls come first, then values in ascending order.
 
-    The place of an entry is the number of entries before it.
+    The position of an entry is the number of entries before it.
 
     Args:
         file: page_lookup.lance.
-        layout: Division of the entries into pages and files.
+        layout: How entries are divided into pages and files.
         rows: Number of entries of each file.
         type_: Type of the values.
         make: Makes keys of values.
 
     Attributes:
-        bounds: First entry of each page, then the number of entries.
-        page_rows: Number of entries of a page.
+        bounds: int64 (pages + 1,), first entry of each page, followed by the number of entries.
+        page_rows: Number of entries per page.
         nulls: Number of null entries, which come first.
         num_rows: Number of entries.
-        first: First page with a value; the number of pages when there is none.
-        mins: Least key of each page from `first` on, except for that page when it begins with nulls.
+        first: First page with a value, or the number of pages if all entries are null.
+        mins: Least key of each page from `first` on, except for that page if it begins with nulls.
         maxs: Greatest key of each page from `first` on.
-        ends: Values of mins and maxs, as in the file; null where there is none.
+        ends: The min and max columns from `first` on, as in the file. May contain nulls.
 
     Raises:
         CorruptError: Pages overlap, or the counts contradict each other.
@@ -96,8 +96,8 @@ class Lookup:
         """Find the pages that keys belong to.
 
         Returns:
-            For each key its page; the place where that page's values begin; and whether the key lies within the page,
-            after its first value. If it does not, the place is that of the key.
+            For each key: its page, the position of the page's first value, and whether the key lies within the page,
+            after its first value. If it does not, that position is also the key's.
         """
         page = self.maxs.places(keys, after_equal)
         within = self.mins.places(keys, after_equal) + self.straddles > page
@@ -109,12 +109,12 @@ class Lookup:
         return start, min(max(start, self.nulls), stop), stop
 
     def least(self, page: int) -> BTreeKeys | None:
-        """Return the least key of a page that has values; None if it is not known."""
+        """Return the least key of a page with values. Returns None if only the page itself stores it."""
         at = page - self.first - self.straddles
         return self.mins.part(at, at + 1) if at >= 0 else None
 
     def greatest(self, page: int) -> BTreeKeys:
-        """Return the greatest key of a page that has values."""
+        """Return the greatest key of a page with values."""
         at = page - self.first
         return self.maxs.part(at, at + 1)
 
@@ -155,10 +155,10 @@ class Run:
     """Adjacent entries.
 
     Attributes:
-        start: Place of the first entry.
-        values_from: Place of the first entry that is not null.
-        keys: Keys of the entries that are not null.
-        ids: uint64, rows of all entries.
+        start: Position of the first entry.
+        values_from: Position of the first non-null entry.
+        keys: Keys of the non-null entries.
+        ids: uint64 (entries,), rows of all entries.
     """
 
     start: int
@@ -180,7 +180,7 @@ class BTreeEntries:
         lookup: The page lookup.
         type_: Type of the values.
         make: Makes keys of values.
-        limit: Bytes of entries that are cached.
+        limit: Size of the page cache, in bytes.
     """
 
     def __init__(
@@ -205,11 +205,11 @@ class BTreeEntries:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the entries that are cached."""
+        """Size of the cached entries, in bytes."""
         return self._runs.nbytes
 
     def pages(self, numbers: Iterable[int]) -> list[Run]:
-        """Return pages; those that are not cached are read in one round."""
+        """Return pages. Uncached ones are read in one round trip."""
         pages = list(numbers)
         runs = {page: entries for page in pages if (entries := self._runs.find(page)) is not None}
         new_pages = [page for page in pages if page not in runs]
@@ -220,19 +220,19 @@ class BTreeEntries:
         return [runs[page] for page in pages]
 
     def ids(self, spans: Iterable[tuple[int, int]]) -> list[Rows]:
-        """Read the rows of the entries of spans, each from one place to another, in one round."""
+        """Read the rows of spans of entries in one round trip."""
         pieces = [piece for span in spans for piece in self._requests(IDS, *span)]
         return [self._checked_ids(array) for array in run(gather(pieces))] if pieces else []
 
     def read(self, start: int, stop: int) -> tuple[pa.Array, Rows]:
-        """Read values and rows of entries from one place to another, without caching them."""
+        """Read the values and rows of a range of entries, without caching them."""
         values, ids = (self._requests(name, start, stop) for name in (VALUES, IDS))
         arrays = run(gather([*values, *ids]))
         pair = (joined_arrays(arrays[: len(values)], self._type), arrays[len(values) :])
         return pair[0], joined((self._checked_ids(array) for array in pair[1]), np.uint64)
 
     def fill(self) -> None:
-        """Read pages from the first on, as many as the cache holds."""
+        """Read pages in order until the cache is full."""
         pages = list(range(self._lookup.num_pages))
         for at in range(0, len(pages), PAGES_AT_ONCE):
             self.pages(pages[at : at + PAGES_AT_ONCE])
@@ -247,7 +247,7 @@ class BTreeEntries:
         return [self._run(page, span, values, ids) for page, span, values, ids in pairs]
 
     def _both(self, start: int, stop: int) -> list[Request[pa.Array]]:
-        """Return the requests for the values and rows of a page, which lies in one file."""
+        """Return the requests for a page's values and rows. A page is never split across files."""
         return [*self._requests(VALUES, start, stop), *self._requests(IDS, start, stop)]
 
     def _requests(self, name: str, start: int, stop: int) -> list[Request[pa.Array]]:
@@ -294,12 +294,12 @@ class BTreeFiles:
     Args:
         files: Files of the segment.
         type_: Storage type of the values.
-        cache_bytes: Bytes of entries that are cached.
+        cache_bytes: Size of the page cache, in bytes.
 
     Raises:
         NotFoundError: A file is missing.
-        CorruptError: The files are not those of a B-tree over such values, or contradict each other.
-        UnsupportedError: Values of the type have no order.
+        CorruptError: The files are not a B-tree over this type, or contradict each other.
+        UnsupportedError: The type is not ordered.
     """
 
     def __init__(self, files: SegmentReader, type_: pa.DataType, cache_bytes: int = TREE_BYTES) -> None:

@@ -1,8 +1,8 @@
-"""Sorting of keys, stable for equal ones.
+"""Stable sorting of keys.
 
-Words of 64 bits are sorted that hold a key and its place, which is several times as fast as sorting places by keys. A
-key that needs more bits than the place leaves is cut, and keys that become equal by that are sorted by their rest. Keys
-of many bytes are sorted by eight bytes at a time: all keys by the first ones, then only those that are still equal.
+Each key is packed with its position into a 64-bit word. Sorting these words is several times as fast as sorting the
+positions by key. Keys that need more bits are cut, and keys with equal heads are then sorted by the rest. Long byte
+keys are sorted eight bytes at a time: all keys by the first eight, then only ties by the next ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORD_MASK: Final = (1 << 64) - 1
 
 
 def order_of(keys: BTreeKeys) -> Int64s:
-    """Return the places of keys in ascending order, those of equal keys ascending."""
+    """Return the stable sort order of keys, as positions."""
     if len(keys) < 2:
         return np.arange(len(keys))
     if isinstance(keys, ByteKeys):
@@ -40,7 +40,7 @@ def order_of(keys: BTreeKeys) -> Int64s:
 
 
 def _words(array: NDArray[Any]) -> Words:
-    """Return integers as unsigned words in the same order, from 0 on."""
+    """Return integers as order-preserving unsigned words that begin at 0."""
     if array.dtype.kind == "u":
         words: Words = array.astype(np.uint64)
         words -= words.min()
@@ -78,7 +78,7 @@ def _same_heads(packed: Words, place_bits: int) -> NDArray[np.bool_]:
 
 
 def _settle(words: Words, order: Int64s, same: NDArray[np.bool_]) -> None:
-    """Sort places with the same head by whole words, in place."""
+    """Sort positions with equal heads by whole words, in place."""
     later = np.append(False, same)
     among = np.flatnonzero(later | np.append(same, False))
     group = np.cumsum(~later[among])
@@ -86,7 +86,7 @@ def _settle(words: Words, order: Int64s, same: NDArray[np.bool_]) -> None:
 
 
 def _order_of_wide(array: NDArray[Any]) -> Int64s:
-    """Return the order of bytes of one width."""
+    """Return the sort order of fixed-width bytes."""
     width = array.dtype.itemsize
     padded = np.zeros((len(array), -(-width // _WORD) * _WORD), np.uint8)
     padded[:, :width] = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), width)
@@ -114,7 +114,7 @@ def _order_of_bytes(keys: ByteKeys) -> Int64s:
 
 
 def _order_by_passes(count: int, steps: int, words: Callable[[int, Int64s], Words]) -> Int64s:
-    """Return the order by words, from the first on; each further one sorts only where those before it are equal."""
+    """Return the sort order by successive words. Each further word sorts only ties of the words before it."""
     step = 0
     result = words(0, np.arange(count))
     while step + 1 < steps and result.min() == result.max():
@@ -140,7 +140,7 @@ def _order_by_passes(count: int, steps: int, words: Callable[[int, Int64s], Word
 
 
 def _order_of_repeated(keys: ByteKeys) -> Int64s | None:
-    """Return the order of keys of which few are distinct; None if there seem to be many."""
+    """Return the sort order of keys with few distinct values. Returns None if a sample shows many."""
     count = len(keys)
     array = keys.array()
     if count < SORT_SAMPLE or len(pc.unique(array.take(np.arange(0, count, count // SORT_SAMPLE)))) > SORT_SAMPLE // 4:
@@ -159,7 +159,7 @@ def _order_of_array(array: pa.Array) -> Int64s:
 
 
 def _common_prefix(keys: ByteKeys) -> int:
-    """Return the number of bytes of the longest common prefix of all keys."""
+    """Return the length of the keys' longest common prefix, in bytes."""
     ends = pc.min_max(keys.array())
     low, high = (ends[name].as_py() for name in ("min", "max"))
     same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))

@@ -1,4 +1,4 @@
-"""An open B-tree: queries become places of entries, and these rows."""
+"""An open B-tree: from queries to ranges of entries to rows."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class BTreeIndex:
         self._last: tuple[Query, list[_Ends]] | None = None
 
     def search(self, query: Query) -> Answer:
-        """See `ScalarIndex`; the answer is exact."""
+        """See `ScalarIndex`. The answer is exact."""
         return Answer.exactly(RowSet.of(self._rows(self._places(query))))
 
     def estimate(self, query: Query) -> int | None:
-        """See `ScalarIndex`; None for many values that may be spread over many pages."""
+        """See `ScalarIndex`. Returns None for IN lists whose values may be spread over many pages."""
         bound = self._places(query, vague=True).count
         return None if isinstance(query, Among) and bound > self.lookup.num_rows // VAGUE_SHARE else bound
 
@@ -58,11 +58,11 @@ class BTreeIndex:
         return self.lookup.num_rows
 
     def count(self, query: Query) -> int:
-        """See `Counting`; reads the pages at the ends of spans only."""
+        """See `Counting`. Reads only the pages at the ends of spans."""
         return self._places(query).count
 
     def end_value(self, lives: Lives, *, greatest: bool) -> pa.Array | None:
-        """See `Ordered`; looks at a page, then at ever more entries, up to a share of all."""
+        """See `Ordered`. Searches a page, then exponentially more entries, up to a fixed share of all."""
         first, stop = self.lookup.nulls, self.lookup.num_rows
         most = min(stop - first, max(self.lookup.page_rows, (stop - first) // END_SHARE))
         at, width = 0, self.lookup.page_rows
@@ -76,7 +76,7 @@ class BTreeIndex:
         return None if most < stop - first else pa.array([], self.type)
 
     def names(self) -> Iterator[Rows]:
-        """See `Naming`; reads the pages of rows without caching them."""
+        """See `Naming`. Reads the pages of rows without caching them."""
         for start in range(0, self.lookup.num_rows, INDEX_BLOCK_ROWS):
             yield from self.entries.ids([(start, min(start + INDEX_BLOCK_ROWS, self.lookup.num_rows))])
 
@@ -88,7 +88,7 @@ class BTreeIndex:
         return {"min": _value_text(least[0]), "max": _value_text(greatest[-1]), "num_pages": self.lookup.num_pages}
 
     def prewarm(self) -> None:
-        """See `ScalarIndex`; reads as many pages as the cache holds."""
+        """See `ScalarIndex`. Reads pages until the cache is full."""
         self.entries.fill()
 
     @property
@@ -97,18 +97,18 @@ class BTreeIndex:
         return self.lookup.nbytes + self.entries.nbytes
 
     def places(self, keys: BTreeKeys, after_equal: bool) -> Int64s:
-        """Return, for each ascending key, the number of entries that are null or less, or equal with `after_equal`."""
+        """Return the number of entries below each ascending key, including nulls, and equal ones with `after_equal`."""
         cut = KeyBounds(self.lookup, keys, after_equal)
         self._settle([cut])
         return cut.places
 
     def _value(self, place: int) -> pa.Array:
-        """Return the value of an entry, whose page is checked against the lookup."""
+        """Return the value of an entry. Its page is checked against the lookup."""
         self.entries.pages([int(np.searchsorted(self.lookup.bounds, place, side="right")) - 1])
         return self.entries.read(place, place + 1)[0]
 
     def _places(self, query: Query, *, vague: bool = False) -> _EntryRanges:
-        """Return the entries that satisfy a query; if vague, without reading pages, and therefore too many."""
+        """Return the ranges of entries that satisfy a query. With `vague`, no pages are read, and ranges are larger."""
         nulls, end = self.lookup.nulls, self.lookup.num_rows
         if isinstance(query, Null):
             return _one_span(0, nulls)
@@ -122,9 +122,9 @@ class BTreeIndex:
         return self._vague(ends) if vague else self._exact(ends)
 
     def _ends(self, query: Query) -> list[_Ends]:
-        """Return the ends of the key ranges of a query; the last ones are cached: a search follows an estimate.
+        """Return the ends of a query's key ranges. The last query's ends are cached, as a search follows an estimate.
 
-        They may be settled already; to settle them again, in several threads at once, changes nothing.
+        They may already be settled. Settling them again, even in concurrent threads, has no effect.
         """
         last = self._last
         if last is None or last[0] is not query:
@@ -142,13 +142,13 @@ class BTreeIndex:
                     cut.settle(page, run)
 
     def _vague(self, ends: list[_Ends], *, inner: bool = False) -> _EntryRanges:
-        """Return the spans of whole pages around the entries of key ranges, or with `inner` within them."""
+        """Return spans of whole pages around the entries of key ranges. With `inner`, the spans within them."""
         lookup = self.lookup
         pairs = [(low.vague(lookup, after=inner), high.vague(lookup, after=not inner)) for low, high in ends]
         return _united(*_joined(pairs))
 
     def _rows(self, places: _EntryRanges) -> Rows:
-        """Return the rows of entries: from cached pages, or without values where many entries are adjacent."""
+        """Return the rows of entries from cached pages. Long spans of adjacent entries are read without values."""
         wide = places.stops - places.starts > WIDE_PAGES * self.lookup.page_rows
         rows: list[Rows] = []
         if wide.any():
@@ -177,15 +177,15 @@ def _joined(pairs: list[tuple[Int64s, Int64s]]) -> tuple[Int64s, Int64s]:
 
 
 def _portions(pages: list[int]) -> Iterator[list[int]]:
-    """Cut pages into portions that are read together."""
+    """Split pages into batches that are read together."""
     return (pages[at : at + PAGES_AT_ONCE] for at in range(0, len(pages), PAGES_AT_ONCE))
 
 
 def _value_text(value: pa.Scalar) -> str:
-    """Return a value as pylance shows it in the statistics of an index.
+    """Format a value as in pylance's index statistics.
 
-    Floats have no exponent, the first bytes of binary values are shown as hexadecimal digits, dates as in ISO 8601;
-    times, timestamps and durations are shown as they are stored.
+    Floats have no exponent. Binary values show their first bytes in hexadecimal. Dates use ISO 8601. Times,
+    timestamps and durations show the stored integer.
     """
     type_ = value.type
     if pa.types.is_decimal(type_):
@@ -229,11 +229,11 @@ def _date(days: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _EntryRanges:
-    """Spans of entries, which are not empty and do not overlap.
+    """Ranges of entries, neither empty nor overlapping.
 
     Attributes:
-        starts: int64, place of the first entry of each span, ascending.
-        stops: int64, one past the last entry of each span.
+        starts: int64 (ranges,), position of the first entry of each range, ascending.
+        stops: int64 (ranges,), one past the last entry of each range.
     """
 
     starts: Int64s
@@ -241,26 +241,26 @@ class _EntryRanges:
 
     @property
     def count(self) -> int:
-        """Number of entries in all spans."""
+        """Total number of entries."""
         if len(self.starts) == 1:
             return int(self.stops[0]) - int(self.starts[0])
         return int((self.stops - self.starts).sum())
 
     def rest(self, start: int, stop: int) -> _EntryRanges:
-        """Return the spans between two places that are in none of these spans, which all lie between the places."""
+        """Return the complement of the ranges within [start, stop), which contains all of them."""
         starts, stops = np.append(start, self.stops), np.append(self.starts, stop)
         full = stops > starts
         return _EntryRanges(starts[full], stops[full])
 
 
 def _one_span(start: int, stop: int) -> _EntryRanges:
-    """Return the span of entries from one place to another; no span if it is empty."""
+    """Return a single range of entries, or none if it is empty."""
     count = int(stop > start)
     return _EntryRanges(np.full(count, start, np.int64), np.full(count, stop, np.int64))
 
 
 def _united(starts: Int64s, stops: Int64s) -> _EntryRanges:
-    """Return the union of spans, which may overlap, be empty, and come in any order."""
+    """Return the union of ranges, which may overlap, be empty, and be in any order."""
     full = stops > starts
     if len(full) == 1 and full[0]:
         return _EntryRanges(starts, stops)
@@ -275,14 +275,14 @@ def _united(starts: Int64s, stops: Int64s) -> _EntryRanges:
 
 
 def _by_page(places: _EntryRanges, bounds: Int64s) -> tuple[Int64s, _EntryRanges]:
-    """Cut spans where pages begin.
+    """Split ranges at page boundaries.
 
     Args:
-        places: The spans.
-        bounds: First entry of each page, ascending, and the number of entries.
+        places: The ranges.
+        bounds: First entry of each page, ascending, followed by the number of entries.
 
     Returns:
-        The page of each piece, and the pieces.
+        The page of each resulting range, and the ranges.
     """
     first = bounds.searchsorted(places.starts, side="right") - 1
     last = bounds.searchsorted(places.stops, side="left") - 1

@@ -1,4 +1,4 @@
-"""Writing of the files of a B-tree, from entries in order. `layout` has the files."""
+"""Write the files of a B-tree from sorted entries. `layout` describes the files."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _SLICE_ROWS: Final = TREE_SLICE_PAGES * PAGE_ROWS
 
 
 class TreeWriter:
-    """A writer of the files of a B-tree; as a context manager it removes them when the block fails.
+    """Writes the files of a B-tree. As a context manager, it removes them if the block fails.
 
     Args:
         writer: Writer of the segment.
         type_: Type of the values.
         make: Makes keys of values.
-        page_rows: Number of entries of a page.
+        page_rows: Number of entries per page.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TreeWriter:
         self._last: pa.Array | None = None
 
     def write(self, values: pa.Array, rows: Rows) -> None:
-        """Append entries, none of which comes before those that were written.
+        """Append sorted entries, none below those already written.
 
         Raises:
             CorruptError: The entries are not in order.
@@ -105,7 +105,7 @@ class TreeWriter:
             self._file.abort()
 
     def _check_order(self, values: pa.Array) -> None:
-        """Refuse values that come before the last one written. Raises CorruptError."""
+        """Check that values do not precede the last one written. Raises CorruptError."""
         if self._last is None or self._last.null_count:
             return
         first = values.slice(0, 1)

@@ -1,4 +1,4 @@
-"""Building of partitions from rows: batches of texts are analysed in parallel, and tokens are held up to a limit."""
+"""Build partitions from rows. Batches of texts are analysed in parallel; tokens are held up to a memory limit."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from lance_duck.text.vocabulary import TermVocabulary
 def build_partitions(
     rows: pa.RecordBatchReader, settings: InvertedSettings, options: BuildOptions
 ) -> Iterator[Inversion]:
-    """Yield the inversions of rows, in as few partitions as the memory limit allows; none if there are no documents.
+    """Yield inverted partitions of rows, as few as the memory limit allows. Yields nothing without documents.
 
     Args:
-        rows: Columns `VALUE`, texts or lists of them, and `ROW`.
+        rows: Columns `VALUE` (texts or lists of texts) and `ROW`.
         settings: How texts are analysed.
-        options: The memory limit, where the settings have none; and the callback for progress.
+        options: The progress callback, and the memory limit if the settings have none.
 
     Raises:
-        UnsupportedError: The settings ask for an analyser that is not supported.
+        UnsupportedError: The analyser is not supported.
     """
     with_positions = settings.parameters.with_position
     limit = max(memory_limit(settings, options) // HELD_SHARE, LEAST_PIECE)

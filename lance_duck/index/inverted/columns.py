@@ -24,18 +24,18 @@ from lance_duck.kernels.jit import readonly
 _T = TypeVar("_T")
 
 _KEPT_WHOLE: Final = (layout.POSTING, layout.IMPACTS, layout.POSITION_STARTS)
-"""Columns that are as fast to decode as to copy; the columns of positions are not, being compressed term by term."""
+"""Columns that decode as fast as they are copied. Position columns are compressed per term and do not."""
 
 
 def read_columns(
     file: SegmentFile, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | slice | None = None
 ) -> list[pa.Array]:
-    """Read columns in one round.
+    """Read columns in one round trip.
 
     Args:
         file: File of a segment.
-        types: The type that each column must have, by name.
-        rows: A few places of rows, ascending, or a slice of all rows; None for all rows.
+        types: Required type of each column, by name.
+        rows: Ascending row positions, or a slice of all rows. All rows by default.
 
     Raises:
         CorruptError: A column is missing, has another type, or has nulls.
@@ -99,14 +99,14 @@ def numbers_of_lists(lists: pa.ListArray, where: str) -> tuple[NDArray[Any], NDA
 class TermColumns:
     """The columns of the file of postings. Safe to use from several threads.
 
-    A column is read for the terms at hand, until that has taken as long as reading all of it does; then the whole
-    column is read once more and cached. So reading takes at most twice the necessary time, whatever the queries.
-    A column on an object store is always read for the terms at hand.
+    A column is read for the requested terms, until this has taken as long as reading all of it. Then the whole column
+    is read once more and cached. Reading therefore takes at most twice the necessary time, whatever the queries. On
+    object stores, columns are always read for the requested terms only.
 
     Args:
         file: File of postings.
         cache: Cache of whole columns.
-        most: Bytes up to which a column may be cached.
+        most: Maximum size of a cached column, in bytes.
     """
 
     def __init__(self, file: SegmentFile, cache: SizedCache[Any], most: int) -> None:
@@ -120,8 +120,8 @@ class TermColumns:
         """Return rows of columns.
 
         Args:
-            types: The type that each column must have, by name.
-            rows: Places of rows, in any order.
+            types: Required type of each column, by name.
+            rows: Row positions, in any order.
 
         Raises:
             CorruptError: A column is missing, has another type, or has nulls.
@@ -130,7 +130,7 @@ class TermColumns:
         return [part.array.take(pa.array(rows)) if isinstance(part, _WholeColumn) else part for part in parts]
 
     def read_blobs(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64]) -> list[BinaryLists]:
-        """Return rows of columns of lists of binary values; see `read`."""
+        """Return rows of binary list columns. See `read`."""
         path = self._file.path
         found: dict[str, BinaryLists] = {}
         for name, type_ in types.items():
@@ -146,9 +146,9 @@ class TermColumns:
     def read_values(
         self, name: str, type_: pa.DataType, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the bytes of a few rows of a column of binary values, and where each begins and the last one ends.
+        """Return the bytes of a few rows of a binary column, and the values' offsets, ending with the total.
 
-        Both arrays are read-only; see `read`.
+        Both arrays are read-only. See `read`.
         """
         listed = rows.tolist()
         ascending = sorted(set(listed))
@@ -164,7 +164,7 @@ class TermColumns:
     def read_numbers(
         self, name: str, type_: pa.DataType, rows: NDArray[np.int64]
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return rows of a column of lists of numbers, as `numbers_of_lists` does; see `read`."""
+        """Return rows of a numeric list column, as `numbers_of_lists` does. See `read`."""
         (part,) = self._read({name: type_}, rows)
         if not isinstance(part, _WholeColumn):
             return numbers_of_lists(part, self._file.path)
@@ -198,7 +198,7 @@ class TermColumns:
         return [whole.get(name, parts.get(name)) for name in types]
 
     def _read_lists(self, name: str, type_: pa.DataType, rows: NDArray[np.int64]) -> BinaryLists | None:
-        """Return a few rows of lists of binary values, if their file is mapped and stores each list in one piece."""
+        """Return a few rows of binary lists, if the file is memory-mapped and stores each list contiguously."""
         if not (rows[1:] > rows[:-1]).all():
             return None
         self._file.column(name, type_)
@@ -241,16 +241,16 @@ class TermColumns:
 
 @dataclass(frozen=True, eq=False)
 class KeptTerms(Generic[_T]):
-    """Cache of values of terms, each alone. Safe to use from several threads.
+    """A cache of per-term values. Safe to use from several threads.
 
     Attributes:
         cache: The cache.
-        key: Beginning of the keys.
-        read: Reads the values of distinct terms, joined; of ascending ones, unless `arranged` is None.
-        single: Returns the value of one term of joined values, as a copy.
-        arranged: Returns joined values in another order, perhaps repeatedly; None if `read` is as quick in any order.
+        key: Prefix of the cache keys.
+        read: Reads the joined values of distinct terms, which ascend unless `arranged` is None.
+        single: Returns the value of one term out of joined values, as a copy.
+        arranged: Reorders joined values, possibly with repetitions. None if `read` is as fast in any order.
         join: Joins the values of single terms.
-        of_others: Finds the value of a term that does as well; None for none.
+        of_others: Finds a term's value in another cache. Returns None if it is not cached there.
     """
 
     cache: SizedCache[Any]

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """The documents of a partition: rows with at least one term. A document's id is its place here.
+    """The documents of a partition: rows with at least one term. The id of a document is its position.
 
     Attributes:
-        row_ids: Stable row id, or row address, of each document; uint64, in no order.
-        num_tokens: Number of terms of each document, repeated ones counted; uint32.
-        elements: In an index of list elements, the place of the element in each list around it, outermost first; one
-            uint32 array for each list. Empty where a row is a document.
+        row_ids: uint64 (documents,), stable row id or row address of each document, in any order.
+        num_tokens: uint32 (documents,), number of terms of each document, including repetitions.
+        elements: In an index of list elements, the element's position in each enclosing list, outermost first: one
+            uint32 array for each list level. Empty if each row is a document.
     """
 
     row_ids: NDArray[np.uint64]
@@ -46,10 +46,10 @@ class PartitionContents:
     Attributes:
         documents: The documents.
         terms: The terms by their id, large_binary (UTF-8), distinct.
-        bounds: Where the postings of each term begin, and where the last one's end: int64 (terms + 1,).
-        document_ids: Documents of each term, ascending; uint32 (postings,).
-        frequencies: Frequency of each posting's term in its document, at least 1; uint32 (postings,).
-        positions: Positions of each posting in turn, ascending; uint32 (frequencies.sum(),). None if not kept.
+        bounds: int64 (terms + 1,), start of each term's postings, and the total.
+        document_ids: uint32 (postings,), documents of each term, ascending.
+        frequencies: uint32 (postings,), number of occurrences of the term in the document, at least 1.
+        positions: uint32 (frequencies.sum(),), ascending positions of each posting, concatenated. None if not stored.
     """
 
     documents: Documents

@@ -1,7 +1,7 @@
-"""Inversion of tokens: for each term the documents that have it.
+"""Inversion of tokens: from rows to the documents of each term.
 
-The tokens of a batch of rows become runs of bytes, one for each of its terms: see `kernels.postings.sort`. These are a
-third of the tokens, and all that a build holds until a partition is written, a part of its terms at a time.
+The tokens of a batch become runs of bytes, one for each distinct term: see `kernels.postings.sort`. Runs take a third
+of the tokens' memory. A build holds only runs until it writes a partition, some terms at a time.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _UNKNOWN: Final = 0xFFFFFFFF
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """The runs of the terms of some documents.
+    """Runs of the terms of some documents.
 
     Attributes:
-        data: Bytes of the runs; see `kernels.postings.sort`.
-        terms: Number of the term of each run, uint32.
-        starts: Where each run begins, uint32; uint64 where there are so many bytes.
+        data: uint8, bytes of the runs, see `kernels.postings.sort`.
+        terms: uint32 (runs,), term number of each run.
+        starts: uint32 (runs,), offset of each run in bytes. uint64 for large data.
     """
 
     data: NDArray[np.uint8]
@@ -59,11 +59,11 @@ class TokenBatch:
     """The tokens of some rows, each of which has at least one, sorted by term.
 
     Attributes:
-        documents: The rows; or list elements, of which some have no token.
-        runs: The runs of the terms in order of first occurrence.
-        counts: (2, runs), the documents, and the tokens, of each run, uint32.
+        documents: The rows, or the list elements, some of which may lack tokens.
+        runs: The runs of the terms, in order of first occurrence.
+        counts: uint32 (2, runs), the number of documents and of tokens of each run.
         terms: Terms by the numbers of `runs`, large_binary.
-        vocabulary: The vocabulary that numbers the terms; None for an own one of the batch.
+        vocabulary: The vocabulary that numbers the terms. None if the batch numbers its own terms.
     """
 
     documents: Documents
@@ -82,11 +82,11 @@ class TokenBatch:
 
 
 class TokenSorter:
-    """Sorts the tokens of batches by term, in memory that serves one batch after another. For one thread at a time.
+    """Sorts the tokens of batches by term, reusing its memory. For one thread at a time.
 
     Args:
         with_positions: Whether positions are kept.
-        vocabulary: The vocabulary that numbers the terms of all batches; None if each batch has its own numbers.
+        vocabulary: The vocabulary that numbers the terms of all batches. By default, each batch numbers its own terms.
     """
 
     def __init__(self, *, with_positions: bool, vocabulary: TermVocabulary | None = None) -> None:
@@ -97,11 +97,11 @@ class TokenSorter:
 
     @property
     def nbytes(self) -> int:
-        """Size in memory, in bytes, with that of the vocabulary."""
+        """Size in memory, in bytes, including the vocabulary."""
         return self._entries.nbytes + self._out.nbytes + (0 if self._vocabulary is None else self._vocabulary.nbytes)
 
     def rows(self, tokens: Tokens, row_ids: NDArray[np.uint64]) -> TokenBatch:
-        """Return the tokens of rows, without rows that have none, which are no documents.
+        """Return the tokens of rows. Rows without tokens are not documents and are left out.
 
         Args:
             tokens: Tokens of the text of each row.
@@ -172,7 +172,7 @@ class Inversion:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what was added."""
+        """Size of the added data, in bytes."""
         return self._size + self._terms.nbytes + self._counts.nbytes
 
     def add(self, batch: TokenBatch) -> None:
@@ -195,17 +195,17 @@ class Inversion:
         return contents
 
     def pieces(self, postings: int | None = None) -> Iterator[PartitionContents]:
-        """Yield the partition, a part of its terms at a time, in order of their first occurrence.
+        """Yield the partition in pieces, some terms each, in order of first occurrence.
 
-        What was added is given up with the last part.
+        The added data is released with the last piece.
 
         Args:
-            postings: Most postings of a piece, unless one term has more; None for `INDEX_BLOCK_ROWS`.
+            postings: Maximum number of postings in a piece, unless one term has more. `INDEX_BLOCK_ROWS` by default.
         """
         return self._pieces(INDEX_BLOCK_ROWS if postings is None else postings)
 
     def _numbers(self, batch: TokenBatch) -> NDArray[np.uint32]:
-        """Return the number of the term of each run of a batch; a new term gets the next one."""
+        """Return the term number of each run in a batch. New terms get the next numbers."""
         known = None if batch.vocabulary is None else self._of_vocabularies.get(batch.vocabulary)
         if known is None or len(known) < len(batch.terms):
             before = () if known is None else known
@@ -270,7 +270,7 @@ def _joined(parts: Sequence[Documents]) -> Documents:
 
 
 def _stretches(bounds: NDArray[np.int64], postings: int | None) -> Iterator[tuple[int, int]]:
-    """Yield first term and end of stretches of terms, one at least; all terms are one stretch if `postings` is None."""
+    """Yield ranges of terms, at least one. A single range covers all terms if `postings` is None."""
     count = len(bounds) - 1
     most = int(bounds[-1]) if postings is None else postings
     first = 0
@@ -284,10 +284,10 @@ def _stretches(bounds: NDArray[np.int64], postings: int | None) -> Iterator[tupl
 
 
 def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinaryArray, list[NDArray[np.int64]]]:
-    """Return the distinct terms of several groups, in order of their first occurrence.
+    """Return the distinct terms of several groups, in order of first occurrence.
 
     Returns:
-        The terms; and for each group the place of each of its terms among them.
+        The terms, and for each group the position of its terms among them.
     """
     encoded = pa.concat_arrays([pa.nulls(0, pa.large_binary()), *groups]).dictionary_encode()
     places = encoded.indices.to_numpy().astype(np.int64)
@@ -296,10 +296,10 @@ def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinar
 
 
 def _own(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of numbers, in Arrow's pool.
+    """Return a copy of numbers in Arrow's memory pool.
 
-    They live long, and what they were made of does not: beside each other, they would keep C's allocator from returning
-    its memory.
+    The copies live long and their sources do not. If both shared C's allocator, it could not return memory to the
+    system.
     """
     copy = unset(len(numbers), numbers.dtype)
     copy[:] = numbers

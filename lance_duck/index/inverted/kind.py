@@ -48,10 +48,10 @@ class InvertedKind:
         return open_segment(files, is_by_element(details.value), is_list=is_list(type_))
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment of rows.
+        """Write a segment from rows.
 
         Raises:
-            InvalidInputError: Documents should be list elements, but the column has no lists.
+            InvalidInputError: Documents are to be list elements, but the column is not a list.
         """
         settings = settings_asked(rows.schema, options)
         return _write(writer, settings, (inversion.pieces() for inversion in build_partitions(rows, settings, options)))
@@ -63,10 +63,10 @@ class InvertedKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of other segments and of new rows, laid out as the newest of them.
+        """Write a segment from other segments and new rows, in the layout of the newest segment.
 
         Raises:
-            UnsupportedError: The segments' analysers differ; or there are new rows, and the analyser is not supported.
+            UnsupportedError: The segments' analysers differ, or the analyser of new rows is not supported.
         """
         newest = parts[-1].index
         if not all(is_alike(part.index, newest) for part in parts):
@@ -82,19 +82,19 @@ class InvertedKind:
             made = (inversion.whole() for inversion in build_partitions(rows, settings, options))
             living = chain(living, map(whole_partition, made))
         details = _write(writer, settings, merged_parts(living, limit))
-        # pylance refuses an index whose segments have different details, even if these mean the same.
+        # pylance rejects an index whose segments have different details, even if they are equivalent.
         return replace(details, value=parts[-1].details)
 
     def can_follow(self) -> bool:
-        """Return True: a segment can be rewritten with new names of its rows."""
+        """Return True: a segment can be rewritten with new row addresses."""
         return True
 
 
 def settings_asked(schema: pa.Schema, options: BuildOptions) -> InvertedSettings:
-    """Return the settings that options of a build ask for; raises as `InvertedSettings.of`.
+    """Return the settings in the options of a build. Raises like `InvertedSettings.of`.
 
     Raises:
-        InvalidInputError: Documents should be list elements, but the column has no lists.
+        InvalidInputError: Documents are to be list elements, but the column is not a list.
     """
     settings = InvertedSettings.of(options.parameters)
     if settings.form.document_granularity == LIST_ELEMENT and not is_list(schema.field(VALUE).type):

@@ -1,24 +1,24 @@
 """The files of a segment, and their metadata.
 
-metadata.lance            one row: deleted_fragments (binary: 32-bit roaring), none in old files. Metadata:
-                          partitions (JSON, numbers of the partitions), params (JSON: how texts are cut into terms,
-                          and the keys with_position and block_size), token_set_format ("fst" or "arrow"),
-                          format_version ("1" … "3"), posting_block_size, posting_tail_codec; with positions from
-                          format 2 on positions_layout, positions_codec
+metadata.lance            one row: deleted_fragments (binary: 32-bit roaring), missing in old files. Metadata:
+                          partitions (JSON, partition numbers), params (JSON: analyser parameters, with_position and
+                          block_size), token_set_format ("fst" or "arrow"), format_version ("1" … "3"),
+                          posting_block_size, posting_tail_codec; with positions from format 2 on positions_layout,
+                          positions_codec
 part_{p}_tokens.lance     the terms. fst: one row, _token_fst_bytes (large_binary, see `codecs.fst`), _token_next_id
                           (uint32: terms), _token_total_length (uint64: bytes of all terms); arrow: _token (string,
                           sorted by bytes), _token_id (uint32)
-part_{p}_docs.lance       a row for each document: _rowid (uint64), _num_tokens (uint32); of list elements _doc_index_0,
-                          _doc_index_1, … (uint32). Metadata: total_tokens
+part_{p}_docs.lance       a row for each document: _rowid (uint64), _num_tokens (uint32); with list elements also
+                          _doc_index_0, _doc_index_1, … (uint32). Metadata: total_tokens
 part_{p}_invert.lance     a row for each term by its id: _posting (list<large_binary>, see `codecs.blocks`), _max_score
-                          (float), _length (uint32: documents), _impacts (list<large_binary>, see `codecs.impacts`; none
-                          in old files), positions (see `codecs.positions`). Metadata: as of metadata.lance
+                          (float), _length (uint32: documents), _impacts (list<large_binary>, see `codecs.impacts`;
+                          missing in old files), positions (see `codecs.positions`). Metadata: like metadata.lance
 
-Of a segment that several processes write, whose parts are not joined yet, the same files of partitions lie in staging/.
-A part has the partitions (first fragment of the part << 32) + 0, 1, …; in place of metadata.lance it has
+Several processes may write a segment together. Until it is joined, the same partition files are in staging/. A part has
+the partitions (first fragment of the part << 32) + 0, 1, …. Instead of metadata.lance, it has
 
-part_{p}_metadata.lance         for each partition: no rows; metadata as of metadata.lance, with this partition alone
-part_empty_{p}_metadata.lance   of a part without documents, p the number of the first partition that it does not have
+part_{p}_metadata.lance         for each partition: no rows; metadata like metadata.lance, for this partition alone
+part_empty_{p}_metadata.lance   for a part without documents; p is the number of the first partition that it lacks
 
 Absent keys mean the form of the oldest files: terms as arrow, format 1, blocks of 128, words in the last block.
 """
@@ -85,27 +85,27 @@ BLOBS: Final = pa.list_(pa.field("item", pa.large_binary()))
 
 
 def tokens_file(number: int) -> str:
-    """Return the name of the terms of a partition."""
+    """Return the name of a partition's term file."""
     return f"part_{number}_tokens.lance"
 
 
 def documents_file(number: int) -> str:
-    """Return the name of the documents of a partition."""
+    """Return the name of a partition's document file."""
     return f"part_{number}_docs.lance"
 
 
 def postings_file(number: int) -> str:
-    """Return the name of the postings of a partition."""
+    """Return the name of a partition's posting file."""
     return f"part_{number}_invert.lance"
 
 
 def part_file(number: int, *, is_empty: bool = False) -> str:
-    """Return the name of the metadata of a partition in a part, or of a part without documents."""
+    """Return the name of a partition's metadata file in a part, or of the file of an empty part."""
     return f"part_{'empty_' if is_empty else ''}{number}_metadata.lance"
 
 
 def part_number(name: str) -> int | None:
-    """Return the number in the name of any file of a part; None if it is another file."""
+    """Return the number in the name of a part's file. Returns None for other files."""
     match = _OF_PART.fullmatch(name)
     return int(match[1]) if match is not None and int(match[1]) < 1 << 64 else None
 
@@ -115,13 +115,13 @@ class InvertedParameters:
     """The layout of a segment, and the parameters of its analyser.
 
     Attributes:
-        params: The parameters that the segment stores as JSON, by pylance's names, with those of the analyser.
-        with_position: Whether positions of terms are kept.
-        block_size: Number of documents of a block of postings: 128, or 256 with format 3.
+        params: Parameters of the segment and its analyser, by pylance's names. Stored as JSON.
+        with_position: Whether term positions are stored.
+        block_size: Number of documents in a posting block: 128, or 256 with format 3.
         format_version: 1, 2 or 3.
-        posting_tail_codec: Form of the numbers in the last block of a term.
-        token_set_format: Form of the terms: "fst" or "arrow".
-        document_granularity: "row" if a row is a document, "list_element" if each element of a list is one.
+        posting_tail_codec: Codec of the last block of a term.
+        token_set_format: Format of the terms: "fst" or "arrow".
+        document_granularity: "row" if each row is a document, "list_element" if each list element is.
     """
 
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -177,10 +177,10 @@ _NEWER: Final = "a newer version of this package may read it"
 
 
 def inverted_parameters(metadata: Mapping[str, str], where: str) -> InvertedParameters:
-    """Parse the metadata of a segment, which lacks the granularity of documents.
+    """Parse the metadata of a segment. The metadata does not store the document granularity.
 
     Raises:
-        CorruptError: The metadata makes no sense.
+        CorruptError: The metadata is invalid.
         UnsupportedError: A format, a codec or a block size is not supported.
     """
     params = _json(metadata, PARAMS, dict, where)

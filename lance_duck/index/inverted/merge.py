@@ -1,7 +1,7 @@
-"""Merging of partitions: documents get new names, and those that are gone are left out.
+"""Merge partitions. Documents get current row addresses, and deleted ones are left out.
 
-Partitions are merged to one, as many as fit into the memory limit; a larger one is rewritten alone, a part of its terms
-at a time.
+As many partitions are merged into one as fit into the memory limit. A larger one is rewritten alone, some terms at a
+time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LargePart:
 
 
 def living_parts(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[LivingPart | LargePart]:
-    """Yield the partitions of a segment that have rows left, with the new names of their rows."""
+    """Yield the partitions of a segment that have live rows, with their current ids or addresses."""
     left_out = part.index.deleted_fragments
     for partition in part.index.partitions:
         names = partition.documents.row_ids
@@ -63,7 +63,7 @@ def living_parts(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[
 
 
 def _groups(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[list[LivingPart] | LargePart]:
-    """Yield groups of partitions that become one: as many as fit into `limit` bytes, at least one."""
+    """Yield groups of partitions to merge, at least one each, and as many as fit into `limit` bytes."""
     group: list[LivingPart] = []
     size = 0
     for part in parts:
@@ -81,14 +81,14 @@ def _groups(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[lis
 
 
 def merged_parts(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[Iterator[PartitionContents]]:
-    """Merge partitions to as few as `limit` allows.
+    """Merge partitions into as few as the memory limit allows.
 
     Args:
         parts: The partitions.
-        limit: Bytes of partitions that are in memory at once.
+        limit: Maximum size of the partitions in memory, in bytes.
 
     Returns:
-        For each new partition its contents, a large one a part of the terms at a time.
+        The contents of each new partition. Large ones are split by terms.
     """
     return map(_merged, _groups(parts, limit))
 
@@ -103,12 +103,12 @@ def _merged(group: list[LivingPart] | LargePart) -> Iterator[PartitionContents]:
 
 @dataclass(frozen=True, eq=False)
 class LivingPart:
-    """A partition whose live documents go into another one.
+    """A partition whose live documents are merged into another one.
 
     Attributes:
         contents: Contents of the partition.
         row_ids: New row id of each document.
-        lives: Whether each document goes into the result; only then its row id counts.
+        lives: bool (documents,), whether each document is live. Row ids of other documents are ignored.
     """
 
     contents: PartitionContents
@@ -117,24 +117,24 @@ class LivingPart:
 
 
 def whole_partition(contents: PartitionContents) -> LivingPart:
-    """Return a partition all of whose documents stay, under their names."""
+    """Return a partition whose documents all remain, with unchanged ids or addresses."""
     row_ids = contents.documents.row_ids
     return LivingPart(contents, row_ids, np.ones(len(row_ids), np.bool_))
 
 
 def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
-    """Merge partitions to one.
+    """Merge partitions into one.
 
-    Documents come part by part, in the order of their parts; terms in order of their first occurrence, without terms
-    that no document has any more.
+    Documents follow the order of `parts`. Terms are in order of first occurrence, without those that have lost all
+    documents.
 
     Args:
-        parts: The partitions, all with positions or none; together fewer than 2**32 - 1 live documents.
+        parts: The partitions, all with positions or all without. Fewer than 2**32 - 1 live documents in total.
 
     Raises:
-        InvalidInputError: Some parts have positions and others do not, or the documents of some are rows and of others
-            list elements.
-        CorruptError: Postings do not fit together.
+        InvalidInputError: Some parts have positions and others do not, or the parts mix rows and list elements as
+            documents.
+        CorruptError: The postings are inconsistent.
     """
     with_positions = _check_alike(parts)
     documents = _documents(parts)
@@ -179,7 +179,7 @@ def _living(level: Sequence[NDArray[np.uint32]], lives: Sequence[NDArray[np.bool
 
 
 def _names(parts: Sequence[LivingPart]) -> list[Int64s]:
-    """Return the new ids of the documents of each part, -1 for those that are gone."""
+    """Return the new document ids of each part, -1 for deleted documents."""
     first = 0
     names = []
     for part in parts:

@@ -1,7 +1,7 @@
-"""Segments as older writers left them.
+"""Segments of older writers.
 
-Writers before 2026 made a document of each element of a list, under the name of its row and without its place, and of
-texts without terms, too: `by_row` makes one document of each row with a term, in the order of the rows' names.
+Before 2026, writers made a document of each list element, under its row, without its position in the list, and also of
+texts without terms. `by_row` makes one document of each row with a term, sorted by row.
 
 pylance before 0.28 (2025) wrote one set of files, with postings as rows, which `read_unpartitioned` reads:
 
@@ -10,8 +10,8 @@ docs.lance      a row for each document: _rowid (uint64), _num_tokens (uint32), 
 invert.lance    the postings, term by term in order of their ids: _rowid (uint64), _frequency (float) [, _position
                 (list<int32>)]. Metadata: offsets (JSON: first posting of each term), max_scores (JSON, not used here)
 
-Whether positions are kept is told by the column, not by the metadata. An element of a list is a document, with its own
-positions; docs.lance has the length of one of a row's elements.
+The column, not the metadata, shows whether positions are stored. A list element is a document with its own positions;
+docs.lance stores the length of one of the row's elements.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[Inverted
 
 
 def _parameters(file: SegmentFile, *, with_position: bool) -> InvertedParameters:
-    """Return the parameters that pylance gives such a segment when it rewrites it: format 1, terms as an automaton."""
+    """Return the parameters that pylance writes for the segment on a rewrite: format 1, terms as an automaton."""
     tokenizer = file.metadata.get(_TOKENIZER)
     stored = AnalyserParameters() if tokenizer is None else AnalyserParameters.from_json(tokenizer)
     params: Mapping[str, Any] = json.loads(stored.to_json()) | {"with_position": with_position}
@@ -137,9 +137,9 @@ def by_row(contents: PartitionContents, *, keeps_positions: bool) -> PartitionCo
     """Return a partition whose documents are rows with terms, each once.
 
     Args:
-        contents: Documents in any order, with any lengths, perhaps several for a row, or without terms; the postings of
-            a term in any order, too.
-        keeps_positions: Whether positions are kept, which mean nothing if a row has several documents.
+        contents: Documents and postings in any order, with any lengths. A row may have several documents, and documents
+            may lack terms.
+        keeps_positions: Whether to keep positions. They are meaningless if a row has several documents.
     """
     names, rows = np.unique(contents.documents.row_ids, return_inverse=True)
     rows = rows.astype(np.int64)[contents.document_ids]

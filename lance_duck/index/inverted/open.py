@@ -34,20 +34,20 @@ class InvertedSegment:
     """An open segment. Safe to use from several threads; reads are cached within limits.
 
     Attributes:
-        parameters: Parameters of its analyser and of its layout.
+        parameters: Parameters of the analyser and the layout.
         partitions: Partitions of the segment.
-        deleted_fragments: Fragments whose rows are left out, ascending; uint32.
-        is_converted: Whether its files are in memory, made from those of an old writer; then analysing texts again is
-            better than merging its terms with others.
+        deleted_fragments: uint32, ids of fragments whose rows are left out, ascending.
+        is_converted: Whether the files were converted in memory from an old layout. Then analysing the texts again is
+            better than merging these terms with others.
 
     Args:
         files: Files of the segment.
-        parameters: Parameters of the metadata.
+        parameters: Parameters from the metadata.
         numbers: Numbers of the partitions.
         deleted_fragments: See above.
-        by_element: Whether documents are list elements, by the manifest; the files of documents take precedence.
-        cache_bytes: Bytes of postings and positions that are cached.
-        held_bytes: Bytes of the files, if these are in memory; else 0.
+        by_element: Whether documents are list elements, from the manifest. The document files take precedence.
+        cache_bytes: Cache size for postings and positions, in bytes.
+        held_bytes: Size of the files if they are in memory, in bytes. Otherwise 0.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class InvertedSegment:
 
     @cached_property
     def parameters(self) -> InvertedParameters:
-        """Parameters of the metadata; the granularity is that of the partitions, if there are any."""
+        """Parameters from the metadata. The partitions, if any, determine the granularity."""
         by_element = any(partition.num_levels for partition in self.partitions[:1])
         by_element = by_element or (self._by_element and not self.partitions)
         return replace(self._parameters, document_granularity="list_element" if by_element else "row")
@@ -87,7 +87,7 @@ class InvertedSegment:
         return sum(partition.total_tokens for partition in self.partitions)
 
     def row_names(self) -> RowSet:
-        """Return the names of the rows of all documents."""
+        """Return the row ids or addresses of all documents."""
         return RowSet.union(RowSet.of(partition.documents.row_ids) for partition in self.partitions)
 
     def statistics(self) -> dict[str, Any]:
@@ -113,18 +113,18 @@ class InvertedSegment:
 def open_segment(
     files: SegmentReader, by_element: bool = False, cache_bytes: int = POSTINGS_BYTES, *, is_list: bool = False
 ) -> InvertedSegment:
-    """Open a segment, which reads metadata.lance. Some segments of old writers are read as a whole, and held in memory.
+    """Open a segment and read metadata.lance. Some segments of old writers are read into memory as a whole.
 
     Args:
         files: Files of the segment.
         by_element: See `InvertedSegment`.
-        cache_bytes: Bytes of postings and positions that are cached.
-        is_list: Whether the column has lists.
+        cache_bytes: Cache size for postings and positions, in bytes.
+        is_list: Whether the column contains lists.
 
     Raises:
         NotFoundError: A file is missing.
         CorruptError: The files contradict themselves.
-        UnsupportedError: The segment has a format that is not read.
+        UnsupportedError: The format of the segment is not supported.
     """
     try:
         file = files.open(layout.METADATA)
@@ -152,7 +152,7 @@ def _unpartitioned(
 
 
 def _has_parts_of_rows(segment: InvertedSegment) -> bool:
-    """Return whether some rows have several documents without their places in lists."""
+    """Return whether some rows have several documents without list positions."""
     if any(partition.num_levels for partition in segment.partitions):
         return False
     row_ids = joined((partition.documents.row_ids for partition in segment.partitions), np.uint64)

@@ -34,7 +34,7 @@ _OLD_POSITIONS: Final = pa.list_(pa.field("item", layout.BLOBS))
 
 
 class InvertedPartition:
-    """An open partition. Safe to use from several threads; opening it reads nothing; reads are cached within limits.
+    """An open partition, which reads on demand and caches within limits. Safe to use from several threads.
 
     Attributes:
         number: Number of the partition in the segment.
@@ -43,8 +43,8 @@ class InvertedPartition:
         files: Files of the segment.
         number: Number of the partition.
         parameters: Parameters of the segment.
-        cache: Cache of postings and positions of terms, shared by all partitions of the segment.
-        column_bytes: Bytes up to which a whole column of postings may be cached there.
+        cache: The segment's cache of postings and positions.
+        column_bytes: Maximum size of a column that is cached whole, in bytes.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class InvertedPartition:
 
     @cached_property
     def total_tokens(self) -> int:
-        """Number of terms of all documents, repeated ones counted.
+        """Number of terms of all documents, including repetitions.
 
         Raises:
-            CorruptError: The file's metadata has no such number.
+            CorruptError: The number in the metadata is invalid.
         """
         text = self._documents_file.metadata.get(layout.TOTAL_TOKENS)
         if text is None:
@@ -106,10 +106,10 @@ class InvertedPartition:
         return documents
 
     def norms(self, average: float) -> Norms:
-        """Return the norm of each document; with blocks of 256, of the least length that has the code of its length.
+        """Return the norm of each document. Blocks of 256 use the least length with the same code instead.
 
         Args:
-            average: Average number of terms of a document; the norms for the last average are cached.
+            average: Average number of terms per document. The norms for the last average are cached.
 
         Raises:
             CorruptError: The documents are broken.
@@ -141,7 +141,7 @@ class InvertedPartition:
     def term_ids(self, terms: Sequence[bytes]) -> NDArray[np.int64]:
         """Return the term ids as a read-only int64 array, with -1 for unknown terms.
 
-        The result of the last call is remembered: a query asks how many documents have its terms, then for the terms.
+        The last result is cached: a query first needs the document counts of its terms, then their postings.
 
         Raises:
             CorruptError: The terms are broken.
@@ -154,10 +154,10 @@ class InvertedPartition:
         return ids
 
     def near_terms(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
-        """Return terms that are near to a word, in order: see `codecs.fst.Fst.near`.
+        """Return sorted terms that are near a word: see `codecs.fst.Fst.near`.
 
         Returns:
-            The terms; None if `sorted_terms` must be compared instead.
+            The terms. None if `sorted_terms` must be compared instead.
 
         Raises:
             CorruptError: The file of the terms is broken.
@@ -188,11 +188,11 @@ class InvertedPartition:
         return result
 
     def postings(self, ids: NDArray[np.int64], *, with_impacts: bool = True) -> PostingBlocks:
-        """Return the postings of some terms, in the order of `ids`; read in one round, and cached.
+        """Return the postings of terms in the order of `ids`, read in one round trip and cached.
 
         Args:
-            ids: Ids of terms, at least one.
-            with_impacts: Whether impacts are needed; if not, they are left out unless they are at hand.
+            ids: Term ids, at least one.
+            with_impacts: Whether impacts are needed. Otherwise they are included only if cached.
 
         Raises:
             CorruptError: The file is broken. Blocks are checked when they are decoded.
@@ -206,13 +206,13 @@ class InvertedPartition:
         return (self._kept_postings if with_impacts else self._kept_blocks).of(listed)
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
-        """Return the blocks of positions of some terms, as `postings` does: one for each block of postings.
+        """Return the position blocks of terms, in the order of `ids`: one for each posting block.
 
         Returns:
-            The blocks; None if positions are written document by document, or not kept.
+            The blocks. None if positions are stored per document, or not at all.
 
         Raises:
-            UnsupportedError: The form of the positions is not supported.
+            UnsupportedError: The position format is not supported.
             CorruptError: The file is broken. Positions are checked when they are read.
         """
         if layout.POSITIONS not in self._postings_file.schema.names:
@@ -222,15 +222,15 @@ class InvertedPartition:
     def positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
     ) -> NDArray[np.uint32]:
-        """Return the positions of each posting of some terms in turn, ascending; uint32 (frequencies.sum(),).
+        """Return the ascending positions of each posting of terms, concatenated: uint32 (frequencies.sum(),).
 
         Args:
-            ids: Ids of terms, ascending.
-            bounds: Where the postings of each term begin, and where the last one's end.
-            frequencies: Frequencies of all these postings.
+            ids: Term ids, ascending.
+            bounds: int64 (ids + 1,), start of each term's postings, and the total.
+            frequencies: Frequencies of these postings.
 
         Raises:
-            UnsupportedError: Positions are not kept, or are written in a form that is not supported.
+            UnsupportedError: Positions are not stored, or in an unsupported format.
             CorruptError: The file is broken.
         """
         return self._positions(ids, bounds, frequencies)
@@ -254,10 +254,10 @@ class InvertedPartition:
         return documents + int(self._lengths.sum()) * 8 + (4 * self.total_tokens if self.has_positions else 0)
 
     def pieces(self, most: int) -> Iterator[PartitionContents]:
-        """Yield the decoded contents in pieces, each of a part of the terms; one piece where there are no terms.
+        """Yield the decoded contents in pieces of some terms each. An empty partition yields one piece.
 
         Args:
-            most: Approximate bytes of postings and positions of a piece, taken as `LEAST_PIECE` if it is less; one term
+            most: Approximate size of a piece's postings and positions, in bytes, at least `LEAST_PIECE`. A single term
                 may have more.
 
         Raises:

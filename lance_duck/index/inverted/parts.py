@@ -21,17 +21,17 @@ from lance_duck.index.inverted.write import write_metadata, write_pieces
 from lance_duck.index.kind import BuildOptions, Details, MergeInput, Rows
 
 PART_SHIFT: Final = 32
-"""Bits of the number of a partition below those of its part."""
+"""Partition numbers are unique within a part in the bits below this one. The higher bits identify the part."""
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
 
 def build_part(rows: pa.RecordBatchReader, writer: SegmentWriter, fragment_id: int, options: BuildOptions) -> None:
-    """Write the partitions of some rows, each with metadata of its own.
+    """Write the partitions of some rows, each with its own metadata file.
 
     Args:
         rows: See `IndexKind.build`.
         writer: Writer of files in the folder of parts.
-        fragment_id: Id of the first fragment of the part, below 2**32; no other part has this fragment.
+        fragment_id: Id of the first fragment of the part, below 2**32. Parts have disjoint fragments.
         options: See `IndexKind.build`.
 
     Raises:
@@ -54,17 +54,17 @@ def join_parts(
     options: BuildOptions,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Details:
-    """Write the segment that parts make up; their files stay.
+    """Join parts into a segment. The files of the parts remain.
 
     Args:
         names: Names of all files of the parts.
         files: The files.
         writer: Writer of the segment.
         options: The memory limit.
-        progress: Called with 0 and the number of documents of all parts, and at the end with this number twice.
+        progress: Called with 0 and the total document count, and at the end with this count twice.
 
     Raises:
-        InvalidInputError: There are no parts, or two of them have a row in common.
+        InvalidInputError: `names` does not contain any part, or two parts share a row.
         UnsupportedError: The parts were made with different parameters.
         NotFoundError, CorruptError: Files are missing, or contradict themselves.
     """
@@ -87,7 +87,7 @@ def join_parts(
 
 
 def _opened(names: set[str], files: SegmentReader) -> tuple[list[InvertedSegment], list[InvertedParameters]]:
-    """Return the parts that have documents, by their first fragment, and the parameters of those that have none."""
+    """Return the non-empty parts by their first fragment, and the parameters of the empty ones."""
     numbers = sorted({number for name in names if (number := part_number(name)) is not None})
     numbers_of: dict[int, list[int]] = {}
     parameters: dict[int, InvertedParameters] = {}
@@ -105,7 +105,7 @@ def _opened(names: set[str], files: SegmentReader) -> tuple[list[InvertedSegment
 
 
 def _check_disjoint(parts: Sequence[InvertedSegment], where: str) -> None:
-    """Refuse parts that have a row in common: it would be found twice."""
+    """Reject parts that share a row, which would be found twice."""
     row_ids = joined((distinct(_row_ids(part)) for part in parts), np.uint64)
     row_ids.sort()
     twice = row_ids[1:][row_ids[1:] == row_ids[:-1]]

@@ -21,10 +21,10 @@ class PostingBlocks:
 
     Attributes:
         blocks: The blocks of each term, see `codecs.blocks`.
-        lengths: Number of documents of each term, int64; they fit the blocks.
-        form: Form of the blocks.
+        lengths: int64 (terms,), number of documents of each term. Consistent with the blocks.
+        form: Format of the blocks.
         num_documents: Number of documents of the partition.
-        impacts: The entries of each term, see `codecs.impacts`; None if the file has none.
+        impacts: The entries of each term, see `codecs.impacts`. None if the file does not have impacts.
         where: Name of the file, for messages.
     """
 
@@ -40,7 +40,7 @@ class PostingBlocks:
 
     @property
     def bounds(self) -> NDArray[np.int64]:
-        """Beginnings of the decoded postings of each term, and the end of the last; int64 (terms + 1,)."""
+        """int64 (terms + 1,), start of each term's decoded postings, and the total."""
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
     @property
@@ -96,7 +96,7 @@ def _joined_blobs(parts: list[BinaryLists]) -> BinaryLists:
 
 
 def arranged(postings: PostingBlocks, places: Sequence[int]) -> PostingBlocks:
-    """Return the postings of the terms at some places, in that order, copied."""
+    """Return a copy of the postings of the terms at some positions, in that order."""
     rows = np.array(places, np.int64)
     impacts = None if postings.impacts is None else postings.impacts.take(rows, postings.where)
     blocks = postings.blocks.take(rows, postings.where)

@@ -1,4 +1,4 @@
-"""Settings of a full-text index: as users give them, and as the manifest has them.
+"""Settings of a full-text index: a user's arguments, and the manifest's details.
 
 details: InvertedIndexDetails. They lack custom stop words: where a segment has files, the parameters there decide.
 index_version: 1, 2 or 3, the format of the files.
@@ -50,13 +50,13 @@ _WHERE: Final = "an Inverted index"
 
 @dataclass(frozen=True)
 class InvertedSettings:
-    """The settings that an index is made with.
+    """The settings of an index.
 
     Attributes:
         form: Layout of segments, with the parameters of the analyser that they store.
         parameters: How texts are analysed.
-        memory_limit: Bytes that a build may hold; None if not given.
-        workers: Number of threads that analyse texts; None for as many as processors.
+        memory_limit: Memory limit of a build, in bytes. None if not given.
+        workers: Number of threads that analyse texts. None for one per processor.
     """
 
     form: InvertedParameters
@@ -66,14 +66,14 @@ class InvertedSettings:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> InvertedSettings:
-        """Return the settings that users ask for.
+        """Return the settings for a user's arguments.
 
         Args:
-            arguments: Parameters of pylance, by name; those of analysers are in `AnalyserArguments`.
+            arguments: pylance's parameters, by name. `AnalyserArguments` has those of analysers.
 
         Raises:
-            WrongTypeError: A parameter does not exist, or is of a wrong type.
-            InvalidInputError: A value makes no sense, or values contradict each other.
+            WrongTypeError: A parameter does not exist, or has the wrong type.
+            InvalidInputError: A value is invalid, or values contradict each other.
             UnsupportedError: The analyser is not supported.
         """
         refuse_unknown(arguments, INVERTED_PARAMETERS, _WHERE, "parameter")
@@ -88,16 +88,16 @@ class InvertedSettings:
 
     @classmethod
     def of_segment(cls, form: InvertedParameters) -> InvertedSettings:
-        """Return the settings of an existing segment, whose analyser need not be supported.
+        """Return the settings of an existing segment, even if its analyser is not supported.
 
         Raises:
-            CorruptError: The parameters of its analyser make no sense.
+            CorruptError: The parameters of the analyser are invalid.
         """
         return cls(form, AnalyserParameters.from_json(json.dumps(dict(form.params))))
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments that ask for such an index, by pylance's names."""
+        """Arguments that create an equal index, by pylance's names."""
         arguments = {**asdict(self.parameters), FORMAT_VERSION: self.form.format_version}
         words = self.parameters.custom_stop_words
         arguments[DOCUMENT_GRANULARITY] = self.form.document_granularity

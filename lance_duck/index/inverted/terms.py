@@ -62,7 +62,7 @@ class Terms(Protocol):
         """Return all terms. Raises CorruptError."""
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
-        """Return terms near to a word, see `Fst.near`; None if all terms must be compared."""
+        """Return terms near a word, see `Fst.near`. Returns None if all terms must be compared."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Writing of the files of a segment, from contents of partitions. `layout` has the files."""
+"""Write the files of a segment from partition contents. `layout` describes the files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, eq=False)
 class PostingStretch:
-    """The postings of adjacent terms of a partition; see `PartitionContents`, whose arrays it shares."""
+    """The postings of adjacent terms of a partition. Shares the arrays of `PartitionContents`."""
 
     bounds: NDArray[np.int64]
     document_ids: NDArray[np.uint32]
@@ -44,11 +44,11 @@ class PostingStretch:
 
 @dataclass(frozen=True, eq=False)
 class DocumentLengths:
-    """What postings need of the lengths of a partition's documents; computed once for all of its terms.
+    """Values derived from the document lengths of a partition, computed once for all terms.
 
     Attributes:
-        norms: Norm of each document, float32; see `length_norms`.
-        codes: Code of the length of each document, uint8; see `impacts`.
+        norms: float32 (documents,), norm of each document, see `length_norms`.
+        codes: uint8 (documents,), length code of each document, see `impacts`.
     """
 
     norms: NDArray[np.float32]
@@ -56,7 +56,7 @@ class DocumentLengths:
 
 
 _ENCODERS: Final = 1
-"""Threads that encode postings while the calling thread makes the next ones of runs, and writes: about as much work."""
+"""Number of threads that encode postings. Meanwhile, the calling thread decodes runs and writes: about equal work."""
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
 
@@ -90,11 +90,11 @@ def write_partition(
     Args:
         writer: Writer of the segment.
         number: Number of the partition, unique in the segment.
-        contents: The partition; every document of a posting is among its documents.
+        contents: The partition. Every document of a posting is among its documents.
         parameters: Parameters of the segment.
 
     Raises:
-        InvalidInputError: Positions are asked for, and the contents have none.
+        InvalidInputError: The parameters require positions, but the contents lack them.
     """
     write_pieces(writer, number, [contents], parameters)
 
@@ -102,16 +102,16 @@ def write_partition(
 def write_pieces(
     writer: SegmentWriter, number: int, pieces: Iterable[PartitionContents], parameters: InvertedParameters
 ) -> None:
-    """Write the files of a partition, of which a part of the terms at a time is in memory: see `write_partition`.
+    """Write the files of a partition, of which one piece at a time is in memory. See `write_partition`.
 
     Args:
         writer: Writer of the segment.
         number: Number of the partition.
-        pieces: Some terms each, none of which comes twice, with all documents; at least one piece.
-        parameters: How to write it.
+        pieces: At least one piece, each with some of the distinct terms and with all documents.
+        parameters: Parameters of the segment.
 
     Raises:
-        InvalidInputError: Positions are asked for, and the contents have none.
+        InvalidInputError: The parameters require positions, but the contents lack them.
     """
     terms: list[pa.LargeBinaryArray] = []
     documents: list[Documents] = []
@@ -186,7 +186,7 @@ def _write_documents(writer: SegmentWriter, number: int, documents: Documents) -
 
 
 def _stretches(contents: PartitionContents) -> Iterator[PostingStretch]:
-    """Yield stretches of terms that are encoded together; one empty stretch if there are no terms."""
+    """Yield ranges of terms that are encoded together. An empty partition yields one empty range."""
     bounds, at = contents.bounds, 0
     first = 0
     while True:
@@ -243,12 +243,12 @@ def _write(writer: SegmentWriter, name: str, schema: pa.Schema, columns: list[pa
 
 
 def done_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Iterator[_Result]:
-    """Yield the result of work for each item, in order, from several threads; a single item needs none.
+    """Yield the result of work for each item, in order, from several threads. A single item is processed directly.
 
     Args:
-        work: What is done with an item.
-        items: Items, taken by the calling thread, as many at a time as there are threads, and one more.
-        threads: Number of threads; 0: the calling thread does the work.
+        work: Function of an item.
+        items: Items. The calling thread takes up to `threads` + 1 of them ahead of the results.
+        threads: Number of threads. With 0, the calling thread does the work.
     """
     source = iter(items)
     first = next(source, None)

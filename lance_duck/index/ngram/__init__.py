@@ -2,7 +2,8 @@
 
 _indices/{uuid}/ngram_postings.lance
 
-You hold: batches of texts and rows, or open segments. You get: the file of a segment; from an open one the rows that
-may satisfy a condition on substrings; the scan compares them.
-Never here: the fragments that a segment answers for, and the conditions of a filter.
+You hold: batches of texts and rows, or open segments.
+You get: the file of a segment, or, from an open segment, the rows that may satisfy a substring condition. The scan
+compares their texts.
+Never here: segment coverage, and filter conditions.
 """

@@ -1,8 +1,8 @@
-"""Postings of texts that come batch by batch.
+"""Postings of texts that arrive in batches.
 
-The texts of a run, `INDEX_BLOCK_BYTES` or a smaller share of the memory limit, are grouped by their trigrams at
-once. Postings, four bytes each, stay in memory up to a quarter of the limit; those of further runs wait in temporary
-files, which are mapped.
+A run of texts, `INDEX_BLOCK_BYTES` or a smaller share of the memory limit, is grouped by trigram at once. Postings of
+four bytes stay in memory up to a quarter of the limit. Those of further runs are written to temporary files and
+memory-mapped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lance_duck.store import delete_temporary
 from lance_duck.text.trigrams import TextsByTrigram, texts_by_trigram
 
 _SHARES = 16
-"""Share of the memory limit for the texts of a run, one in so many: making their postings takes several shares."""
+"""Inverse share of the memory limit for a run's texts. Building their postings takes several times as much."""
 
 
 class PostingRuns:
@@ -47,7 +47,7 @@ class PostingRuns:
         self._paths: list[str] = []
 
     def add(self, texts: pa.Array, rows: Rows) -> None:
-        """Add texts and the names of their rows."""
+        """Add texts and their row ids or addresses."""
         self._texts.append(texts)
         self._rows.append(rows)
         self._waiting += num_bytes(texts) + rows.nbytes
@@ -112,7 +112,7 @@ class _PostingRun:
 
     Args:
         groups: Numbers of the texts by trigram.
-        rows: Names of the texts.
+        rows: Row ids or addresses of the texts.
     """
 
     def __init__(self, groups: TextsByTrigram, rows: Rows) -> None:

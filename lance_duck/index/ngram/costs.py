@@ -1,6 +1,6 @@
-"""The thresholds by which n-gram indexes are written, read and kept: each with its unit and its reason.
+"""The thresholds for writing, reading and caching n-gram indexes, with units and reasons.
 
-A threshold changes speed and memory, never an answer; `benchmarks/ngrams.py` measures what they give together.
+Thresholds change speed and memory, never answers. `benchmarks/ngrams.py` measures their combined effect.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 LIST_BYTES: Final = 64 << 20
-"""Bytes of posting lists that an open index keeps: a bound of memory."""
+"""Posting list cache size of an open index, in bytes."""
 
 MOST_LISTS: Final = 16
-"""Posting lists that are read for one text that is searched for: those between them have almost the same rows."""
+"""Maximum number of posting lists that are read per search string. Lists in between have almost the same rows."""
 
 MOST_TEXTS: Final = 8
-"""Texts up to which an equality is asked of an index as so many searches: with more, most pages are read anyway."""
+"""Maximum number of values in an equality that is searched value by value. With more, most pages are read anyway."""
 
 LISTS_AT_ONCE: Final = 1024
-"""Posting lists that are read or written at once at most: a bound of memory."""
+"""Maximum number of posting lists that are read or written together. Bounds memory."""

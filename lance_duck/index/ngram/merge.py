@@ -1,4 +1,4 @@
-"""Merging of entries: those of other segments get new names of their rows, and streams of entries become one."""
+"""Merge entries: update the rows of other segments, and join streams of entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.rows.row_set import RowSet
 
 
 def remapped_tokens(entries: Entries, follow: Follow) -> Entries:
-    """Yield entries with new names of their rows, those of many tokens at once, without tokens that lose all rows."""
+    """Yield entries with current rows, mapped for many tokens at once. Tokens that lose all rows are left out."""
     tokens: list[int] = []
     pieces: list[Rows] = []
     waiting = 0

@@ -35,7 +35,7 @@ class NGramFile:
         files: Files of the segment.
 
     Raises:
-        CorruptError, NotFoundError: There is no such file.
+        CorruptError, NotFoundError: The file is broken or missing.
     """
 
     def __init__(self, files: SegmentReader) -> None:
@@ -67,7 +67,7 @@ class NGramFile:
         return common
 
     def prewarm(self) -> None:
-        """Read all posting lists, and keep as many as the cache holds."""
+        """Read all posting lists, and fill the cache with them."""
         for _ in self.entries():
             pass
 

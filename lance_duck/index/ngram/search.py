@@ -28,7 +28,7 @@ class NGramIndex:
         self.type = type_
 
     def estimate(self, query: Query) -> int | None:
-        """Return the number of rows of an answer; reads posting lists, which are cached for the search that follows."""
+        """Return the row count of an answer. Reads posting lists and caches them for the following search."""
         return len(self._rows(query))
 
     def search(self, query: Query) -> Answer:
@@ -36,7 +36,7 @@ class NGramIndex:
         return Answer.at_most(self._rows(query))
 
     def row_names(self) -> RowSet:
-        """Return the names of all rows with a trigram, and of those that are null; reads all posting lists."""
+        """Return the ids or addresses of all rows that are null or have a trigram. Reads all posting lists."""
         return RowSet.union(rows for _, rows in self.file.entries())
 
     def statistics(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class NGramIndex:
         return {"num_ngrams": len(self.file.tokens)}
 
     def prewarm(self) -> None:
-        """Read the posting lists, and keep as many as the cache holds."""
+        """Read the posting lists, and fill the cache with them."""
         self.file.prewarm()
 
     @property
@@ -57,7 +57,7 @@ class NGramIndex:
 
 
 def trigram_alternatives(query: Query) -> list[Trigrams]:
-    """Return the trigrams of each text that a value may contain or equal; none for a query that is not about texts."""
+    """Return the trigrams of each string that a value may contain or equal. Returns [] for other queries."""
     match query:
         case ContainsTrigrams(words):
             return [trigrams_of_words(words)]

@@ -1,4 +1,4 @@
-"""Writing of n-gram files, from entries in order."""
+"""Write n-gram files from sorted entries."""
 
 from __future__ import annotations
 

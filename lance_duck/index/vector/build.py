@@ -1,7 +1,7 @@
-"""Building vector segments from rows: vectors are kept for training, then stream through assignment and encoding.
+"""Build vector segments from rows. Vectors are kept for training, then streamed through assignment and encoding.
 
-A quarter of the memory limit is for the kept vectors, a quarter for codes that wait to be sorted by partition; what
-does not fit goes to unnamed temporary files. One partition at a time is in memory as a whole.
+Kept vectors take up to a quarter of the memory limit, and unsorted codes another quarter. The rest is spilled to
+unnamed temporary files. Only one partition at a time is in memory as a whole.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _BEFORE_GRAPHS: Final = 0.1  # share of the work in reported progress
 
 
 def build_vector_segment(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-    """Write a segment of rows; see `IndexKind.build`.
+    """Write a segment from rows. See `IndexKind.build`.
 
-    Without rows no files are written: the details alone record the specification.
+    Without rows, no files are written, and only the details record the specification.
 
     Raises:
         InvalidInputError: A parameter is invalid, or there are too few vectors to train with.
@@ -169,7 +169,7 @@ def stored(model: Model, runs: SortedRuns) -> Iterator[StoredPartition | None]:
 
 
 def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] | None) -> StoredPartition | None:
-    """Return a partition with its codes and its graph; None if it has no vectors."""
+    """Return a partition with its codes and its graph. Returns None for a partition without vectors."""
     if piece is None:
         return None
     names, vectors = piece
@@ -178,7 +178,7 @@ def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] |
 
 
 def new_graph(model: Model, vectors: Any) -> GraphRows:
-    """Build the graph of a partition: by a join of neighbours if it is large, else by inserting vectors in turn."""
+    """Build the graph of a partition: by joining neighbours if it is large, otherwise by inserting the vectors."""
     parameters = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
     dense, metric = points(vectors, model.metric)
     graph = join_graph(dense, **parameters) if _is_joined(model, len(dense)) else None

@@ -1,8 +1,8 @@
-"""The thresholds by which vector indexes are built, searched and kept: each with its unit and its reason.
+"""The thresholds for building, searching and caching vector indexes, with units and reasons.
 
-A threshold changes speed, memory and the recall of an approximate search, never what an exact one finds.
-`benchmarks/vectors.py` measures speed and recall of what they give together. Parameters of the algorithms that build
-graphs stand beside these.
+Thresholds change speed, memory and the recall of approximate searches, never the result of an exact search.
+`benchmarks/vectors.py` measures their combined speed and recall. Parameters of the graph algorithms are in their
+modules.
 """
 
 from __future__ import annotations
@@ -12,74 +12,73 @@ from typing import Final
 # Memory
 
 KEPT_BYTES: Final = 2 << 30
-"""Bytes of partitions that an open index keeps: a bound of memory, 20 million vectors of 96 codes with their rows."""
+"""Partition cache size of an open index, in bytes: 20 million vectors of 96 codes with their rows."""
 
 LOAD_BYTES: Final = 64 << 20
-"""Bytes of partitions that are read, or of vectors that are decoded, at once: a bound of memory."""
+"""Size of the partitions that are read, or of the vectors that are decoded, at once, in bytes. Bounds memory."""
 
 DECODED_ALONE: Final = 1 << 22
-"""Numbers up to which one thread decodes vectors, in a millisecond: faiss may wait longer than that for a second
-one."""
+"""Maximum count of numbers that one thread decodes, in a millisecond. faiss may wait longer than that for a second
+thread."""
 
 # Searching
 
 BATCH_QUERIES: Final = 32
-"""Queries from which on they are searched partition by partition: one finds in the processor's cache what another has
-read."""
+"""Minimum number of queries for searching partition by partition. Queries then share the processor's cache."""
 
 SLICE_QUERIES: Final = 64
-"""Queries that one thread searches partitions for at a time: 1,000 queries in one slice take a tenth more time
+"""Number of queries per thread whose partitions are searched. 1,000 queries in one slice take a tenth more time
 (`benchmarks/vectors.py`)."""
 
 LEAST_EF: Final = 64
-"""Candidates of a walk over a graph, with a filter or without, at least: with fewer the recall falls steeply."""
+"""Minimum number of candidates of a graph walk, with or without a filter. With fewer, the recall falls steeply."""
 
 ALLOWED_OF_EXPECTED: Final = 0.5
 DEVIATIONS: Final = 3
-"""Share of the allowed vectors that chance makes expect in the partitions searched first, and standard deviations below
-it, under both of which the filter is tied to the neighbours of a query, and measured settings do not hold. Where a walk
-over a graph finds less than that share of the allowed vectors that chance makes expect, all allowed vectors of the
-partition are compared. Walks with a filter keep as many deviations more than k candidates."""
+"""A filter is tied to a query's neighbours if the partitions searched first have fewer allowed vectors than this share
+of the expected number, and fewer than the expected number less this many standard deviations. Measured settings do not
+hold then. If a graph walk finds less than that share of the expected allowed vectors, all allowed vectors of the
+partition are compared. Filtered walks keep `DEVIATIONS` standard deviations more than k candidates."""
 
 TIED_DEVIATIONS: Final = 6
 TIED_UNEVENNESS: Final = 0.1
-"""Standard deviations beyond what chance explains, and mean relative deviation of the allowed share of a partition
-beyond it, over both of which a filter is tied to the vectors: measured settings do not hold, and partitions are
-searched by the neighbours that they make expect. Below the second one partitions hold nearly as many allowed vectors as
-settings count on."""
+"""A filter is tied to the vectors if the allowed shares of partitions deviate from chance by more than this many
+standard deviations, and by more than this mean relative unevenness. Measured settings do not hold then, and partitions
+are searched by their expected neighbours. Below the unevenness, partitions have nearly as many allowed vectors as
+settings assume."""
 
 SPREAD_PARTITIONS: Final = 32
 SPREAD_VECTORS: Final = 256
-"""Partitions and vectors of the sample on which the spread about centroids is measured: 65,000 pairs tell its deviation
-within some hundredths, in milliseconds."""
+"""Sample size in partitions and vectors for measuring the spread around centroids. 65,000 pairs give its deviation to a
+few hundredths, in milliseconds."""
 
 MANY_QUERIES: Final = 20
-"""Queries from which on they share the work of a comparison of all vectors: decoding, and the way from memory."""
+"""Minimum number of queries that share a comparison of all vectors, its decoding and its memory reads."""
 
 WALK: Final = 10
 WALK_TOGETHER: Final = 40
-"""Vectors that are compared in the time of one candidate of a walk: for few queries, and from `MANY_QUERIES` on."""
+"""Number of vectors compared in the time of one walk candidate: for few queries, and for at least `MANY_QUERIES`."""
 
 # Building
 
 JOINED: Final = 1 << 13
-"""Vectors of a partition from which on its graph is joined from near neighbours, not built by inserting vectors."""
+"""Minimum partition size, in vectors, for joining the graph from near neighbours instead of inserting vectors."""
 
 SMALL_GRAPH: Final = 1 << 14
-"""Vectors of a graph below which one thread builds it, while others build others; a larger one takes all threads."""
+"""Smaller graphs, in vectors, are built by one thread each, in parallel. Larger ones use all threads."""
 
 PARTITIONS_TOGETHER: Final = 8
-"""Partitions whose vectors are in memory while their graphs are built: a bound of memory."""
+"""Number of partitions whose vectors are in memory while their graphs are built. Bounds memory."""
 
 THREADED_PRODUCTS: Final = 1 << 30
-"""Multiplications in a round of training from which on several threads take part; below, waiting costs more."""
+"""Minimum number of multiplications per training round for several threads. Below it, waiting costs more."""
 
 TRAINING_ROUNDS: Final = 20
-"""Rounds of training at most; further rounds change hardly anything."""
+"""Maximum number of training rounds. Further rounds change hardly anything."""
 
 SETTLED_SAMPLE: Final = 64
-"""Vectors for each centroid with which most rounds of training are done: they take half of the time of 200, for
-partitions that hold as much (`benchmarks/partition_costs.py --rows 40000 --dimension 32`)."""
+"""Number of vectors per centroid in most training rounds. They take half of the time of 200, and partitions are equally
+even (`benchmarks/partition_costs.py --rows 40000 --dimension 32`)."""
 
 EVENNESS: Final = 0.3
 """The price of a pair of vectors in one partition, in mean squared distances over the mean size: 5 of 200 partitions
@@ -88,16 +87,16 @@ hold 1,084 rows at 0.3 and 1,362 without (`benchmarks/partition_costs.py --rows 
 # Rebuilding
 
 LOST_SHARE: Final = 0.2
-"""Deleted share of the vectors of a partition above which its graph is rebuilt."""
+"""Graphs are rebuilt if more than this share of a partition's vectors was deleted."""
 
 GROWN: Final = 2
-"""Growth of an index since its training, as a factor, from which on it may be retrained: before, too little changed."""
+"""Minimum growth factor since the last training for retraining. Below it, too little has changed."""
 
 UNEVEN: Final = 8
-"""Multiple of the mean size from which on a partition is too large: a search of it takes that much longer."""
+"""Partitions above this multiple of the mean size are too large. Their searches take that much longer."""
 
 LARGE: Final = 8192
-"""Vectors that a partition may have, whatever the size of the others."""
+"""Partitions of up to this many vectors are never too large, whatever the size of the others."""
 
 CROWDED: Final = 2
-"""Ratio of the number of partitions that suits the vectors to the present one, from which on an index is retrained."""
+"""Minimum ratio of the suitable number of partitions to the present one for retraining."""

@@ -21,9 +21,9 @@ _TRAINED: Final = "lance_duck.trained_rows"
 
 
 def vector_parameters(details: bytes) -> dict[str, Any]:
-    """Return the parameters, by pylance's names, to build such an index again; {} if none are known.
+    """Return the parameters to rebuild an index, by pylance's names. Returns {} if none are known.
 
-    The number of partitions is among them if a user gave it; otherwise it follows from the number of rows.
+    The number of partitions is included only if a user set it. Otherwise the number of rows determines it.
     """
     message = _message(details)
     storage = None if message is None else message.WhichOneof("compression")
@@ -123,7 +123,7 @@ def _hint(message: index_pb2.VectorIndexDetails, name: str, digits: int) -> int:
 
 
 def _message(details: bytes) -> index_pb2.VectorIndexDetails | None:
-    """Return the parsed message; None if it is invalid, or has an unknown metric."""
+    """Return the parsed message. Returns None if it is invalid or has an unknown metric."""
     try:
         message = index_pb2.VectorIndexDetails.FromString(details)
     except DecodeError:

@@ -40,7 +40,7 @@ _COMPRESSIONS: Final = {"flat": "FLAT", "sq": "SQ", "pq": "PQ", "rq": "RQ"}
 
 
 class VectorKind:
-    """The kind of vector indexes. `open` returns a `contract.VectorIndex`, which answers no predicate."""
+    """The kind of vector indexes. `open` returns a `contract.VectorIndex`. Predicates are not supported."""
 
     name: str = "Vector"
     type_url: str = "/lance.index.pb.VectorIndexDetails"
@@ -56,7 +56,7 @@ class VectorKind:
         return is_vector(type_) or (is_multivector(type_) and not has_byte_items(vector_type(type_)))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return False: a vector index answers no predicate."""
+        """Return False: vector indexes do not support predicates."""
         return False
 
     @safe_after_fork
@@ -92,7 +92,7 @@ class VectorKind:
         return True
 
     def name_of(self, details: bytes) -> str | None:
-        """Return the kind that a details message names, as in "IVF_PQ"; None if it names none."""
+        """Return the index type in a details message, such as "IVF_PQ". Returns None if it is not declared."""
         try:
             message = index_pb2.VectorIndexDetails.FromString(details)
         except DecodeError:

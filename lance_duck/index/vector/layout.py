@@ -1,10 +1,10 @@
 """The files of a vector segment, and their metadata, checked: JSON texts, IVF messages, tensors.
 
 index.idx       schema metadata    lance:index = {"type": "IVF_PQ", "distance_type": "l2"}
-                global buffer 1    IVF message: centroids_tensor (partitions, dim), loss, and where the rows of each
-                                   partition lie in this file
+                global buffer 1    IVF message: centroids_tensor (partitions, dim), loss, and the ranges of the
+                                   partitions' rows in this file
                 rows               none, except with graphs: see `index.vector.graph.rows`, also for lance:hnsw
-auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON array of one JSON text
+auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON array of one JSON string
                 global buffer 1    IVF message: offsets and lengths of the partitions in this file
                 global buffer 2    with PQ: the codebook, a Tensor message, float32 [sub-vectors][2 ** bits][dim /
                                    sub-vectors]
@@ -17,15 +17,15 @@ recall.json     recalls of searches, see `verbs.indexes.segment_orders`; may be 
 
 SQ, scalar quantisation, stores each number as one byte, between two bounds that all numbers share:
     metadata       {"dim", "num_bits": 8, "bounds": {"start", "end"}}
-    code c         255 (x - start) / (end - start), truncated: it stands for the numbers from start + c (end - start) /
-                   255 up to that of c + 1
+    code c         255 (x - start) / (end - start), truncated: it represents the numbers from start + c (end - start) /
+                   255 up to the first number of c + 1
 
 PQ, product quantisation, stores for each sub-vector the number of the nearest of 256 or 16 sub-vectors in the codebook:
     metadata       {"codebook_position", "nbits", "num_sub_vectors", "dimension", "transposed"}
     a partition    byte 0 of all its rows, then byte 1, …; with 4 bits a byte has two sub-vectors, the lower half first
-For l2 and cosine, the residual of a vector is encoded, the vector less its centroid; for dot, the vector itself.
+For l2 and cosine, the residual of a vector is encoded: the vector less its centroid. For dot, it is the vector itself.
 
-Segments of before 0.22 are one file: see `index.vector.one_file`.
+Segments written before 0.22 are one file: see `index.vector.one_file`.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _DTYPES: Final[Mapping[int, np.dtype[Any]]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Span:
-    """Rows of adjacent partitions, to be read at once.
+    """Rows of adjacent partitions that are read together.
 
     Attributes:
         rows: Rows of all partitions.
-        parts: First row of each partition, relative to the first of all, and its number of rows.
+        parts: First row, relative to the span, and number of rows of each partition.
     """
 
     rows: slice
@@ -100,7 +100,7 @@ class Partitions:
         return slice(first, first + int(self.lengths[partition]))
 
     def owners(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the partition of each row, of the shape of the rows' positions, which are in some partition."""
+        """Return the partition of each row position, in the shape of `positions`. Each must be in a partition."""
         filled = np.flatnonzero(self.lengths)
         ends = (self.offsets + self.lengths)[filled]
         by_storage = np.argsort(ends, kind="stable")
@@ -145,7 +145,7 @@ def parsed(text: Any, type_: type, where: str) -> Any:
 
 
 def json_integer(of: Mapping[str, Any], key: str, low: int, high: int, where: str) -> int:
-    """Return an integer of a JSON object, low … high. Raises CorruptError if there is none."""
+    """Return an integer of a JSON object, low … high. Raises CorruptError if it is missing or invalid."""
     value = of.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise CorruptError(key, where=where, expected=f"{low} … {high}", found=repr(value))
@@ -153,7 +153,7 @@ def json_integer(of: Mapping[str, Any], key: str, low: int, high: int, where: st
 
 
 def real(of: Mapping[str, Any], key: str, where: str) -> float:
-    """Return a finite number of a JSON object. Raises CorruptError if there is none."""
+    """Return a finite number of a JSON object. Raises CorruptError if it is missing or invalid."""
     value = of.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CorruptError(key, where=where, expected="a number", found=repr(value))
@@ -214,7 +214,7 @@ def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows:
 
 
 def number_of(tensor: index_pb2.Tensor) -> np.dtype[Any]:
-    """Return the dtype of the numbers of a tensor; for bfloat16, that of the numbers after reading."""
+    """Return the dtype of a tensor's numbers. bfloat16 is read as float32."""
     is_halved = tensor.data_type == index_pb2.Tensor.BFLOAT16
     return np.dtype(np.float32) if is_halved else _DTYPES.get(tensor.data_type, np.dtype(np.float32))
 

@@ -14,9 +14,9 @@ __all__ = ["faiss", "queries_without_products"]
 
 
 def queries_without_products(dim: int) -> int:
-    """Return how many queries of `dim` numbers faiss compares with vectors one by one, at least 1.
+    """Return the largest batch of queries that faiss compares without matrix products, at least 1.
 
-    For more at once it multiplies matrices, and loses the distances of vectors far from zero in rounding.
+    Matrix products lose precision for vectors far from zero, because distances cancel out.
     """
     numbers = int(cast("Any", faiss).cvar.distance_compute_blas_threshold)  # of all queries together, since 1.14.2
     return max((numbers - 1) // dim, 1)

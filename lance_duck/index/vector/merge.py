@@ -1,10 +1,10 @@
-"""Merging vector segments: codes are copied, and new rows are encoded with the model of the first segment.
+"""Merge vector segments. Codes are copied, and new rows are encoded with the first segment's model.
 
-Segments that were trained separately have different centroids. Uncompressed vectors then go to the partitions of the
-first segment; codes mean nothing there, and are refused. Bounds of SQ may differ: codes are translated.
+Segments that were trained separately have different centroids. Uncompressed vectors are then assigned to the first
+segment's partitions. Codes would be meaningless there and are rejected. If SQ bounds differ, codes are translated.
 
-A graph is kept if no rows are added and few are gone, which are cut out. Otherwise it is rebuilt, from the vectors
-that the codes decode to.
+A graph is kept, with deleted rows cut out, if rows are only deleted, and few. Otherwise it is rebuilt from the decoded
+vectors.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KEPT: Final = ("num_partitions", "target_partition_size", "sample_rate", "max_i
 def merge(
     parts: Sequence[MergeInput], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
 ) -> Details:
-    """Write a segment of other segments and new rows; see `IndexKind.merge`.
+    """Write a segment from other segments and new rows. See `IndexKind.merge`.
 
     Raises:
         UnsupportedError: The segments are of different kinds, or hold codes and were trained separately.
@@ -139,7 +139,7 @@ def _take_over(part: MergeInput, model: Model, runs: SortedRuns) -> None:
 
 
 def _followed(part: MergeInput, model: Model) -> Iterator[StoredPartition | None]:
-    """Yield the partitions of a segment, with the new names of their rows."""
+    """Yield the partitions of a segment, with current row ids or addresses."""
     files: VectorFiles = part.index.files
     for partition in range(files.num_partitions):
         names, lives = part.follow(files.rows()[files.partitions.rows(partition)])
@@ -156,7 +156,7 @@ def _followed(part: MergeInput, model: Model) -> Iterator[StoredPartition | None
 
 
 def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], lives: NDArray[np.bool_]) -> GraphRows:
-    """Return the graph of a partition, without the vectors that are gone."""
+    """Return the graph of a partition without deleted vectors."""
     files: VectorFiles = index.files
     places = np.full(len(codes), partition)
     decoded = model.decode(codes, places)
@@ -175,7 +175,7 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
 
 
 def _spec(model: Model, details: bytes) -> VectorSpec:
-    """Return the specification of a segment: from its model, and from its details what the model does not have."""
+    """Return the specification of a segment, from its model, completed by its details."""
     parameters = vector_parameters(details)
     build_parameters: dict[str, Any] = {name: parameters[name] for name in _KEPT if name in parameters}
     build_parameters["asked_partitions"] = build_parameters.get("num_partitions", 0)

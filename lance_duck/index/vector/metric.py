@@ -1,9 +1,9 @@
-"""The definition of distances: Lance's `_distance`, and the plain reference of all searches.
+"""The definition of distances: Lance's `_distance`, and the reference implementation of all searches.
 
 l2        sum of squared differences
 cosine    1 - inner product of the normalised vectors
 dot       1 - inner product
-hamming   number of different bits of vectors of unsigned bytes
+hamming   number of different bits of uint8 vectors
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ METRICS: Final = MappingProxyType(
 
 
 def metric_of(name: Any) -> str:
-    """Return the metric that a user's spelling means: "l2", "cosine", "dot" or "hamming".
+    """Normalise a user's metric name to "l2", "cosine", "dot" or "hamming".
 
     Raises:
-        InvalidInputError: There is no such metric.
+        InvalidInputError: The metric does not exist.
     """
     metric = METRICS.get(name.lower()) if isinstance(name, str) else None
     if metric is None:

@@ -1,7 +1,7 @@
-"""Columns of several vectors a row: lists of any number of vectors, even none.
+"""Columns of several vectors per row: lists of any number of vectors, possibly empty.
 
-An index has an entry for each vector, under the name of its row. A vector that cannot be a neighbour (see `vectors`) is
-left out; a row that has no other vectors is never found.
+An index has an entry for each vector, with its row. A vector that cannot be a neighbour (see `vectors`) is left out. A
+row without any other vectors is never found.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _METRICS: Final = ("l2", "cosine", "dot")
 
 
 def vector_files(files: SegmentReader) -> VectorFiles:
-    """Open the files of a vector segment, in the present layout or in that of one file.
+    """Open the files of a vector segment, in the current or the one-file layout.
 
     Raises:
         CorruptError: The files contradict themselves or each other.
@@ -120,7 +120,7 @@ class OneFile(VectorFiles):
         return [next(pieces).reshape(size, self.code_width) if size else none for size in sizes]
 
     def _message(self) -> tuple[index_pb2.OneFileSegment.Vectors, int]:
-        """Return the message at the end of the file, and the position where it begins."""
+        """Return the message at the end of the file, and its offset in bytes."""
         size, where = self._source.size, self._where
         if size < _FOOTER.size + 4:
             raise CorruptError("size of a vector segment", where=where, found=size)

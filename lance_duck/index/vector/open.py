@@ -39,7 +39,7 @@ from lance_duck.store import gather, run
 
 
 class VectorFiles:
-    """An open vector segment: its metadata are read and checked, its rows are read on demand.
+    """An open vector segment. Its metadata are read and checked, its rows are read on demand.
 
     Safe to use from several threads.
 
@@ -48,20 +48,19 @@ class VectorFiles:
         kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", or one with HNSW, "IVF_HNSW_FLAT", ….
         storage: "FLAT", "SQ", "PQ" or "RQ".
         metric: "l2", "cosine", "dot" or "hamming".
-        dim: Numbers of a vector.
+        dim: Number of dimensions.
         centroids: float32 (partitions, dim), finite; uint8 for hamming. For cosine, not normalised.
         item: dtype of the stored numbers of centroids.
-        loss: Loss of training; None if unknown.
+        loss: Training loss. None if unknown.
         partitions: Rows of the storage by partition.
-        graph_partitions: Rows of the graphs by partition; None if the kind has no graphs.
+        graph_partitions: Rows of the graphs by partition. None if the kind does not have graphs.
         metadata: Metadata of the codes, as stored.
-        bounds: Numbers that codes 0 and 255 of SQ stand for; (0, 0) for other storages.
-        bits: Bits of the code of a sub-vector of PQ, 4 or 8; 0 for other storages.
-        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite; empty unless the storage is PQ.
-        rounding: Rotation and rounding of vectors by RQ; None for other storages.
-        is_transposed: Whether a partition stores the codes of PQ byte by byte; `codes` returns them by rows all the
-            same.
-        recall: Bytes of the file of recalls, unchecked; None if there is no such file.
+        bounds: Numbers represented by codes 0 and 255 of SQ. (0, 0) for other storages.
+        bits: Code width of a PQ sub-vector in bits, 4 or 8. 0 for other storages.
+        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite. Empty unless the storage is PQ.
+        rounding: Rotation and rounding of vectors by RQ. None for other storages.
+        is_transposed: Whether a partition stores PQ codes byte by byte. `codes` returns them by rows in either case.
+        recall: Bytes of the recall file, unchecked. None if it does not exist.
         index: File of the graphs.
         auxiliary: File of the storage.
 
@@ -120,7 +119,7 @@ class VectorFiles:
         return model + 32 * self.num_partitions + rows + 4096
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
+        """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
         with self._lock:
             if self._rows is None:
                 (row_ids,) = self.auxiliary.read([ROW_ID])
@@ -129,9 +128,9 @@ class VectorFiles:
             return self._rows
 
     def rows_at(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the names of the rows at some positions, uint64, in their order.
+        """Return the row ids or addresses at the given positions: uint64, in their order.
 
-        No others are read from a local disk; from an object store, those of the same partitions, which are cached.
+        From a local disk, only these rows are read. From an object store, their partitions are read and cached.
 
         Args:
             positions: int64 (n,), at least one, each below `num_rows`.
@@ -171,11 +170,11 @@ class VectorFiles:
         return names
 
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
-        """Return the codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.
+        """Read the codes of partitions together: for each one (length, width), C-contiguous. Do not modify.
 
         Codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; codes of RQ are rows with their
-        factors. The width is `code_width`. From an object store the names of the rows are read with them, for which
-        `rows_at` would wait once more.
+        factors. The width is `code_width`. From an object store, the row ids are read as well, which saves
+        `rows_at` a round trip.
         """
         rounding = self.rounding
         names = [COLUMNS[self.storage]] if rounding is None else [*rounding.codes, *rounding.factors]
@@ -202,7 +201,7 @@ class VectorFiles:
         return self.dim if self.storage != "PQ" else len(self.codebook) * self.bits // 8
 
     def _rounded(self, rounding: Rounding, names: Sequence[str], parts: Sequence[pa.Array]) -> NDArray[np.uint8]:
-        """Return the rows of a partition of RQ, from its columns and their names."""
+        """Return the in-memory rows of an RQ partition, from its columns and their names."""
         arrays = dict(zip(names, parts, strict=True))
         if any(array.null_count for array in parts):
             raise CorruptError("nulls in codes", where=self.auxiliary.path)

@@ -1,7 +1,7 @@
-"""Vectors that come batch by batch and are needed again, and codes that are sorted by partition.
+"""Storage for vectors that arrive in batches and are needed again, and for codes that are sorted by partition.
 
-Both stay in memory up to a limit, then in an unnamed temporary file. Codes are sorted as they come, and merged when a
-partition is taken.
+Both stay in memory up to a limit, then in an unnamed temporary file. Codes are sorted on arrival, and merged when a
+partition is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rows = NDArray[np.uint64]
 
 
 class Spill:
-    """A temporary file of arrays, which has no name; a context manager."""
+    """An unnamed temporary file of arrays; a context manager."""
 
     def __init__(self) -> None:
         self._files = ExitStack()
@@ -134,7 +134,7 @@ class SortedRuns:
             self._runs.append(_PartitionRun(run.starts, run.rows, None, self._spill.put(run.gathered())))
 
     def take(self, partition: int) -> tuple[Rows, NDArray[Any]] | None:
-        """Return the rows of a partition and their codes; None if it has none. Nothing may be added afterwards."""
+        """Return the rows and codes of a partition, or None if it is empty. Nothing may be added afterwards."""
         if self._waiting:
             self._runs.append(self._sorted())
         pieces = [run.take(partition) for run in self._runs if run.starts[partition] < run.starts[partition + 1]]
@@ -151,7 +151,7 @@ class SortedRuns:
         self._waiting, self._bytes = [], 0
         order = np.lexsort((rows, partitions)) if self._by_name else np.argsort(partitions, kind="stable")
         starts = np.searchsorted(partitions[order], np.arange(self._count + 1))
-        is_sorted = bool((order[1:] > order[:-1]).all())  # as where there is one partition: no code is copied
+        is_sorted = bool((order[1:] > order[:-1]).all())  # true with a single partition: codes are not copied
         return (
             _PartitionRun(starts, rows, None, codes) if is_sorted else _PartitionRun(starts, rows[order], order, codes)
         )
@@ -159,7 +159,7 @@ class SortedRuns:
 
 @dataclass(frozen=True)
 class _PartitionRun:
-    """A piece of rows, sorted by partition.
+    """A run of rows, sorted by partition.
 
     `codes` are in the order of `rows`; if there is an `order`, the code of row i is at `order[i]`.
     """

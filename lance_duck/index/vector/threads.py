@@ -1,9 +1,9 @@
-"""Threads of faiss: many small tasks in parallel, each in one thread; and a single thread in forked children.
+"""Threads of faiss: many small single-threaded tasks in parallel, and a single thread in forked children.
 
-A fork copies OpenMP's records of its threads, but not the threads: a child that asks for two threads waits for one that
-is gone, or dies. A new thread of the child gets OpenMP threads of its own, yet hangs if a thread of the parent was
-multiplying matrices at the fork: OpenBLAS lends out one set of threads at a time, and that set is never returned. A
-caller that wants only one thread asks neither library.
+A fork copies OpenMP's records of its threads, but not the threads. A child that requests two threads waits for one that
+no longer exists, or dies. A new thread of the child gets its own OpenMP threads, but hangs if a thread of the parent
+was multiplying matrices at the fork: OpenBLAS lends its only set of threads, and that set is never returned. Callers
+that need one thread use neither library's pool.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def side_by_side(do: Callable[[_T], _R], tasks: Iterable[_T]) -> list[_R]:
 
 
 def in_slices(do: Callable[[slice], None], count: int, step: int) -> None:
-    """Call a function with slices of things, of `step` each, in as many threads as faiss may have.
+    """Call a function with slices of a range, in as many threads as faiss may use.
 
     Args:
-        do: Function of a slice; with a single thread it gets one slice of everything.
-        count: Number of things.
-        step: Things of a slice; up to so many are one slice.
+        do: Function of a slice. With a single thread, it is called once with the whole range.
+        count: Length of the range.
+        step: Length of a slice.
     """
     if count <= step or _FAISS.omp_get_max_threads() == 1:
         do(slice(0, count))

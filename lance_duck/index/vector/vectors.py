@@ -1,14 +1,14 @@
 """Columns of vectors as matrices, and the rule for which of their rows can be neighbours.
 
-A vector is a fixed size list of floats of 16, 32 or 64 bits, of bfloat16 (two bytes each), or, for the Hamming
-distance, of unsigned bytes. Distances are computed with float32.
+A vector is a fixed-size list of float16, float32, float64, bfloat16 (two bytes each), or, for the Hamming distance,
+uint8. Distances are computed with float32.
 
-The rule: a row is in no index if its vector
+A row is left out of every index if its vector
     is null or contains a null,
-    contains NaN or infinity, also one that only appears as float32,
+    contains NaN or infinity, including numbers that overflow float32,
     is zero, and the metric is cosine.
 
-Without an index a row is no neighbour if its distance is NaN or null. So a vector with an infinite number can be one.
+Without an index, a row is not a neighbour if its distance is NaN or null. Vectors with infinite numbers can be found.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Vectors:
 
 
 def is_vector(type_: pa.DataType) -> bool:
-    """Return whether a storage type is that of vectors: a fixed size list of floats, bfloat16 or unsigned bytes."""
+    """Return whether a storage type is a vector type: a fixed-size list of floats, bfloat16 or uint8."""
     if not pa.types.is_fixed_size_list(type_) or type_.list_size < 1:
         return False
     inner = storage_type(type_.value_type)
@@ -56,15 +56,15 @@ def has_byte_items(type_: pa.DataType) -> bool:
 def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = None, *, metric: str = "l2") -> Vectors:
     """Return the vectors of a column.
 
-    Float32 without nulls is not copied, unless there are several chunks.
+    Float32 without nulls is not copied, unless it has several chunks.
 
     Args:
-        array: Array of a type for which `is_vector` holds, or of an extension type over one.
-        type_: Type of the column; None for that of the array.
+        array: Array for whose storage type `is_vector` is true.
+        type_: Type of the column. The array's type by default.
         metric: Metric, which decides whether zero vectors are usable.
 
     Raises:
-        InvalidInputError: The array is not a column of vectors.
+        InvalidInputError: The array is not a vector column.
     """
     storage = storage_type(array.type if type_ is None else type_)
     if not is_vector(storage):
@@ -96,13 +96,13 @@ def usable_rows(values: NDArray[np.float32], metric: str = "l2") -> NDArray[np.b
 
 
 def bfloat16_to_float32(halves: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """Return bfloat16 numbers as float32; their bits are the upper halves of those of float32."""
+    """Return bfloat16 numbers as float32, by appending 16 zero bits."""
     wide: NDArray[np.float32] = (halves.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return wide
 
 
 def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Return the numbers of a fixed-size list array, (n, dim), and which rows have no null; None if no row has one."""
+    """Return a fixed-size list array as a matrix (n, dim), and a mask of rows without nulls, or None for all rows."""
     present = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
     items = array.values.slice(array.offset * dim, len(array) * dim)
     if isinstance(items.type, pa.BaseExtensionType):

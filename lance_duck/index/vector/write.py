@@ -23,17 +23,17 @@ from lance_duck.wire.pb import index_pb2
 
 _NO_GRAPHS: Final = pa.schema([pa.field("__flat_marker", pa.uint64(), nullable=False)])
 TENSORS: Final = MappingProxyType({"f2": 1, "f4": 2, "f8": 3, "u1": 4})
-"""Number of the type of a tensor, by numpy's name of the dtype."""
+"""Tensor data type codes, by numpy dtype name."""
 
 
 @dataclass(frozen=True)
 class StoredPartition:
-    """A partition in the form in which it is written.
+    """A partition, ready to be written.
 
     Attributes:
-        rows: Names of the rows, uint64.
+        rows: uint64 (n,), row ids or addresses.
         codes: Codes (n, code_width), by rows.
-        graph: Graph of the partition; None for kinds without graphs, and if there are no rows.
+        graph: Graph of the partition. None without rows, or if the kind does not have graphs.
     """
 
     rows: Rows
@@ -47,7 +47,7 @@ def write_segment(writer: SegmentWriter, model: Model, partitions: Iterator[Stor
     Args:
         writer: Writer of the segment's files.
         model: Model of the codes.
-        partitions: Each partition of the model; None for one without rows.
+        partitions: Each partition of the model. None for an empty one.
 
     Raises:
         StoreError: The disk or the service failed.

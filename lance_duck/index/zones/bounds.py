@@ -53,13 +53,13 @@ def read_bounds(
     length: NDArray[np.int64],
     where: str,
 ) -> ZoneBounds:
-    """Build bounds from the columns of a file, which have an entry for each zone.
+    """Build bounds from the columns of a file. Each column has an entry per zone.
 
     Args:
-        low: Least value; null or NaN if it is unknown, or there is no value but NaN.
-        high: Greatest value; NaN if the greatest other value is unknown.
+        low: Least value. Null or NaN if it is unknown, or if all other values are null or NaN.
+        high: Greatest value. NaN if the greatest other value is unknown.
         nulls: Number of nulls.
-        nans: Number of NaN.
+        nans: Number of NaNs.
         length: Number of offsets that the zone spans.
         where: Path for error messages.
 
@@ -162,7 +162,7 @@ def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:
 
 
 def _bound(bounds: ZoneBounds, value: pa.Scalar | None) -> tuple[Values | None, bool]:
-    """Return a bound as an array of one value, None if there is no bound; and whether it is NaN."""
+    """Return a bound as an array of one value, or None if unbounded or NaN, and whether it is NaN."""
     if value is None:
         return None, False
     array = _fitting(bounds, pa.array([value]))

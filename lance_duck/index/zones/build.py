@@ -38,7 +38,7 @@ def collect(
 
 
 class _PieceStatistics:
-    """A collector of statistics of pieces, in the order of their rows, that joins the pieces of a zone."""
+    """Collects statistics of stretches in row order, and joins the stretches of a zone."""
 
     def __init__(self, type_: pa.DataType) -> None:
         self._type = type_
@@ -130,9 +130,9 @@ class Cutter:
         self._zone = -1
 
     def cut(self, rows: Rows) -> tuple[Ints, Ints]:
-        """Cut further rows; return the place where each piece begins, and the number of its zone, from 0.
+        """Cut further rows. Returns the first position and the zone number, from 0, of each stretch.
 
-        The first piece may belong to the zone of the last piece of the call before.
+        The first stretch may continue the last zone of the previous call.
         """
         runs, size = _runs(rows), self._rows_per_zone
         stops = [*runs[1:], len(rows)]
@@ -175,7 +175,7 @@ def cut_batches(
 
 
 def _runs(rows: Rows) -> list[int]:
-    """Return the place where each fragment begins; in table order each fragment is one run."""
+    """Return the position of each fragment's first row. In table order, each fragment is one run."""
     if rows[0] >> FRAGMENT_BITS == rows[-1] >> FRAGMENT_BITS:
         return [0]
     keys = rows >> FRAGMENT_BITS

@@ -1,6 +1,6 @@
-"""The thresholds by which zone maps and Bloom filters are written, read and kept: each with its unit and its reason.
+"""The thresholds for writing, reading and caching zone maps and Bloom filters, with units and reasons.
 
-A threshold changes speed and memory, never an answer; `benchmarks/zones.py` measures what they give together.
+Thresholds change speed and memory, never answers. `benchmarks/zones.py` measures their combined effect.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 FILTER_CACHE_BYTES: Final = 256 << 20
-"""Bytes of Bloom filters that an open index caches, all or none: a bound of memory."""
+"""Maximum size of cached Bloom filters, in bytes. Either all filters of an open index are cached, or none."""
 
 WAITING_ZONES: Final = 1 << 14
-"""Zones whose bounds wait to be joined into one array: a bound of memory."""
+"""Number of zones whose bounds are buffered before they are joined into one array. Bounds memory."""
 
 LONG_ZONE: Final = 512
-"""Values of a zone, on average, from which on its bounds are computed by themselves: 1,024 numbers take half of the
-time so, 256 take 1.4."""
+"""Bounds of zones with at least this mean number of values are computed zone by zone. 1,024 numbers take half of the
+time, 256 take 1.4 times as long."""
 
 PROBED_ROWS: Final = 64
-"""Rows of a zone that are followed before all are: most zones move as a whole."""
+"""Number of rows of a zone that are followed first. Most zones move as a whole."""

@@ -63,7 +63,7 @@ class ZoneMapKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of new rows and of the zones of other segments, which follow their rows."""
+        """Write a segment from new rows and other segments' zones. Zones follow moved rows."""
         size, seeds = self._parameters(options)
         if parts and ROWS_PER_ZONE not in options.parameters:
             size = parts[0].index.file.rows_per_zone
@@ -124,7 +124,7 @@ class BloomFilterKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of new rows and of the filters of other segments, which follow their rows."""
+        """Write a segment from new rows and other segments' filters. Filters follow moved rows."""
         defaults = (DEFAULT_ROWS, DEFAULT_PROBABILITY)
         if parts:
             defaults = (parts[0].index.file.number_of_items, parts[0].index.file.probability)

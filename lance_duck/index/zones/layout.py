@@ -1,30 +1,30 @@
-"""The files of zone maps and of Bloom filters, a row for each zone: a stretch of rows of one fragment.
+"""The files of zone maps and of Bloom filters, with a row per zone: a stretch of one fragment's rows.
 
 zonemap.lance
-    min, max      type of the column; null if all values are null. `max` is NaN if there is a NaN; if there is nothing
-                  else, `min` is NaN, too, or null
+    min, max      type of the column; null if all values are null. `max` is NaN if the zone contains a NaN; if it
+                  contains nothing else, `min` is NaN or null
     null_count    uint32
     nan_count     uint32
     fragment_id, zone_start, zone_length   see below
-    metadata rows_per_zone   rows of a zone, except the last of a fragment; rows deleted before do not count
+    metadata rows_per_zone   row count of a zone, except the last of a fragment; not counting rows deleted before
 
 bloomfilter.lance
     fragment_id, zone_start, zone_length   see below
     has_null            bool
     bloom_filter_data   binary, `encoding.bloom`, with the bytes of each value that is not null: numbers, dates and
-                        times little-endian in their own width, texts as UTF-8
-    metadata bloomfilter_item          as rows_per_zone
+                        times little-endian in their own width, strings as UTF-8
+    metadata bloomfilter_item          like rows_per_zone
     metadata bloomfilter_probability   decimal number; the size of a filter follows from both
 
-of both
+both files
     fragment_id   uint64
-    zone_start    uint64, offset of the first row of the zone
-    zone_length   uint64, number of offsets from the first row to the last one, deleted rows between them included
+    zone_start    uint64, offset of the first row
+    zone_length   uint64, number of offsets from the first to the last row, including deleted rows in between
     metadata null_bitmap   number of the global buffer with the row address map of all nulls
 
-Details are a ZoneMapIndexDetails or an empty BloomFilterIndexDetails message, the version is 0. Rows go by address.
-With `use_seeds`, other writers also keep the zones of appended rows in the data files, for the next segment; this
-package does not use them.
+Details are a ZoneMapIndexDetails or an empty BloomFilterIndexDetails message, the version is 0. Rows are stored by
+address. With `use_seeds`, other writers also keep the zones of appended rows in the data files, for the next segment;
+this package does not use them.
 """
 
 from __future__ import annotations

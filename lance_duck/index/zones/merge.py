@@ -1,4 +1,4 @@
-"""Zones of other segments, whose rows got new names."""
+"""Merge the zones of other segments, following moved rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lance_duck.rows.row_set import RowSet
 
 @dataclass(frozen=True, eq=False)
 class MovedZones:
-    """Zones after rows got new names.
+    """Zones after their rows moved.
 
     Attributes:
         zones: Pieces of the old zones.
-        source: Number of the old zone of each piece.
-        is_new: Whether each piece lies elsewhere than before.
+        source: Old zone number of each stretch.
+        is_new: Whether each stretch has moved.
     """
 
     zones: Zones
@@ -32,9 +32,9 @@ class MovedZones:
 
 
 def follow_zones(zones: Zones, follow: Follow) -> MovedZones:
-    """Follow the rows of zones: a zone becomes one piece for each stretch of its rows without other rows between them.
+    """Follow the rows of zones. A zone is split wherever rows of other zones come between its rows.
 
-    A fragment stays, is removed, or is rewritten as a whole.
+    A fragment is kept, removed, or rewritten as a whole.
     """
     still = np.isin(zones.fragments, _fragments_in_place(zones, follow))
     stays = np.flatnonzero(still)
@@ -49,7 +49,7 @@ def follow_zones(zones: Zones, follow: Follow) -> MovedZones:
 
 
 def follow_rows(rows: RowSet, follow: Follow) -> RowSet:
-    """Return the new names of a set of rows, without rows that are gone."""
+    """Return the current addresses of a set of rows, without deleted rows."""
     names, lives = follow(rows.rows())
     return RowSet.of(names[lives])
 
@@ -70,7 +70,7 @@ def _fragments_in_place(zones: Zones, follow: Follow) -> Rows:
 
 
 def _followed(zones: Zones, positions: Ints, part: range, follow: Follow) -> tuple[Rows, Ints, Ints]:
-    """Return the first row, length and old zone of each piece, for a part of the rows of some zones."""
+    """Return first row, length and old zone of each resulting stretch, for a range of the zones' rows."""
     ends = np.cumsum(zones.length[positions])
     place = np.arange(part.start, part.stop)
     zone = np.searchsorted(ends, place, side="right")
@@ -93,7 +93,7 @@ def moved_zones(
     follow: Follow,
     rows_per_zone: int,
 ) -> tuple[ZoneStatistics, RowSet]:
-    """Return the statistics of zones, and the nulls, after their rows got new names.
+    """Return the statistics of zones, and the null rows, after rows moved.
 
     Zones that moved are joined if they lie together in a stretch of the usual length: small ones would otherwise stay
     small forever.
@@ -109,7 +109,7 @@ def moved_zones(
 
 
 def follow_filters(file: BloomFilterFile, follow: Follow, writer: FilterWriter, rows_per_zone: int) -> RowSet:
-    """Write the filters of a segment whose rows got new names; return its rows that are null, by their new names."""
+    """Write the filters of a segment whose rows moved. Returns the current addresses of its null rows."""
     moved = follow_zones(file.zones, follow)
     nulls = follow_rows(file.nulls, follow)
     groups = moved.zones.groups(moved.is_new, rows_per_zone)

@@ -75,9 +75,9 @@ class BloomFilterFile:
     Attributes:
         zones: Zones of the rows, in ascending order.
         nulls: Rows whose value is null.
-        number_of_items: Rows of a zone, except the last of a fragment.
-        probability: Probability of a false positive for which new filters are sized.
-        blocks: Number of blocks of a filter of that size.
+        number_of_items: Row count of a zone, except the last of a fragment.
+        probability: Probability of a false positive, which determines the size of new filters.
+        blocks: Number of blocks in a new filter.
 
     Args:
         files: Files of the segment.
@@ -112,7 +112,7 @@ class BloomFilterFile:
         return may[self._order]
 
     def filters(self, places: Ints) -> list[tuple[Ints, Words]]:
-        """Return the filters of some zones, grouped by size: places in `places`, and words (filters, blocks, 8)."""
+        """Return filters of zones, grouped by size: positions in `places`, and words (filters, blocks, 8)."""
         filter_numbers, back = np.unique(self._order[places], return_inverse=True)
         (data,) = self._file.read([DATA], filter_numbers)
         return list(as_words(data.take(pa.array(back)), self._file.path))
@@ -140,10 +140,10 @@ class BloomFilterFile:
 
 
 def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
-    """Read the extents of zones, in ascending order, and the row of each in the file.
+    """Read the extents of zones, in ascending order, and the file row of each.
 
     Raises:
-        CorruptError: A zone has no rows, or reaches beyond the largest offset of a fragment.
+        CorruptError: A zone is empty, or reaches beyond the largest offset of a fragment.
     """
     for name in COLUMNS:
         file.column(name, pa.uint64())
@@ -206,7 +206,7 @@ def _probability(file: SegmentFile) -> float:
 
 
 def as_words(filters: pa.Array, where: str) -> Iterator[tuple[Ints, Words]]:
-    """Yield filters grouped by size: their places in the array, and their words (filters, blocks, 8).
+    """Yield filters grouped by size: their positions in the array, and their words (filters, blocks, 8).
 
     Raises:
         CorruptError: A filter is null, empty, or does not consist of whole blocks.

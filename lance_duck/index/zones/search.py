@@ -41,7 +41,7 @@ class ZonedIndex(ABC):
         return self.zones.count(self._asked(query)[0])
 
     def search(self, query: Query) -> Answer:
-        """Return the rows that satisfy or may satisfy a query; exact if it asks for nulls."""
+        """Return the rows that satisfy or may satisfy a query. The answer is exact for `Null` and `Except(Null())`."""
         if isinstance(query, Null):
             return self._trusted(self.nulls, self.nulls)
         may, surely = self._asked(query)
@@ -69,7 +69,7 @@ class ZonedIndex(ABC):
         """Return the zones in which some row may satisfy a query, and those in which every row but nulls does."""
 
     def _asked(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the masks for a query; those of the last query are cached, since an estimate precedes its search."""
+        """Return the masks for a query. The last query's masks are cached, as an estimate precedes its search."""
         last = self._last
         if last is None or last[0] is not query:
             if isinstance(query, Except) and isinstance(query.query, Null):

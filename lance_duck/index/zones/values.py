@@ -108,9 +108,9 @@ def hashes_of(values: pa.Array) -> Hashes:
 
 
 def hashes_to_find(values: pa.Array) -> Hashes | None:
-    """Return the hashes of all values that equal one of some values; None if one of these is NaN: any filter may match.
+    """Return the hashes of all values that equal one of the given values. Returns None for NaN: any filter may match.
 
-    Zeros of both signs are equal, but have different hashes; so do the many forms of NaN, which are all equal.
+    Zeros of both signs are equal, but have different hashes. The many forms of NaN are also equal.
     """
     if not pa.types.is_floating(values.type):
         return hashes_of(values)

@@ -1,4 +1,4 @@
-"""Writing of the files of zone maps and Bloom filters."""
+"""Write the files of zone maps and Bloom filters."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Zones:
         return int(self.length[mask].sum())
 
     def row_bound(self, fragment_id: int) -> int | None:
-        """Return one more than the largest offset of the zones in a fragment; None if it has no zones."""
+        """Return one more than the largest offset of a fragment's zones. Returns None for fragments without zones."""
         in_fragment = self.fragments == np.uint64(fragment_id)
         ends = (self.first[in_fragment] & OFFSET_BITS).astype(np.int64) + self.length[in_fragment]
         return int(ends.max()) if len(ends) else None
@@ -113,14 +113,14 @@ def null_counts(nulls: RowSet, zones: Zones) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class ZoneStatistics:
-    """The statistics of zones, in the form of files.
+    """The statistics of zones, as stored in files.
 
     Attributes:
         zones: Extents of the zones.
-        low: Least value of each zone; null if there is none or it is unknown, NaN if there are no other values.
-        high: Greatest value of each zone; NaN if it has a NaN.
+        low: Least value of each zone. Null if it is unknown or does not exist, NaN if all values are null or NaN.
+        high: Greatest value of each zone. NaN if the zone contains a NaN.
         nulls: Number of nulls of each zone.
-        nans: Number of NaN of each zone.
+        nans: Number of NaNs of each zone.
     """
 
     zones: Zones
@@ -143,7 +143,7 @@ class ZoneStatistics:
         )
 
     def take(self, places: Ints) -> ZoneStatistics:
-        """Return the statistics of the zones at some places."""
+        """Return the statistics of the zones at the given positions."""
         zones = Zones(self.zones.first[places], self.zones.length[places])
         indices = pa.array(places)
         return ZoneStatistics(
@@ -199,14 +199,14 @@ def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
 
 
 def _counted(mask: Mask, starts: Ints) -> Ints:
-    """Return the number of marked values of each piece; an empty mask marks none."""
+    """Return the number of marked values of each stretch. An empty mask marks nothing."""
     if not mask.any():
         return np.zeros(len(starts), np.int64)
     return np.add.reduceat(mask.astype(np.int64), starts)
 
 
 def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Return the least value of each piece of `low`, and the greatest of each piece of `high`, an array as long."""
+    """Return the least value of `low` and the greatest of `high`, for each stretch."""
     form = _form(low.type)
     find = _extremes_one_by_one if len(low) >= LONG_ZONE * len(starts) else _extremes_at_once
     least, greatest = find(_viewed(low, form), _viewed(high, form), starts)
@@ -214,7 +214,7 @@ def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa
 
 
 def _extremes_one_by_one(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Compute the extremes of one piece after another: fast for long pieces."""
+    """Compute extremes stretch by stretch. Fast for long stretches."""
     pieces = [*zip(starts.tolist(), [*starts[1:].tolist(), len(low)], strict=True)]
     of_low = [pc.min_max(low.slice(begin, stop - begin)) for begin, stop in pieces]
     of_high = of_low if high is low else [pc.min_max(high.slice(begin, stop - begin)) for begin, stop in pieces]
@@ -230,7 +230,7 @@ def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.A
 
 
 def _form(type_: pa.DataType) -> pa.DataType:
-    """Return the type that values of a type are cast to for their extremes; Arrow does not have those of all types."""
+    """Return the type that values are cast to for min/max, which Arrow does not support for all types."""
     if pa.types.is_float16(type_):
         return pa.float32()
     return pa.int64() if pa.types.is_duration(type_) else type_

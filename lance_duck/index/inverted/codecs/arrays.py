@@ -25,9 +25,9 @@ class BinaryLists:
     """Lists of binary values, in read-only arrays.
 
     Attributes:
-        data: Bytes of all values.
-        offsets: int64 (values + 1,), where each value begins, and where the last one ends; inside `data`.
-        lists: int64 (lists + 1,), the first value of each list, and one past the last value.
+        data: uint8, bytes of all values.
+        offsets: int64 (values + 1,), byte offsets of the values, ending with the total. Within `data`.
+        lists: int64 (lists + 1,), first value of each list, followed by the number of values.
     """
 
     data: Bytes
@@ -40,14 +40,14 @@ class BinaryLists:
         return self.data.nbytes + self.offsets.nbytes + self.lists.nbytes
 
     def take(self, rows: Int64s, where: str) -> BinaryLists:
-        """Return some lists, in any order, copied.
+        """Return a copy of some lists, in any order.
 
         Args:
-            rows: Places of the lists.
+            rows: Positions of the lists.
             where: Name of the file, for messages.
 
         Raises:
-            CorruptError: A list is not sound.
+            CorruptError: A list is broken.
         """
         places, sizes = readonly(rows), np.empty(2, np.int64)
         code = size_lists(len(self.data), self.offsets, self.lists, places, sizes)
@@ -63,7 +63,7 @@ class BinaryLists:
 
 
 def bytes_and_offsets(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
-    """Return the bytes of values, and where each begins and the last one ends; both arrays are read-only."""
+    """Return the bytes of values, and the values' offsets, ending with the total. Both arrays are read-only."""
     offsets = values.buffers()[1]
     if offsets is None or not len(values):
         return _NO_BYTES, readonly(np.zeros(1, np.int64))

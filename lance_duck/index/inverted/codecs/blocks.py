@@ -1,17 +1,17 @@
-"""Blocks of postings: the documents of a term in ascending order, and the frequency of the term in each.
+"""Blocks of postings: the documents of a term in ascending order, with the term's frequency in each.
 
 Blocks of 128 documents
     full       f32 greatest score | u32 first id | u8 b | 16·b bytes: differences | u8 c | 16·c bytes: frequencies
     fewer      f32 greatest score | words: u32 of each id, u32 of each frequency
                                   | varints: the first id, differences; frequencies
-Blocks of 256 documents have no score
+Blocks of 256 documents do not have a score
     full       u32 first id | u8 b | 32·b bytes: differences | u8 w | u8 e ≤ 31 | 32·w bytes: frequencies & (2^w - 1)
                | e times: u8 index, varint: frequency >> w
     fewer      varints
 
-b, c, w are widths in bits; the difference of the first document is 0. Numbers are packed in 4 lanes (8 of 256) of
-32-bit words, see `kernels.postings.packing`. The greatest score of a block is an upper bound of what a document of it
-gets: max of idf · 2.2 · f / (f + norm), by the statistics of the partition when it was written.
+b, c, w are widths in bits; the difference of the first document is 0. Numbers are packed in 4 lanes (8 in blocks of
+256) of 32-bit words, see `kernels.postings.packing`. The greatest score of a block bounds the scores of its documents
+from above: max of idf · 2.2 · f / (f + norm), by the partition's statistics at the time of writing.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class BlockForm:
         return self.size != LARGE
 
     def counts(self, lengths: Int64s) -> Int64s:
-        """Return the number of blocks of terms, by their numbers of documents."""
+        """Return the number of blocks of each term, given its number of documents."""
         return -(-lengths // self.size)
 
 
 def decode(
     blobs: BinaryLists, lengths: Int64s, form: BlockForm, num_documents: int, where: str
 ) -> tuple[UInt32s, UInt32s]:
-    """Return the documents and the frequencies of terms, one after the other; uint32.
+    """Return the concatenated documents and frequencies of terms, both uint32 (postings,).
 
     Args:
         blobs: The blocks of each term.
@@ -115,11 +115,11 @@ def encode(
     """Return the blocks of each term, list<large_binary>.
 
     Args:
-        bounds: Where the postings of each term begin, and where the last one's end; from 0.
-        ids: Documents, ascending in each term.
+        bounds: int64 (terms + 1,), start of each term's postings from 0, and the total.
+        ids: Documents, ascending within each term.
         frequencies: Frequency of each posting, at least 1.
-        scores: Greatest score of each block; not read where blocks have none.
-        form: Form of the blocks.
+        scores: Greatest score of each block. Ignored if the format does not store scores.
+        form: Format of the blocks.
     """
     counts = form.counts(np.diff(bounds))
     lists = np.concatenate([[0], np.cumsum(counts)])

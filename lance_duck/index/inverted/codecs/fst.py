@@ -1,12 +1,12 @@
-"""The automaton of terms: a map of sorted terms to their ids that can be walked where it lies.
+"""The automaton of terms: a map from sorted terms to ids that is searched in its serialized form.
 
 u64 version (1 … 3) | u64 0 | nodes | u64 number of terms | u64 address of the root | u32 masked CRC-32C (version 3)
 
-A node's address is that of its last byte, the state byte, and its parts are read backwards from there; address 0 is the
-final node without transitions and output. The target of a transition is the address of the node's first byte minus the
-delta; delta 0 is address 0. The id of a term is the sum of the outputs on its path and of the final one.
+A node's address is the offset of its last byte, the state byte, and its fields are read backwards from there; address 0
+is the final node without transitions and output. The target of a transition is the address of the node's first byte
+minus the delta; delta 0 is address 0. A term's id is the sum of the outputs on its path plus the final output.
 
-    11cccccc   one transition, to the node that ends just before, no output: input byte if c = 0, else COMMON[c - 1]
+    11cccccc   one transition, to the node that ends just before; output 0: input byte if c = 0, else COMMON[c - 1]
     10cccccc   one transition: input byte if c = 0; sizes byte (bytes of the delta, 4 bits, bytes of the output,
                4 bits); delta; output
     0Fnnnnnn   any, F: final: count byte if n = 0 (1 means 256); sizes byte; if count > 32, from version 2 on, an index
@@ -36,10 +36,10 @@ from lance_duck.kernels.postings.fst import CRC_TABLES, NODE_FIELDS, crc32c, fin
 from lance_duck.kernels.postings.fst_near import STACK_FIELDS, near_terms
 
 FST_SLOTS: Final = 1 << 12
-"""Nodes of the automaton that are remembered while it is made, to share equal ones: of 30,000 words, 2^8 make it 8 %
-larger, 2^18 make it 2 % larger (`benchmarks/postings.py`)."""
+"""Number of nodes remembered for sharing while the automaton is built. With 30,000 words, 2^8 make it 8 % larger, 2^18
+make it 2 % larger (`benchmarks/postings.py`)."""
 LONGEST_WALKED: Final = 256
-"""Characters of a word up to which an automaton is walked for terms near to it: a bound of memory."""
+"""Maximum length in characters of a word whose near terms are searched in the automaton. Bounds memory."""
 COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
 """The inputs for which a code in the state byte stands, most frequent first."""
 
@@ -85,17 +85,17 @@ class Fst:
         return ids
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
-        """Return terms that are near to a word, in order of their bytes; the first ones, if there are too many.
+        """Return terms that are near a word, in byte order. If there are too many, returns the first ones.
 
         Args:
             word: The word.
-            edits: Edits (insert, delete, replace a character) from the word to a term, at most.
-            fixed: Number of characters at the beginning that must be the same.
-            most: Number of terms, at most.
+            edits: Maximum number of edits (insert, delete, replace a character) from the word to a term.
+            fixed: Number of leading characters that must be the same.
+            most: Maximum number of terms.
             is_open: Whether the word is a prefix: any characters may follow it in a term.
 
         Returns:
-            The terms; None if the automaton is broken, has a term that is not UTF-8, or the word is too long for it.
+            The terms. None if the automaton is broken, a term is not UTF-8, or the word is too long.
         """
         if len(word) > LONGEST_WALKED:
             return None
@@ -120,10 +120,10 @@ class Fst:
         return [data[low:high] for low, high in pairwise(bounds)]
 
     def terms(self, num_bytes: int) -> tuple[pa.LargeBinaryArray, NDArray[np.int64]]:
-        """Return all terms in order of their bytes, and the id of each: every number below `num_terms` once.
+        """Return all terms in byte order, and the id of each: every number below `num_terms` once.
 
         Args:
-            num_bytes: Bytes of all terms together, as the file says.
+            num_bytes: Total size of the terms according to the file, in bytes.
 
         Raises:
             CorruptError: The nodes are broken, or do not have these terms.

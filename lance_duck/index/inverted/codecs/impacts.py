@@ -1,13 +1,13 @@
-"""Impacts: the pairs of frequency and length in blocks, which bound their scores whatever the statistics.
+"""Impacts: pairs of frequency and length in blocks, which bound scores whatever the statistics.
 
 A term has an entry for each block, then one for each 32 blocks.
     entry      varint last document | varint number of pairs | pairs
     pair       varint (frequency - previous frequency - 1) · 2 + x | x = 1: u8 code - previous code; x = 0: code + 1
-Both ascend in an entry, from 0: only pairs are kept that no other one surpasses in both, by a frequency that is not
-less and a code that is not greater.
+Both ascend in an entry, from 0. Only undominated pairs are kept: no other pair has both a frequency at least as great
+and a code at most as great.
 
-The code of a length of n bits: the length if n < 4, else its four highest bits without the first, and (n - 3) · 8. A
-code stands for the least length that has it, so that bounds are safe.
+The code of a length of n bits is the length if n < 4, otherwise its four highest bits without the first, and
+(n - 3) · 8. A code is decoded as the least length that has it, so that bounds are safe.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def encode(
     """Return the entries of each term, list<large_binary>.
 
     Args:
-        bounds: Where the postings of each term begin, and where the last one's end; from 0.
-        ids: Documents, ascending in each term.
+        bounds: int64 (terms + 1,), start of each term's postings from 0, and the total.
+        ids: Documents, ascending within each term.
         frequencies: Frequency of each posting.
-        codes: Code of the length of each document of the partition.
-        form: Form of the blocks of postings.
+        codes: uint8 (documents,), length code of each document in the partition.
+        form: Format of the posting blocks.
     """
     blocks = form.counts(np.diff(bounds))
     groups = -(-blocks // GROUP)

@@ -1,7 +1,7 @@
-"""Natural logarithms of float32, equal to the bit with those of Lance.
+"""Natural logarithms of float32, bit for bit equal to Lance's.
 
-Lance calls the C library, whose `logf` is not the nearest float32 for about one number in a hundred: neither the
-rounded logarithm of float64 nor that of numpy always equals it.
+Lance calls the C library. Its `logf` is not the nearest float32 for about one number in a hundred, so neither the
+rounded float64 logarithm nor numpy's always matches it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def natural_logs(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @cache
 def _logf() -> Callable[[float], float]:
-    """Return `logf` of the C library; where there is none, the logarithm of float64, which the caller rounds."""
+    """Return the C library's `logf`, or if it is missing, the float64 logarithm, which the caller rounds."""
     try:
         logf = ctypes.CDLL(_LIBRARIES[sys.platform]).logf
     except (KeyError, OSError, AttributeError):

@@ -2,13 +2,13 @@
 
 Formats 2 and 3, a stream for each term
     _compressed_position     blocks, one after the other, one for each block of postings
-    _position_block_offset   where each block begins
-    block                    differences: for each document its first position, then the differences of the others from
-                             the one before; each 128 of them u8 b | 16·b bytes, see `kernels.postings.packing`; the
-                             rest varints. With positions_codec varint_doc_delta_v2 all are varints
+    _position_block_offset   offset of each block
+    block                    differences: for each document its first position, then the difference of each position
+                             from the one before; each 128 of them u8 b | 16·b bytes, see `kernels.postings.packing`;
+                             the rest varints. With positions_codec varint_doc_delta_v2 all are varints
 Format 1, a list for each document
     _position                u32 number | each 128: u32 first | u8 b | 16·b bytes: differences, the first 0 | the rest:
-                             words; each a separate value
+                             words; each document is a separate value
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ UInt32s = NDArray[np.uint32]
 
 @dataclass(frozen=True, eq=False)
 class PositionStream:
-    """Streams of positions of some terms.
+    """The position streams of some terms.
 
     Attributes:
         values: The stream of each term, large_binary.
-        starts: Where each block of a stream begins: list<uint32>.
-        has_groups: Whether each 128 numbers are packed.
+        starts: Offsets of the blocks in each stream, list<uint32>.
+        has_groups: Whether groups of 128 numbers are packed.
     """
 
     values: pa.LargeBinaryArray
@@ -56,13 +56,13 @@ class PositionStream:
 
 @dataclass(frozen=True, eq=False)
 class PositionBlocks:
-    """Blocks of positions of some terms, each of which can be read alone.
+    """The position blocks of some terms. Each block can be read independently.
 
     Attributes:
-        data: Bytes of all blocks.
-        begins: int64 (blocks,), where each block begins; inside `data`, no greater than where it ends.
-        ends: int64 (blocks,), where each block ends; inside `data`.
-        lists: int64 (terms + 1,), the first block of each term, and one past the last block.
+        data: uint8, bytes of all blocks.
+        begins: int64 (blocks,), start offset of each block, within `data` and at most its end.
+        ends: int64 (blocks,), end offset of each block, within `data`.
+        lists: int64 (terms + 1,), first block of each term, followed by the number of blocks.
         has_groups: See `PositionStream`.
     """
 
@@ -111,18 +111,18 @@ def blocks_of(
     form: BlockForm,
     where: str,
 ) -> PositionBlocks:
-    """Return the blocks of streams; the numbers in them are checked when they are read.
+    """Return the blocks of streams. Their numbers are checked when they are read.
 
     Args:
-        values: Bytes of the streams, and where each begins, and where the last one ends; inside the bytes.
-        starts: The values of `PositionStream.starts`, and the first of each term, and one past the last.
+        values: Bytes of the streams, and the streams' offsets, ending with the total. Within the bytes.
+        starts: The values of `PositionStream.starts`, and the offsets of the terms' lists, ending with the total.
         has_groups: See `PositionStream`.
-        lengths: Number of postings of each term, at least one.
-        form: Form of the blocks of postings.
+        lengths: int64 (terms,), number of postings of each term. At least one term.
+        form: Format of the posting blocks.
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The streams have other blocks than the postings, or blocks lie outside of them.
+        CorruptError: The blocks do not match the postings, or lie outside of the streams.
     """
     data, terms = values
     lists = starts[1]
@@ -135,13 +135,13 @@ def blocks_of(
 
 
 def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: BlockForm, where: str) -> UInt32s:
-    """Return the positions of each posting in turn, uint32.
+    """Return the positions of each posting, concatenated: uint32 (frequencies.sum(),).
 
     Args:
         stream: The streams.
-        bounds: Where the postings of each term begin, and where the last one's end; from 0.
+        bounds: int64 (terms + 1,), start of each term's postings from 0, and the total.
         frequencies: Number of positions of each posting.
-        form: Form of the blocks of postings.
+        form: Format of the posting blocks.
         where: Name of the file, for messages.
 
     Raises:
@@ -168,7 +168,7 @@ def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: B
 
 
 def encode(bounds: Int64s, frequencies: UInt32s, positions: UInt32s, form: BlockForm) -> PositionStream:
-    """Encode the positions of terms as streams; arguments are those of `decode`.
+    """Encode the positions of terms as streams. Arguments as for `decode`.
 
     Raises:
         InvalidInputError: The positions of a term take more than 4 GiB.

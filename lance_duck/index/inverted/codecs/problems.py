@@ -13,9 +13,9 @@ def check_code(code: int, what: str, where: str, place: str) -> None:
 
     Args:
         code: Status of the kernel.
-        what: The thing that it read, for messages.
+        what: The data that it read, for messages.
         where: Name of the file, for messages.
-        place: Kind of the place that the status counts.
+        place: The unit that the status counts, such as "term".
     """
     if code != status.OK:
         problem = status.text(code)

@@ -40,10 +40,10 @@ def length_norms(lengths: NDArray[np.integer], average: float) -> Float32s:
 
 
 def coded_lengths(lengths: NDArray[np.uint32]) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint32]]:
-    """Return a code for each length, as narrow as there are lengths, and the length of each code.
+    """Return the narrowest integer code for each length, and the length of each code.
 
-    Searches read norms of documents here and there, for which memory is slow: codes of texts of up to 255 words take a
-    quarter of the bytes of norms.
+    Searches read norms at random, so memory latency dominates. Codes for up to 255 words per text take a quarter of the
+    norms' memory.
     """
     most = int(lengths.max(initial=0))
     if most < 1 << 16:

@@ -1,8 +1,8 @@
-"""Searches of a partition: scores of documents, from compressed postings.
+"""Searches of a partition: document scores from compressed postings.
 
-You hold: an open partition, ids of terms with their weights, norms of documents, a mask of documents. You get:
-documents with their scores, all that match or the best of them.
-Never here: trees of queries, statistics of several partitions, rows without an index (`scan/text`).
+You hold: an open partition, term ids with weights, document norms, and a mask of documents.
+You get: documents with their scores, either all that match or the best ones.
+Never here: query trees, statistics of several partitions, and unindexed rows (`scan/text`).
 """
 
 from lance_duck.index.inverted.search.best import best_documents

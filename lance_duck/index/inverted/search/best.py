@@ -1,9 +1,9 @@
-"""The search for the best documents, which skips blocks of postings whose impacts rule out that they have any.
+"""The search for the best documents. Impacts rule out blocks of postings, which are skipped.
 
-Blocks of one term are read in the order of their bounds, until none reaches the score of the worst of the best.
-For several terms, ids are divided into windows. The bound of a window is the sum of the bounds of its terms. In a
-window, terms that together do not reach the worst of the best are looked up only for documents of the other terms.
-If all terms are required, documents of the rarest term are looked up in the others.
+Blocks of a single term are read in the order of their bounds, until none reaches the lowest of the best scores. For
+several terms, ids are divided into windows. A window's bound is the sum of its terms' bounds. Within a window, terms
+that together do not reach the lowest of the best scores are looked up only for documents of the other terms. If all
+terms are required, documents of the rarest term are looked up in the others.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def best_documents(
     mask: Mask | None = None,
     least: float = 0,
 ) -> tuple[Documents, Float32s]:
-    """Return the k documents with the greatest scores, the greatest first; of equal scores those with the least keys.
+    """Return the k documents with the greatest scores, sorted by descending score, then by ascending key.
 
     Args:
         partition: The partition.
         terms: The terms.
-        average: Average number of terms of a document.
-        keys: The key of each document, uint64.
+        average: Average number of terms per document.
+        keys: uint64 (documents,), key of each document.
         k: Number of documents, at least 1.
-        mask: Whether each document may match; None if all may.
-        least: Lowest score of a document that is returned.
+        mask: bool (documents,), whether each document may match. None if all may.
+        least: Lowest score of a returned document.
 
     Raises:
         CorruptError: Postings or impacts are broken.

@@ -1,4 +1,4 @@
-"""Bounds of the scores of blocks and of windows of documents, by impacts."""
+"""Upper bounds of scores, for blocks and for windows of documents, from impacts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def windows_of(
 
 
 def window_size(num_postings: int, num_documents: int) -> int:
-    """Return the number of documents of a window: the more, the fewer postings there are."""
+    """Return the number of documents in a window. Rarer postings get larger windows."""
     size = SEARCH_WINDOW
     while size < LARGEST_WINDOW and num_postings * size < WINDOW_POSTINGS * num_documents:
         size *= 2
@@ -48,7 +48,7 @@ def window_size(num_postings: int, num_documents: int) -> int:
 def block_bounds(
     postings: PostingBlocks, impacts: BinaryLists, terms: WeightedTerms, average: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the last document of each block, and the bound of its term's part of a score."""
+    """Return the last document of each block, and the bound of the term's score in it."""
     lists = postings.blocks.lists
     entries, size = len(impacts.offsets) - 1, len(impacts.data)
     last_ids, pairs = np.empty(entries, np.int64), np.empty(entries + 1, np.int64)
@@ -76,5 +76,5 @@ def block_bounds(
 
 @lru_cache(maxsize=16)
 def _norms_of_codes(average: float) -> NDArray[np.float64]:
-    """Return a lower bound of the norm of the least length of each code."""
+    """Return, for each code, a lower bound of the norm of the least length with this code."""
     return readonly(float(K1) * (1 - float(B) + float(B) * _FLOORS / average) * (1 - 2.0**-20))

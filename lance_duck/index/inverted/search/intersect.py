@@ -1,8 +1,8 @@
-"""What a search for documents that have all of several terms reads, and what of it may be skipped.
+"""The postings to read, and to skip, in a search for documents that contain all of several terms.
 
-Impacts rule out windows of documents. They are not read where so few documents can have all terms that none would be
-skipped: then the first document of each block says which blocks of the longer lists the documents of the shortest are
-in.
+Impacts rule out windows of documents. They are not read if so few documents are expected to match that skipping would
+not help. The first documents of blocks then show which blocks of the longer lists contain the documents of the
+shortest.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Intersection:
 
 
 def work_of(postings: PostingBlocks, sequence: NDArray[np.int64], window: int) -> Any:
-    """Return `work` of `kernels.postings.search.intersect`, for terms in a sequence, and windows of so many ids."""
+    """Return `work` of `kernels.postings.search.intersect`, for a sequence of terms and a window size in documents."""
     count, size = len(postings), postings.form.size
     room = np.empty((2, count, size), np.uint32)
     rows = np.empty((ROWS_BEFORE + count, window + 1), np.int64)
@@ -56,12 +56,12 @@ def work_of(postings: PostingBlocks, sequence: NDArray[np.int64], window: int) -
 
 
 def intersected(partition: InvertedPartition, terms: WeightedTerms, average: float) -> Intersection:
-    """Read the postings of terms, at least one, that a document must all have.
+    """Read the postings of terms, at least one, that must all be in a document.
 
     Args:
         partition: The partition.
-        terms: The terms; none stands for a word beside another.
-        average: Average number of terms of a document.
+        terms: The terms, one for each word: variants are not supported.
+        average: Average number of terms per document.
 
     Raises:
         CorruptError: Postings or impacts are broken.
@@ -82,7 +82,7 @@ def intersected(partition: InvertedPartition, terms: WeightedTerms, average: flo
 
 
 def last_documents(postings: PostingBlocks) -> NDArray[np.int64]:
-    """Return a bound of the last document of each block, by the first document of the next one."""
+    """Return an upper bound of each block's last document, from the first document of the next block."""
     last = np.empty(int(postings.blocks.lists[-1]), np.int64)
     code = bound_documents(*postings.buffers, postings.num_documents, last)
     check_code(code, "postings", postings.where, "term")

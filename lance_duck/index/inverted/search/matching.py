@@ -21,14 +21,14 @@ _NO_MASK = readonly(np.empty(0, np.bool_))
 
 @dataclass(frozen=True, eq=False)
 class WeightedTerms:
-    """Terms of a query that a partition has, in the order of the query; a term may come again.
+    """A query's terms that exist in a partition, in query order, possibly repeated.
 
     Attributes:
-        ids: Ids of the terms, int64.
-        weights: The idf of each term, float32, at least 0.
-        slots: The word of the query that each term stands for, int64, ascending: equal where a word has variants.
-        num_slots: Number of words of the query, some of which may have no term here.
-        every: Whether a document must have a term of each word; else of any word.
+        ids: int64 (terms,), ids of the terms.
+        weights: float32 (terms,), idf of each term, at least 0.
+        slots: int64 (terms,), the query word of each term, ascending. Equal for the variants of a word.
+        num_slots: Number of query words, including those without a term in this partition.
+        every: Whether a document must contain a term of each word, instead of any word.
     """
 
     ids: NDArray[np.int64]
@@ -39,13 +39,13 @@ class WeightedTerms:
 
     @classmethod
     def plain(cls, ids: NDArray[np.int64], weights: Float32s, *, every: bool = False) -> WeightedTerms:
-        """Return terms that each stand for another word; an id is -1 if the partition does not have the term."""
+        """Return terms for distinct words, one each. An id is -1 if the partition does not contain the term."""
         slots = np.flatnonzero(ids >= 0)
         return cls(ids[slots], weights[slots], slots, len(ids), every)
 
     @property
     def has_variants(self) -> bool:
-        """Whether several terms stand for one word, beside other words."""
+        """Whether several words have terms here, and some word has several."""
         return 1 < self._num_found < len(self.slots)
 
     @property
@@ -69,8 +69,8 @@ def matching_documents(
     Args:
         partition: The partition.
         terms: The terms.
-        average: Average number of terms of a document.
-        mask: Whether each document may match; None if all may.
+        average: Average number of terms per document.
+        mask: bool (documents,), whether each document may match. None if all may.
 
     Raises:
         CorruptError: Postings are broken.

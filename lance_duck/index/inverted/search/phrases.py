@@ -31,8 +31,8 @@ class PhraseOrder:
     """The order of the words of a phrase.
 
     Attributes:
-        places: The place of each word in the query, int64, strictly ascending.
-        slop: Number of places by which each word may be farther from the one before than in the query.
+        places: int64 (words,), position of each word in the query, strictly ascending.
+        slop: Number of additional positions allowed between a word and the one before it.
     """
 
     places: NDArray[np.int64]
@@ -55,21 +55,20 @@ def best_phrases(
     k: int | None = None,
     mask: Mask | None = None,
 ) -> tuple[Documents, Float32s] | None:
-    """Return the documents that have a phrase, with the scores that they have by its words.
+    """Return the documents that contain a phrase, with the scores of its words.
 
     Args:
         partition: The partition.
         terms: A term for each word, in the order of the words, all required.
         order: Order of the words.
-        average: Average number of terms of a document.
-        keys: The key of each document, uint64.
-        k: Number of documents, at least 1: those with the greatest scores, of equal scores with the least keys; None
-            for all.
-        mask: Whether each document may match; None if all may.
+        average: Average number of terms per document.
+        keys: uint64 (documents,), key of each document.
+        k: Maximum number of documents, at least 1: those with the greatest scores, ties by least key. All by default.
+        mask: bool (documents,), whether each document may match. None if all may.
 
     Returns:
-        Documents and scores, in any order. None if there are no blocks of positions, or the words are too many; then
-        the positions of all documents must be read.
+        Documents and scores, in any order. None if the partition does not store position blocks, or the phrase has too
+        many words. The positions of all documents must then be read.
 
     Raises:
         UnsupportedError: The form of the positions is not supported.

@@ -39,12 +39,12 @@ class Rotation:
 
     @classmethod
     def drawn(cls, dim: int) -> Rotation:
-        """Return the fast rotation of a dimension, always the same, so that segments with it can be merged."""
+        """Return the fast rotation for a dimension. It is deterministic, so that its segments can be merged."""
         return cls("fast", np.random.default_rng(_SEED).integers(0, 256, ROUNDS * dim // 8, np.uint8))
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector, a multiple of 8."""
+        """Number of dimensions, a multiple of 8."""
         return len(self.parameters) if self.kind == "matrix" else len(self.parameters) * 8 // ROUNDS
 
     def of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -73,9 +73,9 @@ class Rotation:
 
 
 def scales(signs: NDArray[np.uint8], dim: int) -> NDArray[np.float32]:
-    """Return what the numbers of a vector are multiplied by at the begin of each round: (ROUNDS, dim).
+    """Return the factors of a vector's numbers before each round: float32 (ROUNDS, dim).
 
-    These are the signs, and the divisor of the transform: divided first, sums of large numbers stay finite.
+    They combine the signs with the divisor of the transform. Dividing first keeps sums of large numbers finite.
     """
     result = (1 - 2 * np.unpackbits(signs, bitorder="little").reshape(ROUNDS, dim).astype(np.int8)).astype(np.float32)
     for number, row in enumerate(result):
@@ -102,7 +102,7 @@ def _transformed_size(dim: int) -> int:
 
 
 def _transformed_part(number: int, dim: int) -> slice:
-    """Return the numbers of a vector that a round transforms."""
+    """Return the range of dimensions that a round transforms."""
     size = _transformed_size(dim)
     return slice(0, size) if number % 2 == 0 else slice(dim - size, dim)
 

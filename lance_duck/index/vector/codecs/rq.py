@@ -2,11 +2,11 @@
 
     _rabit_codes, __blocked_ex_codes                      see `index.vector.codecs.rq_codes`; the latter only with
                                                           more than one bit
-    __add_factors, __scale_factors, __error_factors       float32, of the signs alone; writers before pylance 8 left the
-                                                          last one out
-    __add_factors_ex, __scale_factors_ex                  float32, of all bits; only with more than one
+    __add_factors, __scale_factors, __error_factors       float32, from the signs alone; writers before pylance 8 left
+                                                          out the last one
+    __add_factors_ex, __scale_factors_ex                  float32, from all bits; only with more than one bit
     metadata   {"rotation_type", "fast_rotation_signs", "rotate_mat_position", "code_dim", "num_bits", "packed",
-               "query_estimator"}; of a matrix global buffer "rotate_mat_position" is a Tensor message
+               "query_estimator"}; with a matrix, global buffer "rotate_mat_position" is a Tensor message
 
 Let c be the centroid and r the residual, both rotated, b the signs less a half, v the number in the e further bits, and
 f = 2 ** e signs + v - (2 ** e - 1 / 2). The distance of the rotated query q is ⟨q, f⟩ scale_ex + add_ex + |q - c|² for
@@ -17,8 +17,8 @@ l2, and for cosine, of normalised vectors; for dot it is ⟨q, f⟩ scale_ex + a
     add        |r|² + 2 |r|² ⟨c, b⟩ / ⟨r, b⟩          1 - ⟨r, c⟩ + |r|² ⟨c, b⟩ / ⟨r, b⟩
     error      3.8 |r| √((|r|² dim / 4 / ⟨r, b⟩² - 1) / (dim - 1))        half of it
 
-with f for b in the factors of all bits. If "query_estimator" is "residual", as before pylance 8, add is |r|², for dot
-1 - ⟨r, c⟩, and scale is that of above times √dim / 2.
+In the factors from all bits, f replaces b. If "query_estimator" is "residual", as before pylance 8, add is |r|², or for
+dot 1 - ⟨r, c⟩, and scale is the above times √dim / 2.
 
 A row in memory has the signs, then the further bits, then the factors.
 """
@@ -78,12 +78,12 @@ class Rounding:
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Number of dimensions."""
         return self.rotation.dim
 
     @property
     def extra(self) -> int:
-        """Bits of a number besides its sign."""
+        """Number of bits per number, without its sign."""
         return self.bits - 1
 
     @property
@@ -93,7 +93,7 @@ class Rounding:
 
     @cached_property
     def factors(self) -> tuple[str, ...]:
-        """Names of the columns of factors."""
+        """Names of the factor columns."""
         return (*_PLAIN, *((_ERROR,) if self.has_error else ()), *(_OF_ALL if self.extra else ()))
 
     @cached_property
@@ -130,7 +130,7 @@ class Rounding:
         return np.hstack([*parts, np.ascontiguousarray(factors, "<f4").view(np.uint8)])
 
     def columns(self, rows: Bytes) -> dict[str, NDArray[Any]]:
-        """Return the columns of the rows of a partition, the inverse of `rows`."""
+        """Return the file columns of a partition's rows, the inverse of `rows`."""
         columns: dict[str, NDArray[Any]] = {SIGNS: packed_signs(self.signs(rows))}
         if self.extra:
             columns[EXTRA] = blocked_extra(self.further(rows), self.dim, self.extra)
@@ -248,7 +248,7 @@ def rabit_bytes(rounding: Rounding, rows: Bytes, centroid: NDArray[np.float32], 
 
 
 def _products(bits: Bytes, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return for each row of bits the sum of the weights of the bits that are set, the same for a row alone."""
+    """Return, for each row of bits, the sum of its set bits' weights. Independent of other rows, to the bit."""
     sums = np.empty(len(bits), np.float32)
     sum_weights(readonly(bits), readonly(np.ascontiguousarray(weights, np.float32).reshape(-1)), sums)
     return sums

@@ -4,11 +4,11 @@ A number of a rotated residual has a sign bit, 1 for zero and above, and, with m
 magnitude.
 
     _rabit_codes         fixed_size_list<uint8, dim / 8>: the signs of a partition; byte i of a row has the signs of
-                         numbers 8 i …, least bit first. A block of 32 rows is dim / 8 times 32 bytes, the i-th for byte
-                         i of these rows: first 16 bytes with its lower half of each row, byte j that of row P[j] in its
-                         own lower half and that of row P[j] + 16 in its upper half, P = 0 8 1 9 2 10 … 7 15; then 16
-                         bytes with the upper halves likewise. The rows beyond the last block are byte 0 of all of them,
-                         then byte 1, …
+                         numbers 8 i …, least bit first. A block of 32 rows has dim / 8 groups of 32 bytes, group i for
+                         byte i of these rows: first 16 bytes with the lower halves; of these, byte j has the half of
+                         row P[j] in its lower half, and the half of row P[j] + 16 in its upper half, P = 0 8 1 9 2 10
+                         … 7 15; then 16 bytes with the upper halves likewise. The rows beyond the last block are byte 0
+                         of all of them, then byte 1, …
     __blocked_ex_codes   fixed_size_list<uint8, 8 e * ceil(dim / 64)>: the further bits; each 64 numbers are 8 e bytes,
                          in an order that depends on e: see `_place`; the last 64 are filled up with zeros
 """
@@ -44,7 +44,7 @@ def signs_of(column: Bytes) -> Bytes:
 
 
 def packed_signs(signs: Bytes) -> Bytes:
-    """Return the column, (n, dim / 8), of the signs of the rows of a partition."""
+    """Return the file column of a partition's signs: uint8 (n, dim / 8)."""
     count, width = signs.shape
     whole = count // _BLOCK * _BLOCK
     rows = signs[:whole].reshape(-1, _BLOCK, width).transpose(0, 2, 1)
@@ -54,7 +54,7 @@ def packed_signs(signs: Bytes) -> Bytes:
 
 
 def blocked_width(dim: int, bits: int) -> int:
-    """Return the number of bytes of a row of further bits in a file."""
+    """Return the file width of a row's further bits, in bytes."""
     return -(-dim // _NUMBERS) * 8 * bits
 
 
@@ -83,7 +83,7 @@ def _places(dim: int, bits: int) -> NDArray[np.int64]:
 
 
 def _place(bits: int, number: int, bit: int) -> int:
-    """Return the position of bit `bit` of number `number` among 64 numbers of `bits` bits."""
+    """Return the bit position of bit `bit` of number `number`, within 64 numbers of `bits` bits."""
     quarter, of_quarter = divmod(number, 16)
     top = 8 * (of_quarter % 8) + 2 * quarter + of_quarter // 8
     if bits == 1:

@@ -1,6 +1,6 @@
-"""Removal of vectors from a graph: the other vectors keep their remaining neighbours.
+"""Remove vectors from a graph. The other vectors keep their remaining neighbours.
 
-A vector that loses many neighbours gets the nearest neighbours of the lost ones in their place.
+A vector that loses many neighbours gets the nearest neighbours of the lost ones instead.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ Neighbors = NDArray[np.int64]
 
 _MANY: Final = 0.25
 _FEW_GONE: Final = 4  # lost neighbours of a vector whose neighbours replace them
-_AT_ONCE: Final = 32 << 20  # bytes of vectors that are compared at once
+_AT_ONCE: Final = 32 << 20  # size of the vectors that are compared together
 
 
 def living_graph(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.bool_], metric: str) -> Graph:
-    """Return a graph over the vectors that live, numbered anew, in the same order.
+    """Return a graph over the live vectors, renumbered in the same order.
 
     Args:
         graph: Graph over all vectors.
-        vectors: float32 (n, dim), vectors of the graph; for cosine normalised.
-        lives: bool (n,): whether each vector stays; at least one does.
+        vectors: float32 (n, dim), vectors of the graph. Normalised for cosine.
+        lives: bool (n,), whether each vector remains. At least one does.
         metric: "l2", "cosine" or "dot".
     """
     numbers = np.where(lives, np.cumsum(lives) - 1, -1)
@@ -54,7 +54,7 @@ class _Level:
         self._graph = graph
         self._room = slice(int(graph.room[level]), int(graph.room[level + 1]))
         self._vectors = vectors
-        self._lives = np.append(lives, np.False_)  # no neighbour, -1, is none that lives
+        self._lives = np.append(lives, np.False_)  # -1, a missing neighbour, does not count as live
         self._is_dot = metric == "dot"
 
     def cut(self, members: Neighbors) -> Neighbors:

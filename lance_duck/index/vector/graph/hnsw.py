@@ -25,14 +25,14 @@ _MOST_NEIGHBORS: Final = 1024
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph over the vectors 0 … n - 1, in the form of faiss.
+    """A graph over the vectors 0 … n - 1, in faiss's format.
 
     Attributes:
-        levels: int32 (n,): number of levels of each vector.
-        room: int32 (levels + 1,): places for neighbours on all lower levels.
-        offsets: uint64 (n + 1,): first place of each vector in `neighbors`.
-        neighbors: int32: neighbours of each vector, level by level, filled up with -1.
-        entry_point: Vector where walks begin, on its highest level; -1 if there are no vectors.
+        levels: int32 (n,), number of levels of each vector.
+        room: int32 (levels + 1,), number of neighbour slots on all lower levels.
+        offsets: uint64 (n + 1,), first slot of each vector in `neighbors`.
+        neighbors: int32, neighbours of each vector, level by level, padded with -1.
+        entry_point: Vector where walks begin, on the highest level. -1 without vectors.
     """
 
     levels: NDArray[np.int32]
@@ -61,16 +61,16 @@ def build_graph(
     max_level: int = MAX_LEVEL,
     storage: Any = None,
 ) -> Graph:
-    """Build a graph by inserting one vector after another, with all threads.
+    """Build a graph by inserting the vectors one after another, with all threads.
 
     Args:
-        vectors: float32 (n, dim), C-contiguous and finite; for cosine normalised.
+        vectors: float32 (n, dim), C-contiguous and finite. Normalised for cosine.
         metric: "l2", "cosine" or "dot".
-        m: Neighbours of a vector at most, on level 0 twice as many; 2 or more.
-        ef_construction: Candidates that the search for the neighbours of a vector keeps.
-        max_level: Levels at most.
-        storage: Trained, empty faiss index that gets the vectors and whose distances the graph is built by; None for
-            exact distances.
+        m: Maximum number of neighbours of a vector, at least 2. Twice as many on level 0.
+        ef_construction: Number of candidates in the search for a vector's neighbours.
+        max_level: Maximum number of levels.
+        storage: Trained, empty faiss index that receives the vectors and computes the distances. By default, distances
+            are exact.
 
     Raises:
         InvalidInputError: A parameter is out of range.
@@ -107,7 +107,7 @@ def index_of(storage: Any, graph: Graph) -> Any:
     """Return a faiss IndexHNSW that searches a graph. It does not keep `storage` alive: the caller does.
 
     Args:
-        storage: faiss index that holds the vectors; its metric is that of the searches.
+        storage: faiss index of the vectors. It defines the metric of searches.
         graph: Graph over these vectors.
     """
     index: Any = faiss.IndexHNSW(storage, 16)

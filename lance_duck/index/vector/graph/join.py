@@ -1,8 +1,8 @@
-"""Graphs joined from near neighbours: several times as fast as inserting one vector after another.
+"""Graphs joined from near neighbours: several times as fast as inserting all vectors.
 
-Some vectors, chosen at random, are inserted into a sparse graph one after the other; all vectors of the higher levels
-are among them. This graph connects all clusters. Then each vector is joined with its nearest neighbours: with those
-that lie in different directions, with those that have it as a neighbour, and, in the remaining room, with the nearest.
+Randomly chosen vectors, including all those of the higher levels, are inserted into a sparse graph. This graph connects
+all clusters. Then each vector is joined with near neighbours: first those in different directions, then vectors that
+have it as a neighbour, and finally the nearest ones, until its slots are full.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ MOST_M: Final = 64
 
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
 _SEED: Final = 1
-_PART: Final = 4  # one of so many vectors is inserted into the sparse graph
+_PART: Final = 4  # 1/4 of the vectors is inserted into the sparse graph
 _AT_ONCE: Final = 1 << 12  # rows whose neighbours one task chooses
-_SPARSE_SHARE: Final = 0.75  # share of the places of a vector that the sparse graph may take
+_SPARSE_SHARE: Final = 0.75  # maximum share of a vector's slots for the sparse graph
 _ASKED: Final = 512  # vectors that a graph is tested with
 _EF: Final = 64
 _REACHED: Final = 0.98
 _LEAST_FOUND: Final = 0.9
-"""Share of the near neighbours of a sample that must be found. Vectors of many independent numbers, of heavy tails or
-of many lengths have less, and their graphs find less than those of single steps, though they may find their own
-vectors: of 20,000, by 32 and 64 candidates, 0.05 and 0.03 less at a share of 0.56, 0.12 and 0.07 at 0.81 of vectors of
-many lengths, 0.02 and 0.01 at 0.87, 0.002 and nothing at 0.94 (`benchmarks/graph_joins.py`)."""
+"""Minimum share of a sample's near neighbours that must be found. Vectors with many uncorrelated dimensions, heavy
+tails, or widely varying lengths have lower shares, and their graphs have lower recall than graphs of single insertions,
+even if they find their own vectors. With 20,000 vectors and 32 and 64 candidates, recall was lower by 0.05 and 0.03 at
+a share of 0.56, by 0.12 and 0.07 at 0.81 (varying lengths), by 0.02 and 0.01 at 0.87, and by 0.002 and 0 at 0.94
+(`benchmarks/graph_joins.py`)."""
 _LARGEST: Final = 1e15
 
 
@@ -41,14 +42,14 @@ def join_graph(vectors: Vectors, m: int, ef_construction: int, max_level: int) -
     """Build a graph by squared Euclidean distance.
 
     Args:
-        vectors: float32 (n, dim), finite; n is at least `_PART`.
-        m: Neighbours of a vector at most, on level 0 twice as many; `LEAST_M` … `MOST_M`.
-        ef_construction: Candidates that the insertion of a vector into the sparse graph keeps.
-        max_level: Levels at most.
+        vectors: float32 (n, dim), finite, with n >= `_PART`.
+        m: Maximum number of neighbours of a vector, `LEAST_M` … `MOST_M`. Twice as many on level 0.
+        ef_construction: Number of candidates for an insertion into the sparse graph.
+        max_level: Maximum number of levels.
 
     Returns:
-        The graph; None if too few near neighbours are found, if walks do not reach all vectors in it, as among many
-        equal vectors, or if the squares of the numbers would overflow.
+        The graph. None if too few near neighbours are found, if walks do not reach all vectors (for example because
+        many are equal), or if squared numbers would overflow.
     """
     if max(float(vectors.max()), -float(vectors.min())) > _LARGEST:
         return None
@@ -112,7 +113,7 @@ def _join(vectors: Vectors, nearest: NearNeighbors, table: Numbers) -> None:
 
 
 def _whole(sparse: Graph, members: Rows, table: Numbers) -> Graph:
-    """Return a graph of all vectors with `table` as its level 0, and the higher levels of `sparse`, of `members`."""
+    """Return a graph of all vectors: level 0 is `table`, the higher levels are those of `sparse`."""
     count, width = table.shape
     levels = np.ones(count, np.int32)
     levels[members] = sparse.levels

@@ -1,7 +1,7 @@
-"""Near neighbours of all vectors among themselves, block by block.
+"""Near neighbours of all vectors among each other, block by block.
 
-A block is the vectors around a centroid. The vectors of a block are compared with those of the blocks that are near to
-most of them; a vector at the border of a block may miss some of its neighbours.
+A block is the vectors around a centroid. They are compared with the blocks that are near to most of them. Vectors at
+the border of a block may miss some of their neighbours.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ the 40 neighbours of clustered vectors 0.980 are found with 2, 0.994 with 4, and
 0.37 to 0.39."""
 
 MOST_BLOCKS: Final = 24
-"""Blocks that a block is compared with at most. `benchmarks/partition_costs.py --rows 40000 --dimension 32 --only
-MOST_BLOCKS`: of the neighbours of uniform vectors 0.26 are found with 12 in 0.8 of the time, 0.39 with 24, and 0.41
-with 48, of whose tiles not all are compared; of clustered vectors 0.991 with 12, 0.997 with 24 and 48."""
+"""Maximum number of blocks that a block is compared with. `benchmarks/partition_costs.py --rows 40000 --dimension 32
+--only MOST_BLOCKS`: for uniform vectors, 12 blocks find 0.26 of the neighbours in 0.8 of the time, 24 find 0.39, and 48
+find 0.41, without comparing all their tiles; for clustered vectors, 12 find 0.991, 24 and 48 find 0.997."""
 
 ENOUGH: Final = 0.9
-"""Share of the near blocks of the vectors of a block that are compared with it; the others are near to few of them.
-`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only ENOUGH`: of the neighbours of clustered vectors 0.988
-are found with 0.7, and 0.997 with 0.9 and with all, which take a tenth more time."""
+"""A block is compared with this share of its vectors' near blocks. The others are near to few vectors.
+`benchmarks/partition_costs.py --rows 40000 --dimension 32 --only ENOUGH`: for clustered vectors, 0.7 finds 0.988 of the
+neighbours, 0.9 finds 0.997, and so does 1 in a tenth more time."""
 
 _SEED: Final = 7
-_ALL: Final = 2048  # up to so many vectors are one block
+_ALL: Final = 2048  # up to this many vectors form a single block
 _BLOCK: Final = 256
-_AT_ONCE: Final = 256  # vectors that are compared at once: their products with a tile take 64 KB
-_MOST_TILES: Final = 32 * _BLOCK // TILE  # that a vector is compared with, where blocks are of very different sizes
+_AT_ONCE: Final = 256  # vectors compared per step: their products with a tile take 64 KB
+_MOST_TILES: Final = 32 * _BLOCK // TILE  # maximum number of tiles per vector, for blocks of very different sizes
 _ROUNDS: Final = 4
 _SAMPLE: Final = 32  # vectors for each centroid
 _FILLED: Final = 64  # tiles that one task fills
@@ -57,13 +57,13 @@ _ROUNDED: Final = np.float32(1.0001)  # distances that differ by less are the sa
 
 
 class NearNeighbors(NamedTuple):
-    """The near neighbours of each vector, nearest first, without itself.
+    """The near neighbours of each vector, nearest first, without the vector itself.
 
     Attributes:
-        far: float32 (n, k): squared distances; inf where there is no neighbour.
-        numbers: int32 (n, k): rows of vectors; -1 where there is no neighbour.
-        order: int64 (n,): all rows, those of a block one after another.
-        share: Share of the nearest neighbours that was found, of a sample of the vectors; 0 to 1.
+        far: float32 (n, k), squared distances; inf for missing neighbours.
+        numbers: int32 (n, k), rows of vectors; -1 for missing neighbours.
+        order: int64 (n,), all rows, block by block.
+        share: Share of nearest neighbours found, 0 to 1, measured on a sample.
     """
 
     far: Far
@@ -133,8 +133,8 @@ class _Tiles:
 
     Args:
         vectors: float32 (n, dim), read-only.
-        middle: float32 (dim,), a vector among them: products of vectors around it lose the least.
-        places: int64 (tiles · `TILE`,), row of each place; -1 for places without a vector.
+        middle: float32 (dim,), a central vector. Subtracting it reduces rounding errors of products.
+        places: int64 (tiles · `TILE`,), row of each slot; -1 for empty slots.
     """
 
     def __init__(self, vectors: Vectors, middle: Vectors, places: Rows) -> None:
@@ -152,11 +152,11 @@ class _Tiles:
         side_by_side(fill, range(0, count, _FILLED))
 
     def nearest(self, vectors: Vectors, rows: Rows, chosen: Rows, k: int) -> tuple[Far, Numbers, Numbers]:
-        """Find the nearest vectors of some tiles, and a few more.
+        """Find the nearest vectors in some tiles, and a few more.
 
         Returns:
-            Squared distances less the squared length of the row, and places in the tiles, (rows, k + `SLACK`), in no
-            order; and how many of them are candidates.
+            Squared distances less the row's squared length, and slots in the tiles, both (rows, k + `SLACK`) and
+            unsorted, and the number of candidates of each row.
         """
         height = -(-len(rows) // ROWS) * ROWS
         mine = np.zeros((height, self._dim), np.float32)
@@ -196,7 +196,7 @@ class _VectorBlocks:
         self._numbers = places.astype(np.int32)
 
     def compare(self, block: int, far: Far, numbers: Numbers) -> None:
-        """Compare the vectors of a block with those of near blocks; write their neighbours."""
+        """Compare the vectors of a block with near blocks, and write their neighbours."""
         mine = self.order[self._ends[block - 1] if block else 0 : self._ends[block]]
         if not len(mine):
             return
@@ -207,7 +207,7 @@ class _VectorBlocks:
             sort_nearest(self._vectors, rows, self._numbers, np.ascontiguousarray(places), counts, far, numbers)
 
     def found_share(self, far: Far) -> float:
-        """Return the share of the nearest neighbours, by their distances, that is in `far`, of a sample of vectors."""
+        """Return the share of nearest neighbours in `far`, judged by distance on a sample."""
         count, k = len(self._vectors), min(far.shape[1], len(self._vectors) - 1)
         if not k:
             return 1.0

@@ -41,7 +41,7 @@ GRAPH_SCHEMA: Final = pa.schema(
 METADATA_KEY: Final = "lance:hnsw"
 
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
-_SPARSEST: Final = 64  # places for neighbours, for each neighbour, at most
+_SPARSEST: Final = 64  # maximum ratio of neighbour slots to neighbours
 _BLOCK: Final = 1 << 16
 
 
@@ -100,7 +100,7 @@ def graph_metadata(text: str, *, where: str) -> list[GraphMetadata]:
 
 
 def graphs_of(files: VectorFiles) -> list[GraphMetadata]:
-    """Return the metadata of the graphs of a segment's partitions; [] if its kind has none.
+    """Return the metadata of the graphs of a segment's partitions. Returns [] if its kind does not have graphs.
 
     Raises:
         CorruptError: The metadata contradict the rows of the file.
@@ -174,7 +174,7 @@ def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params
 
     Args:
         graph: Graph over the vectors.
-        vectors: float32 (n, dim), C-contiguous; for cosine normalised. The rows have their distances.
+        vectors: float32 (n, dim), C-contiguous. Normalised for cosine. The rows store their distances.
         metric: "l2", "cosine" or "dot".
         params: m, ef_construction and max_level that the graph was built with; max_level is at least its number of
             levels.
@@ -263,7 +263,7 @@ def _levels(
 
 
 def _taken(counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which places hold a neighbour, if the first `counts[i]` of the `sizes[i]` places of vector i do."""
+    """Return a mask of used slots: the first `counts[i]` of the `sizes[i]` slots of vector i."""
     turns = np.stack([counts, sizes - counts], axis=1).ravel()
     return np.repeat(np.tile(np.array([True, False]), len(counts)), turns)
 
@@ -295,7 +295,7 @@ def _level_rows(
 def _distances(
     vectors: NDArray[np.float32], mine: NDArray[np.float32], block: NDArray[np.int64], metric: str
 ) -> NDArray[np.float32]:
-    """Return the distances of vectors to their neighbours; undefined where there is none (-1)."""
+    """Return the distances of vectors to their neighbours. Undefined for missing neighbours (-1)."""
     far = np.zeros(block.shape, np.float32)
     ask = _FAISS.fvec_inner_products_by_idx if metric == "dot" else _FAISS.fvec_L2sqr_by_idx
     ids = np.ascontiguousarray(block)

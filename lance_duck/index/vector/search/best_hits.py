@@ -37,7 +37,7 @@ class BestHits:
             self.merge(np.arange(len(distances)), distances, positions)
 
     def merge(self, queries: Int64s, distances: Distances, positions: Int64s) -> None:
-        """Merge in neighbours of some queries; a position of -1 stands for none."""
+        """Merge in neighbours of some queries. Positions of -1 are ignored."""
         distances = np.hstack([self._distances[queries], np.where(positions < 0, np.float32(np.inf), distances)])
         positions = np.hstack([self._positions[queries], positions])
         order = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
@@ -51,7 +51,7 @@ class BestHits:
 
     @property
     def limits(self) -> Distances:
-        """Distance of the k-th neighbour of each query, float32 (queries,); inf where there are fewer."""
+        """float32 (queries,), distance of each query's k-th neighbour; inf if it has fewer."""
         return self._distances[:, -1]
 
     def hits(self) -> Hits:

@@ -15,19 +15,19 @@ from lance_duck.index.vector.threads import in_slices, one_thread
 def near_partitions(
     centroids: Any, queries: NDArray[np.float32], count: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the partitions whose centroids are nearest to each query, nearest first, with faiss's distances.
+    """Return the partitions with the nearest centroids for each query, nearest first, with faiss's distances.
 
-    They are the same for a query alone and among others: faiss is never asked for so many at once that it multiplies
-    matrices. Threads share out slices of queries; faiss's own threads wait for one another by spinning, which takes
-    longer than the comparisons.
+    Results do not depend on other queries in the batch: calls are too small for faiss to multiply matrices. Slices of
+    queries are distributed over threads. faiss's own threads spin while they wait for each other, which takes longer
+    than the comparisons.
 
     Args:
         centroids: faiss index of the centroids.
         queries: float32 (queries, dim), C-contiguous.
-        count: Partitions of each query.
+        count: Number of partitions per query.
 
     Returns:
-        Distances, float32 (queries, count), and partitions, int64 (queries, count); -1 where there are fewer.
+        Distances, float32 (queries, count), and partitions, int64 (queries, count); -1 for missing ones.
     """
     distances = np.empty((len(queries), count), np.float32)
     places = np.empty((len(queries), count), np.int64)

@@ -1,7 +1,7 @@
-"""Filters that are tied to the vectors: partitions hold more and fewer allowed vectors than chance explains.
+"""Filters that are tied to the vectors: allowed vectors are distributed more unevenly than by chance.
 
-Settings are measured for vectors that are allowed by chance. Where a filter allows some clusters and not others, the
-neighbours of a query lie in partitions that such settings do not reach: see `frontier`.
+Settings are measured with randomly allowed vectors. If a filter allows some clusters and not others, the neighbours of
+a query may be in partitions that these settings do not reach: see `frontier`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Counts = NDArray[np.int64]
 
 
 class AllowedCounts:
-    """Numbers of allowed vectors by partition; those of the last mask are kept. Safe to use from several threads.
+    """Counts of allowed vectors by partition, cached for the last mask. Safe to use from several threads.
 
     Args:
         partitions: Partitions of the segment.
@@ -88,9 +88,9 @@ def are_uneven(counts: Counts, sizes: Counts) -> bool:
 
 
 def are_few(counts: Counts, expected: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return whether numbers of allowed vectors are far below those that chance makes expect.
+    """Return whether counts of allowed vectors are far below their expected values.
 
-    Where none are expected, of partitions without vectors, they are: such partitions do not tell where neighbours lie.
+    Also true for partitions without expected vectors: they do not show where neighbours are.
     """
     few: NDArray[np.bool_] = counts < np.minimum(
         ALLOWED_OF_EXPECTED * expected, expected - DEVIATIONS * np.sqrt(expected)

@@ -1,8 +1,8 @@
 """The interface of open vector segments, and the parameters and results of their searches.
 
-Vectors of a segment are numbered by position, 0 … num_rows - 1, in the order of its storage; `rows` names their rows.
-Distances are those of Lance's `_distance`: squared Euclidean for l2, 1 - cosine similarity, 1 - inner product for dot,
-number of different bits for hamming.
+Vectors of a segment are numbered by position, 0 … num_rows - 1, in storage order; `rows` returns their row ids or
+addresses. Distances match Lance's `_distance`: squared Euclidean for l2, 1 - cosine similarity, 1 - inner product for
+dot, number of different bits for hamming.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Probe:
     """The extent of a search.
 
     Attributes:
-        nprobes: Partitions to search first.
-        max_nprobes: Partitions to search at most while fewer than k rows are found; None for all.
-        ef: Candidates that a walk over a graph keeps; None for a number that suits k.
-        lower: Least distance of a hit; None for no bound.
-        upper: Bound that distances of hits are below; None for no bound.
-        share: Share of the vectors that may be found, 0 to 1, if the settings hold for vectors that are allowed by
-            chance: where the filter is tied to the vectors, the search goes on. None to keep to the settings.
-        recall: Share of the neighbours to find where the filter is tied to the vectors, 0 to 1; 1 for a search of all
-            partitions with allowed vectors.
-        is_alone: Whether each query is searched for as if it were the only one: of many at once, a partition of a graph
-            may be compared as a whole, which finds more. Settings are measured so.
+        nprobes: Number of partitions to search first.
+        max_nprobes: Maximum number of partitions to search while fewer than k rows are found. None for all.
+        ef: Number of candidates that a graph walk keeps. None for a number that suits k.
+        lower: Inclusive lower bound of distances. None if unbounded.
+        upper: Exclusive upper bound of distances. None if unbounded.
+        share: Share of the vectors that may be found, 0 to 1, if the settings assume randomly allowed vectors. If the
+            filter is tied to the vectors, the search goes on. None to keep to the settings.
+        recall: Share of the neighbours to find if the filter is tied to the vectors, 0 to 1. With 1, all partitions
+            with allowed vectors are searched.
+        is_alone: Whether each query is searched as if it were the only one. In larger batches, a graph partition may be
+            compared as a whole, which finds more. Settings are measured with single queries.
     """
 
     nprobes: int = 20
@@ -53,8 +53,8 @@ class Hits:
     """Neighbours of some queries, nearest first.
 
     Attributes:
-        distances: float32 (queries, k); inf where there is no neighbour.
-        positions: int64 (queries, k); -1 where there is no neighbour.
+        distances: float32 (queries, k); inf for missing neighbours.
+        positions: int64 (queries, k); -1 for missing neighbours.
     """
 
     distances: NDArray[np.float32]
@@ -63,15 +63,15 @@ class Hits:
 
 @dataclass(frozen=True)
 class Shape:
-    """The properties of a segment that the work of a search depends on.
+    """The properties of a segment that determine the cost of a search.
 
     Attributes:
         num_rows: Number of vectors.
         num_partitions: Number of partitions.
-        has_graphs: Whether partitions are searched by walks over graphs, not compared as a whole.
-        code_bytes: Bytes that are read of a vector.
-        table_bytes: Bytes of the codebook, from which a search makes a table of distances for each partition and looks
-            up the bytes of codes there; 0 if codes are compared directly.
+        has_graphs: Whether partitions are searched by graph walks instead of being compared as a whole.
+        code_bytes: Bytes read per vector.
+        table_bytes: Size in bytes of the codebook. A search turns it into a distance table per partition, and looks up
+            code bytes there. 0 if codes are compared directly.
     """
 
     num_rows: int
@@ -84,13 +84,13 @@ class Shape:
 class VectorIndex(Protocol):
     """An open vector segment. Safe to use from several threads; reads are cached within limits.
 
-    Broken files raise a LanceDuckError, at open or at a search.
+    Broken files raise a LanceDuckError, when they are opened or searched.
 
     Attributes:
         metric: One of `METRICS`.
-        dim: Numbers of a vector.
+        dim: Number of dimensions.
         num_rows: Number of vectors.
-        is_exact: Whether distances are those of the vectors themselves (flat storage); if not, re-ranking improves
+        is_exact: Whether distances are computed from the vectors themselves (flat storage). If not, re-ranking improves
             them.
         files: Files of the segment.
     """
@@ -106,15 +106,15 @@ class VectorIndex(Protocol):
         """The properties that the work of a search depends on."""
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
+        """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
 
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
         """Return the nearest neighbours of queries.
 
         Args:
             queries: float32 (queries, dim), finite, C-contiguous.
-            k: Neighbours of each query, at least 1; may exceed the number of vectors.
-            allowed: bool (num_rows,): whether each position may be found; None if all may. The search goes on in
+            k: Number of neighbours per query, at least 1. May exceed the number of vectors.
+            allowed: bool (num_rows,), whether each position may be found. None if all may. The search goes on in
                 further partitions until k of them are found or `probe.max_nprobes` is reached.
             probe: Extent of the search.
         """
@@ -127,11 +127,11 @@ class VectorIndex(Protocol):
         """
 
     def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many partitions are nearer to a query than that of a vector, and so are searched before it.
+        """Return how many partitions are nearer to a query than a vector's partition, and searched before it.
 
         Args:
             queries: float32 (queries, dim), finite, C-contiguous.
-            positions: int64 (queries, m), of vectors; -1 for none, whose rank is the number of partitions.
+            positions: int64 (queries, m), positions of vectors. -1 gets the number of partitions as its rank.
 
         Returns:
             int64 (queries, m).

@@ -13,7 +13,7 @@ from lance_duck.index.vector.open import VectorFiles
 def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[str, Any]:
     """Return the statistics of a segment: index_type, metric_type, num_partitions, partition sizes, loss.
 
-    Of the graphs of its partitions, the first that is not empty is included.
+    Includes the graph of the first non-empty partition.
     """
     sub_index: dict[str, Any] = {}
     first = next((graph for graph in graphs if graph.num_rows), None)

@@ -1,12 +1,12 @@
 """The partitions to search next for queries whose filter is tied to the vectors.
 
-A vector x of a partition with centroid c lies at a squared distance of |q - c|² + |x - c|² + 2 (q - c)·(c - x) from a
-query q. Over the vectors of an index the second term varies little, and the third one like a normal distribution about
-0, of a deviation that grows with |q - c|: its `Spread` is measured on a sample of vectors as queries. So the number of
-allowed vectors, the distance of a centroid, and that of the k-th neighbour so far, tell how many neighbours a partition
-makes expect. Those with most are searched, at most doubling what was searched, until the other partitions make expect
-no more than the share of the neighbours that may be missed. Only ratios between partitions count, so that an
-error of the model that is the same for all of them changes nothing.
+A vector x of a partition with centroid c has a squared distance of |q - c|² + |x - c|² + 2 (q - c)·(c - x) from a query
+q. Over the vectors of an index, the second term varies little, and the third one like a normal distribution around 0,
+whose deviation grows with |q - c|: its `Spread` is measured with sampled vectors as queries. The expected number of
+neighbours in a partition follows from three numbers: its allowed vectors, its centroid's distance, and the distance of
+the k-th neighbour so far. The partitions with the most expected neighbours are searched, at most doubling the searched
+set, until the rest is expected to contain no more than the share of neighbours that may be missed. Only ratios between
+partitions matter, so an error of the model that is the same for all of them has no effect.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class Spread:
 
 
 class Frontier:
-    """The partitions that some queries have still to search. Not safe to use from several threads.
+    """The partitions that some queries still have to search. Not safe to use from several threads.
 
     Args:
-        distances: float32 (queries, partitions): faiss's distance of each centroid, the sign of inner products changed.
-        lengths: float32 (queries,): lengths of the queries for inner products; None for Euclidean distances.
-        counts: int64 (partitions,): allowed vectors of each.
-        spread: Spread of the vectors of the segment.
-        k: Neighbours of each query.
+        distances: float32 (queries, partitions), faiss's distance of each centroid; inner products are negated.
+        lengths: float32 (queries,), lengths of the queries for inner products. None for Euclidean distances.
+        counts: int64 (partitions,), number of allowed vectors per partition.
+        spread: Spread of the segment's vectors.
+        k: Number of neighbours per query.
         probe: Extent of the search.
     """
 
@@ -142,14 +142,14 @@ class Frontier:
 
 
 def faiss_limits(limits: Numbers, metric: str, probe: Probe) -> Numbers:
-    """Convert Lance's distances of the k-th neighbours to those of `Frontier`; at most the upper bound."""
+    """Convert Lance's k-th neighbour distances to faiss's, capped by the probe's upper bound."""
     if probe.upper is not None:
         limits = np.minimum(limits, np.float32(probe.upper))
     return limits - 1 if metric == "dot" else limits * np.float32(2 if metric == "cosine" else 1)
 
 
 def sampled_places(partitions: Partitions) -> list[tuple[int, int]]:
-    """Draw vectors by chance, the same ones each time, for `Spread.of`: pairs of a partition and a place in it.
+    """Draw a reproducible sample of vectors for `Spread.of`, as pairs of a partition and a position in it.
 
     Args:
         partitions: Partitions of the segment, which has vectors.

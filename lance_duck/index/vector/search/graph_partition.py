@@ -1,10 +1,9 @@
-"""A partition of a segment with graphs: codes and graph in memory, searched by a walk or by comparing all vectors.
+"""A partition of a segment with graphs, in memory, searched by a graph walk or by comparing all vectors.
 
-A walk keeps `ef` candidates. With a filter it keeps more, so that about `ef` of them are allowed; where few vectors are
-allowed, comparing all of these is faster, and exact. A walk finds the nearest vectors whether they are allowed or not,
-and those among them that are: allowed vectors that it meets elsewhere need not be the nearest ones. Where too few are
-allowed, the walk is repeated with twice the candidates, or all allowed vectors are compared, if chance does not explain
-how few they are.
+A walk keeps `ef` candidates. With a filter it keeps more, so that about `ef` of them are allowed. If few vectors are
+allowed, comparing all of these is faster, and exact. A walk finds the nearest vectors, allowed or not. Allowed vectors
+that it meets elsewhere may not be the nearest ones. If too few of the nearest are allowed, the walk is repeated with
+twice the candidates. If chance does not explain how few they are, all allowed vectors are compared.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class GraphPartition:
         self._codes = readonly(_codes_in(self.storage))
         self._codebook = readonly(np.asarray(files.codebook, np.float32)) if files.storage == "PQ" else None
         start, extent = (float(bound) for bound in faiss_bounds(*files.bounds))
-        self._first_and_step = start + extent / 510, extent / 255  # code 0 stands for the middle of its interval
+        self._first_and_step = start + extent / 510, extent / 255  # code 0 decodes to the middle of its interval
         self._is_dot = files.metric == "dot"
         self._is_flat = files.storage == "FLAT"
         self._read_graph = graph
@@ -101,10 +100,10 @@ class GraphPartition:
 
         Args:
             queries: float32 (queries, dim), C-contiguous.
-            k: Neighbours of each query.
-            allowed: bool (num_vectors,): whether each vector may be found; None if all may.
-            ef: Candidates of a walk without a filter.
-            is_alone: Whether each query is searched for as if it were the only one.
+            k: Number of neighbours per query.
+            allowed: bool (num_vectors,), whether each vector may be found. None if all may.
+            ef: Number of candidates of a walk without a filter.
+            is_alone: Whether each query is searched as if it were the only one.
 
         Returns:
             Distances, float32 (queries, n), and vectors, int64 (queries, n), nearest first; n is k, or less if fewer
@@ -137,7 +136,7 @@ class GraphPartition:
     def _nearest_allowed(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_], count: int, width: int, is_alone: bool
     ) -> tuple[Distances, Int64s]:
-        """Return the nearest of `count` allowed vectors, by walks of `width` candidates where they suffice."""
+        """Return the nearest of `count` allowed vectors, by walks with `width` candidates if these suffice."""
         if _is_costly(width, count, 1 if is_alone else len(queries)):
             return self._look_at_all(queries, k, allowed)
         far, near = self._walk(queries, width, width)
@@ -198,7 +197,7 @@ class GraphPartition:
         return best[0]
 
     def decode(self, ids: Int64s) -> NDArray[np.float32]:
-        """Return what the codes of some vectors, ascending, stand for: float32 (vectors, dim)."""
+        """Decode the codes of some ascending vectors: float32 (vectors, dim)."""
         stored_codes = self._codes
         codes = (
             stored_codes[int(ids[0]) : int(ids[-1]) + 1]

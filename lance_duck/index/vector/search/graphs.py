@@ -36,7 +36,7 @@ class GraphIndex:
 
     Attributes:
         metric: "l2", "cosine" or "dot".
-        dim: Numbers of a vector.
+        dim: Number of dimensions.
         num_rows: Number of vectors.
         is_exact: Whether the storage is flat.
         files: Files of the segment.
@@ -44,7 +44,7 @@ class GraphIndex:
 
     Args:
         files: Files of the segment.
-        limit: Bytes of partitions that are cached; the one used last is cached even if it is larger.
+        limit: Cache size for partitions, in bytes. The last used one is cached even if it is larger.
 
     Raises:
         CorruptError: The metadata of the graphs contradict the rows of the file.
@@ -68,12 +68,12 @@ class GraphIndex:
         self._known_spread: Spread | None = None
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
+        """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
         return self.files.rows()
 
     @safe_after_fork
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
-        """Return the nearest neighbours; see `contract.VectorIndex.search`."""
+        """Return the nearest neighbours. See `contract.VectorIndex.search`."""
         vectors = self._comparable(queries, k, allowed)
         best = BestHits(len(vectors), k, self.num_rows)
         if not self.num_rows or not len(vectors):
@@ -92,12 +92,12 @@ class GraphIndex:
         return best.hits()
 
     def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
-        """Return whether a filter is tied to the vectors; see `contract.VectorIndex.is_tied`."""
+        """Return whether a filter is tied to the vectors. See `contract.VectorIndex.is_tied`."""
         return self._allowed_counts.are_tied(allowed)
 
     @safe_after_fork
     def partition_ranks(self, queries: Queries, positions: Int64s) -> Int64s:
-        """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
+        """Return the ranks of partitions. See `contract.VectorIndex.partition_ranks`."""
         count = self.files.num_partitions
         vectors = self._comparable(queries, 1, None)
         return partition_ranks(
@@ -235,7 +235,7 @@ class GraphIndex:
         return distances, positions
 
     def _measure(self, distances: Distances) -> None:
-        """Convert distances of faiss to those of Lance, in place."""
+        """Convert faiss's distances to Lance's, in place."""
         if self._is_dot:
             np.subtract(1, distances, out=distances)
         elif self.metric == "cosine":

@@ -24,7 +24,7 @@ from lance_duck.index.vector.search.ranks import partition_ranks
 
 
 class HammingIndex:
-    """An open segment of vectors of unsigned bytes: a `VectorIndex`; distances are numbers of different bits.
+    """An open segment of uint8 vectors: a `VectorIndex`. Distances are numbers of different bits.
 
     Attributes:
         metric: "hamming".
@@ -32,11 +32,11 @@ class HammingIndex:
         num_rows: Number of vectors.
         is_exact: True.
         files: Files of the segment.
-        graphs: Metadata of the graph of each partition; [] if there are no graphs.
+        graphs: Metadata of the graph of each partition. [] if the kind does not have graphs.
 
     Args:
         files: Files of the segment.
-        limit: Bytes of partitions that are cached.
+        limit: Cache size for partitions, in bytes.
 
     Raises:
         CorruptError: The metadata of the graphs contradict the rows of the file.
@@ -54,11 +54,11 @@ class HammingIndex:
         self._allowed_counts = AllowedCounts(files.partitions)
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
+        """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
         return self.files.rows()
 
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
-        """Return the nearest neighbours; see `contract.VectorIndex.search`. Queries are whole numbers, 0 … 255."""
+        """Return the nearest neighbours. See `contract.VectorIndex.search`. Queries contain whole numbers, 0 … 255."""
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         if allowed is not None and allowed.shape != (self.num_rows,):
@@ -70,11 +70,11 @@ class HammingIndex:
         return hits
 
     def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
-        """Return whether a filter is tied to the vectors; see `contract.VectorIndex.is_tied`."""
+        """Return whether a filter is tied to the vectors. See `contract.VectorIndex.is_tied`."""
         return self._allowed_counts.are_tied(allowed)
 
     def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
+        """Return the ranks of partitions. See `contract.VectorIndex.partition_ranks`."""
 
         def nearest_first(batch: NDArray[np.uint8]) -> NDArray[np.int64]:
             return np.stack([self._partitions_of(query) for query in batch])

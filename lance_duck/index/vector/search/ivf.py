@@ -34,14 +34,14 @@ class IvfIndex:
 
     Attributes:
         metric: "l2", "cosine" or "dot".
-        dim: Numbers of a vector.
+        dim: Number of dimensions.
         num_rows: Number of vectors.
         is_exact: Whether the storage is flat.
         files: Files of the segment.
 
     Args:
         files: Files of the segment.
-        limit: Bytes of lists that are cached.
+        limit: Cache size for lists, in bytes.
     """
 
     def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
@@ -56,12 +56,12 @@ class IvfIndex:
         self._known_spread: Spread | None = None
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
+        """Return the row id or address of each position: uint64 (num_rows,). Read once and cached; do not modify."""
         return self.files.rows()
 
     @safe_after_fork
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
-        """Return the nearest neighbours; see `contract.VectorIndex.search`."""
+        """Return the nearest neighbours. See `contract.VectorIndex.search`."""
         vectors = self._checked(queries, k)
         num_results = min(k, self.num_rows)
         if not num_results or not len(vectors):
@@ -77,12 +77,12 @@ class IvfIndex:
         return Hits(distances, positions)
 
     def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
-        """Return whether a filter is tied to the vectors; see `contract.VectorIndex.is_tied`."""
+        """Return whether a filter is tied to the vectors. See `contract.VectorIndex.is_tied`."""
         return self._allowed_counts.are_tied(allowed)
 
     @safe_after_fork
     def partition_ranks(self, queries: Queries, positions: Int64s) -> Int64s:
-        """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
+        """Return the ranks of partitions. See `contract.VectorIndex.partition_ranks`."""
         count = self.files.num_partitions
         vectors = self._checked(queries, 1)
         return partition_ranks(self.files, vectors, positions, lambda batch: self._nearest_partitions(batch, count)[1])
@@ -201,7 +201,7 @@ class IvfIndex:
         return self._known_spread
 
     def _selector(self, allowed: NDArray[np.bool_]) -> Selector:
-        """Return a faiss selector of allowed positions; that of the last search if the positions are the same."""
+        """Return a faiss selector of allowed positions. Reuses the last one for the same mask."""
         last = self._last_selector
         if last is not None and last.allowed is allowed and not allowed.flags.writeable:
             return last
@@ -217,10 +217,7 @@ class IvfIndex:
         distances: _Distances,
         positions: Int64s,
     ) -> None:
-        """Search for some queries in more partitions, and write to the last arguments.
-
-        They are as many as hold k allowed rows.
-        """
+        """Search more partitions for some queries, enough for k allowed rows. Updates `distances` and `positions`."""
         allowed, width, most = scope.allowed, scope.width, scope.max_partitions
         counts = self.files.partitions.lengths if allowed is None else self._allowed_counts.of(allowed)
         step = max(INDEX_BLOCK_ROWS // most, 1)
@@ -332,14 +329,14 @@ class Selector:
 
 @dataclass(frozen=True, eq=False)
 class _Scope:
-    """The extent of a search that goes on in more partitions.
+    """The extent of a search that extends to more partitions.
 
     Attributes:
-        allowed: bool (num_rows,): whether each position may be found; None if all may.
+        allowed: bool (num_rows,), whether each position may be found. None if all may.
         selector: The faiss selector of these positions.
         probe: Extent of the search.
-        width: Partitions that were searched first.
-        max_partitions: Partitions to search at most.
+        width: Number of partitions that were searched first.
+        max_partitions: Maximum number of partitions to search.
     """
 
     allowed: NDArray[np.bool_] | None

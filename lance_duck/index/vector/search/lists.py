@@ -53,10 +53,10 @@ def faiss_bounds(start: float, end: float) -> Any:
 
 
 def _product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index with empty lists of codes; arguments as for `_flat_lists`.
+    """Return a faiss index with empty lists of codes. Arguments as for `_flat_lists`.
 
-    It never makes faiss's tables of distances between centroids and codes: with these, distances are less precise, and
-    searches are no faster (`benchmarks/partition_costs.py`).
+    faiss's precomputed tables of distances between centroids and codes are disabled: they make distances less precise
+    and searches no faster (`benchmarks/partition_costs.py`).
     """
     parts = len(files.codebook)
     index = faiss.IndexIVFPQ(quantizer, files.dim, files.num_partitions, parts, files.bits, metric)
@@ -100,14 +100,14 @@ class LoadedLists:
 class Lists:
     """The lists of a segment. Safe to use from several threads.
 
-    Within the limit all lists that were ever probed stay; beyond it the least recently probed ones are dropped.
+    All probed lists stay cached within the limit. Beyond it, the least recently used ones are dropped.
 
     Attributes:
         centroids: float32 (partitions, dim), as queries are compared with them: rotated if queries are.
 
     Args:
         files: Files of the segment.
-        limit: Bytes of lists that are cached; a search may need more.
+        limit: Cache size for lists, in bytes. A search may need more.
     """
 
     def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
@@ -131,7 +131,7 @@ class Lists:
         return int(self._loaded.nbytes + self.files.centroids.nbytes)
 
     def with_lists(self, partitions: NDArray[np.int64]) -> LoadedLists:
-        """Return loaded lists with those of some partitions among them; -1 stands for no partition.
+        """Return loaded lists that include the given partitions. -1 is ignored.
 
         Raises:
             CorruptError: The file is broken.
@@ -157,10 +157,10 @@ class Lists:
             return loaded
 
     def vectors(self, places: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
-        """Return what the codes at some places of lists stand for: float32 (places, dim), rotated if queries are.
+        """Decode codes at positions of lists: float32 (places, dim), rotated if queries are.
 
         Args:
-            places: Pairs of a partition and a place in its list.
+            places: Pairs of a partition and a position in its list.
         """
         loaded = self.with_lists(distinct(np.array([partition for partition, _ in places], np.int64)))
         vectors = np.empty((len(places), self.quantizer.d), np.float32)

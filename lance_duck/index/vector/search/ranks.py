@@ -21,8 +21,8 @@ def partition_ranks(
 
     Args:
         files: Files of the segment.
-        queries: (queries, dim), in the form in which searches of the segment compare them with centroids.
-        positions: int64 (queries, m); -1 stands for none.
+        queries: (queries, dim), in the form that searches compare with centroids.
+        positions: int64 (queries, m); -1 for missing vectors.
         nearest_first: Function that returns, for some queries, all partitions, nearest first: int64 (queries,
             partitions).
     """

@@ -1,10 +1,10 @@
 """Centroids of partitions: k-means that moves centroids from where they hardly help to where they help most.
 
-Plain k-means stays near its random start: some centroids share one cluster, others stand for many clusters. The mean of
-many clusters is near to everything, so nearly every search visits such a partition, which is also large. Here rounds of
-k-means alternate with exchanges: a centroid that is hardly missed is removed, and its rows go to the next nearest ones;
-a partition whose halves lie far apart gets two centroids. An exchange is decided by its change of the sum of squared
-distances, plus a price for uneven sizes, `EVENNESS`.
+Plain k-means stays near its random start: some centroids share one cluster, others cover many clusters. The mean of
+many clusters is near to everything, so nearly every search visits its partition, which is also large. Here rounds of
+k-means alternate with exchanges. A centroid that is hardly missed is removed, and its rows move to the next nearest
+ones; a partition whose halves are far apart gets two centroids. An exchange is judged by the change in the sum of
+squared distances, plus a price for uneven sizes, `EVENNESS`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ _LAST: Final = 0.25  # share of the rounds, at the end: plain, with the whole sa
 
 @dataclass(frozen=True)
 class Halves:
-    """Partitions cut in two.
+    """Partitions that are cut in two.
 
     Attributes:
-        middles: float32 (partitions, dim), means of the partitions; NaN for those without vectors.
-        means: float32 (partitions, 2, dim), means of the halves; undefined for partitions that are not cut.
-        gains: float64 (partitions,), decrease of the sum of squared distances; 0 for partitions that are not cut.
-        pairs: int64 (partitions,), number of pairs of a vector of one half and one of the other; 0 for partitions that
-            are not cut.
+        middles: float32 (partitions, dim), means of the partitions; NaN for empty ones.
+        means: float32 (partitions, 2, dim), means of the halves; undefined for uncut partitions.
+        gains: float64 (partitions,), decrease in the sum of squared distances; 0 for uncut partitions.
+        pairs: int64 (partitions,), product of the halves' sizes; 0 for uncut partitions.
     """
 
     middles: Vectors
@@ -65,7 +64,7 @@ def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Ve
 
 
 def plain_rounds(sample: Vectors, centroids: Vectors | None, count: int, rounds: int, seed: int) -> Vectors:
-    """Return centroids after rounds of plain k-means that start from some centroids; None for random vectors."""
+    """Return centroids after rounds of plain k-means. By default, it starts from random vectors."""
     clustering: Any = faiss.Clustering(sample.shape[1], count)
     clustering.niter, clustering.seed = rounds, seed
     clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, len(sample)

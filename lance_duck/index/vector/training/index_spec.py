@@ -57,21 +57,21 @@ class VectorSpec:
     Attributes:
         kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
         metric: "l2", "cosine", "dot"; "hamming" for vectors of bytes.
-        dim: Numbers of a vector.
-        num_partitions: Number of partitions; None for a number that suits the rows.
-        target_partition_size: Target for the rows of a partition; None for that of the kind.
-        num_sub_vectors: Number of sub-vectors of PQ; 0 for other storages.
-        bits: Bits of the code of a sub-vector of PQ, 4 or 8, or of a number of RQ, 1 … 9; 8 for other storages.
-        centroids: float32 (partitions, dim), uint8 for hamming; None to train them.
-        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors); None to train it.
-        bounds: Numbers that codes 0 and 255 of SQ stand for; None for the extremes of the vectors.
-        m: Neighbours of a vector in a graph, at most.
-        ef_construction: Candidates that the insertion of a vector into a graph keeps.
-        max_level: Levels of a graph, at most.
-        sample_rate: Vectors to train with, for each centroid.
-        max_iters: Rounds of training, at most.
-        asked_partitions: num_partitions that the details record, as the user gave it; 0 for none.
-        trained_rows: Number of vectors of the table for which given centroids were trained; 0 if they were not.
+        dim: Number of dimensions.
+        num_partitions: Number of partitions. None for a number that suits the rows.
+        target_partition_size: Target row count of a partition. None for the kind's default.
+        num_sub_vectors: Number of sub-vectors of PQ. 0 for other storages.
+        bits: Code width in bits: of a PQ sub-vector 4 or 8, of an RQ number 1 … 9. 8 for other storages.
+        centroids: float32 (partitions, dim), uint8 for hamming. None to train them.
+        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors). None to train it.
+        bounds: Numbers represented by codes 0 and 255 of SQ. None for the extremes of the vectors.
+        m: Maximum number of neighbours of a vector in a graph.
+        ef_construction: Number of candidates for an insertion into a graph.
+        max_level: Maximum number of levels of a graph.
+        sample_rate: Number of training vectors per centroid.
+        max_iters: Maximum number of training rounds.
+        asked_partitions: The user's num_partitions, which the details record. 0 if not set.
+        trained_rows: Number of table vectors when the given centroids were trained. 0 if they were not trained.
     """
 
     kind: str
@@ -97,12 +97,12 @@ class VectorSpec:
         """Check a user's parameters.
 
         Args:
-            parameters: Parameters by pylance's names; `index_type` is required, as in "IVF_PQ".
+            parameters: Parameters by pylance's names. `index_type`, such as "IVF_PQ", is required.
             type_: Storage type of the column.
 
         Raises:
             InvalidInputError: A parameter is unknown, or invalid for this column.
-            UnsupportedError: The kind of index cannot be built, or not on such a column.
+            UnsupportedError: The kind of index is not supported, or not for this column.
         """
         values = {name: value for name, value in parameters.items() if value is not None}
         unknown = sorted(map(str, values.keys() - set(_KNOWN)))
@@ -269,7 +269,7 @@ def _centroids(value: Any, dim: int, metric: str) -> NDArray[Any]:
 
 
 def _codebook(value: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.float32]:
-    """Return a user's codebook, (parts, 2 ** bits, dim / parts), from such an array, its rows, or its flat numbers."""
+    """Return a user's codebook as (parts, 2 ** bits, dim / parts). Accepts that array, its rows, or flat numbers."""
     numbers = _numbers(value, "pq_codebook")
     num_parts = parts
     if num_parts is not None and numbers.shape == (1 << bits, dim):  # as a `PqModel` has it

@@ -69,7 +69,7 @@ def is_settled(before: float | None, loss: float) -> bool:
 
 
 def some_of(vectors: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
-    """Return `count` vectors chosen at random, in their order; there are at least as many."""
+    """Return `count` randomly chosen vectors in their order. Requires at least `count` vectors."""
     positions = np.random.default_rng(seed).choice(len(vectors), count, replace=False)
     sample: NDArray[Any] = vectors[np.sort(positions)]
     return sample

@@ -27,15 +27,15 @@ class Model:
     Attributes:
         kind: Kind of index, as in "IVF_PQ".
         metric: Metric, as in "l2".
-        item: dtype of stored numbers: that of the column, float32 for bfloat16.
+        item: dtype of stored numbers: the column's, or float32 for bfloat16.
         centroids: float32 (partitions, dim), uint8 for hamming.
-        loss: Sum of the distances of the sample, scaled to all vectors; None if unknown.
-        bounds: Numbers that codes 0 and 255 of SQ stand for.
-        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), of PQ.
-        rounding: Rotation and rounding of vectors by RQ; None for other storages.
-        m: Neighbours of a vector in a graph, at most.
-        ef_construction: Candidates that the insertion of a vector into a graph keeps.
-        max_level: Levels of a graph, at most.
+        loss: Sum of the distances of the sample, scaled to all vectors. None if unknown.
+        bounds: Numbers represented by codes 0 and 255 of SQ.
+        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), for PQ.
+        rounding: Rotation and rounding of vectors by RQ. None for other storages.
+        m: Maximum number of neighbours of a vector in a graph.
+        ef_construction: Number of candidates for an insertion into a graph.
+        max_level: Maximum number of levels of a graph.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Model:
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Number of dimensions."""
         return int(self.centroids.shape[1])
 
     @property
@@ -67,7 +67,7 @@ class Model:
 
     @property
     def bits(self) -> int:
-        """Bits of the code of a sub-vector of PQ."""
+        """Code width of a PQ sub-vector, in bits."""
         return int(self.codebook.shape[1] - 1).bit_length()
 
     @property

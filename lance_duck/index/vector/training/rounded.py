@@ -48,9 +48,9 @@ def rounded(
 def _codes(
     rounding: Rounding, residuals: NDArray[np.float32]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float32]]:
-    """Return the signs of residuals (n, dim), their further bits, and the numbers that the codes stand for.
+    """Return the signs of residuals (n, dim), their further bits, and the decoded numbers.
 
-    Codes depend on directions alone: lengths are scaled to about 1 first, because some squares would be infinite.
+    Codes depend only on directions: vectors are first scaled to a length of about 1, as some squares would overflow.
     """
     largest = np.abs(residuals).max(axis=1, initial=0)
     finite = np.isfinite(largest)
@@ -93,7 +93,7 @@ def _factors(
 
 
 def _held(factors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return factors as float32, those beyond its range as its greatest numbers: readers refuse infinite ones."""
+    """Return factors as float32, clipped to its finite range, because readers reject infinite factors."""
     largest = np.finfo(np.float32).max
     held: NDArray[np.float32] = np.clip(factors, -largest, largest).astype("<f4")
     return held

@@ -131,7 +131,7 @@ def of_metric(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
 
 
 def _centroids(sample: NDArray[Any], count: int, spec: VectorSpec) -> tuple[NDArray[Any], float]:
-    """Return the centroids of a sample, and the sum of the distances of its vectors to them."""
+    """Return the centroids of a sample, and the sum of its distances to them."""
     if spec.metric == "hamming":
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
         means = _partitions(bits, count, spec)
