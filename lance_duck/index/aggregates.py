@@ -48,8 +48,8 @@ class Ordered(Protocol):
 def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
     """Return the number of live rows that satisfy a query. Returns None if rows must be read.
 
-    A segment has an entry for each row that it covers. If the entry count equals the live row count, there are no
-    further entries.
+    A segment has an entry for each row that it covers. If the entry count equals the live row count, all entries are
+    live.
     """
     if sum(len(segment.fragments) for segment in index.segments) < len(snapshot.fragments):
         return None

@@ -117,7 +117,7 @@ class SegmentFile:
         return run(gather([self.column(name).read(selection) for name in names]))
 
     def read_few(self, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
-        """Read columns at a few ascending positions, at least one. Memory-mapped files need no requests."""
+        """Read columns at a few ascending positions, at least one. Memory-mapped files are read without requests."""
         arrays = {} if is_watched() else {name: self.column(name).read_points(rows) for name in names}
         rest = [name for name in names if arrays.get(name) is None]
         if rest:

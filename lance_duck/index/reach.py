@@ -81,8 +81,8 @@ def reached(
 def _as_written(snapshot: Snapshot) -> FragmentIds:
     """Return the ids of fragments whose row ids were new when they were written.
 
-    That is certain for a fragment whose ids are greater than all ids of the fragments before it, provided that none of
-    these is gone: an id that is older than a fragment belongs to a row of an earlier one, deleted or not.
+    This is certain if all earlier fragments still exist and have only smaller row ids. A row id older than its fragment
+    belongs to a row, live or deleted, of an earlier fragment.
     """
     greatest = -1
     ids: list[int] = []

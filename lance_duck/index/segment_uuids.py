@@ -1,4 +1,4 @@
-"""UUIDs of segments that many processes write for one change, made so that orphans can be found.
+"""UUIDs for segments that several processes write for one change. Their common prefix makes orphans easy to find.
 
 _indices/{first half of the UUID of the change}{random second half}/…
 """
@@ -23,7 +23,7 @@ def part_uuid(change: UUID) -> UUID:
 
 
 def sweep_parts(snapshot: Snapshot, change: UUID, uuids: Iterable[UUID]) -> None:
-    """Remove the files written for a change, except those of some segments. Never raises."""
+    """Remove the files written for a change, except the files of the given segments. Never raises."""
     begin = f"{paths.INDICES}/{str(change)[:_HALF_OF_TEXT]}"
     stays = {paths.index_directory(uuid) for uuid in uuids}
     with suppress(Exception):  # cleanup removes the rest

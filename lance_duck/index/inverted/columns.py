@@ -262,12 +262,12 @@ class KeptTerms(Generic[_T]):
     of_others: Callable[[int], _T | None] = lambda _: None
 
     def of_term(self, term: int) -> _T | None:
-        """Return the value of a term, if it is cached alone."""
+        """Return the value of a term. Returns None if it is not cached separately."""
         value: _T | None = self.cache.find((*self.key, term))
         return self.of_others(term) if value is None else value
 
     def of(self, terms: list[int]) -> _T:
-        """Return the values of one or more terms, joined in their order; those not cached are read in one round."""
+        """Return the joined values of one or more terms, in order. Uncached ones are read in one round trip."""
         kept = {term: value for term in terms if (value := self.of_term(term)) is not None}
         rest = [term for term in dict.fromkeys(terms) if term not in kept]
         if self.arranged is not None:
