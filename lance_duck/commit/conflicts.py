@@ -40,7 +40,7 @@ def same_fragments(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def same_fragments_unknown_rows(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether both touch a fragment in which the rows that ours changes are unknown. The rebase compares known rows."""
+    """Return whether both touch a fragment whose rows ours does not list. The rebase compares listed rows."""
     return not ours.has_affected_rows and same_fragments(ours, theirs)
 
 

@@ -18,7 +18,8 @@ from lance_duck.wire.pb import table_pb2
 _MOST_CUT_OUT = 32_000
 """Maximum number of fragments deleted from the list one by one. Above it, the list is rebuilt.
 
-Each deletion moves all later fragments. `benchmarks/costs.py`: with 100,000 fragments, deleting 16,000 takes half as long as a rebuild, 33,000 takes 0.7.
+Each deletion moves all later fragments. `benchmarks/costs.py`: with 100,000 fragments, deleting 16,000
+takes half as long as a rebuild, and deleting 33,000 takes 0.7 times as long.
 """
 
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
