@@ -1,12 +1,12 @@
 """Every change of a table as a transaction: operations, conflicts, and the versions that they produce.
 
-Input: a snapshot and an operation. Output: the next snapshot, or a RetryableError or IncompatibleError that names the
-conflicting writer. The steps of a commit: `committer` → `footprint` (what a transaction touches) and `conflicts` (the
-matrix, as data) → `rebase` → `manifest_builder` (pure) → `snapshot.publish`, one put-if-absent.
+You hold: a snapshot and an operation. You get: the next snapshot, or a RetryableError or IncompatibleError that names
+the conflicting writer. The steps of a commit: `committer` → `footprint` (what a transaction touches) and `conflicts`
+(the matrix, as data) → `rebase` → `manifest_builder` (pure) → `snapshot.publish`, one put-if-absent.
 A version becomes visible after all files that it names are on disk. A transaction is never committed twice: after a
 lost response it recognizes its own version by UUID. After a StoreError the named files are kept, since the version may
 still appear.
-Not here: which rows a verb changes.
+Never here: which rows a verb changes.
 """
 
 from lance_duck.commit.committer import commit

@@ -1,8 +1,9 @@
 """The public interface of compaction, index optimization, cleanup and validation.
 
-Input: a dataset and compaction options. Output: the dataset at its new version, plans, tasks and results that can be
-pickled, and problems. `compaction` runs compaction in steps, `optimizer` is `LanceDataset.optimize`, and `upkeep` holds
-the dataset's methods. `maintenance` decides what is rewritten or removed.
+You hold: a dataset and compaction options. You get: the dataset at its new version, plans, tasks and results that can
+be pickled, and problems. `compaction` runs compaction in steps, `optimizer` is `LanceDataset.optimize`, and `upkeep`
+holds the dataset's methods.
+Never here: the choice of the data to rewrite or remove (`maintenance`).
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
 """Versions of a table: their list, publication, tags and branches, and single immutable versions.
 
-Input: a URI and a version (number, tag, branch, time). Output: a Snapshot, through which all reads go: schema,
+You hold: a URI and a version (number, tag, branch, time). You get: a Snapshot, through which all reads go: schema,
 fragments, deletion vectors, row ids, and data files, each opened once.
 If a store does not support put-if-absent, an external manifest store claims versions (`publish`).
-Not here: filters, indexes, and conflict decisions.
+Never here: filters, indexes, and conflict decisions.
 """
 
 from lance_duck.snapshot.location import Location

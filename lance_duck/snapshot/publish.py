@@ -84,8 +84,7 @@ def finish_claimed(store: Store, version: int | None = None) -> ManifestName | N
     """Finish a version that was claimed in an external manifest store: the given version, or the newest.
 
     Returns:
-        The name of the version, whose manifest now exists. None if no version is claimed, or the store does not use
-        claims.
+        The name of the version, whose manifest now exists. None if no version is claimed.
 
     Raises:
         StoreError: The manifest has its staged name and could not be copied.

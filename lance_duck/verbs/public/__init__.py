@@ -2,5 +2,5 @@
 
 The classes have pylance's names. Some names also occur in `commit.operations` and `wire`; `operation_convert` converts
 between the two. All classes can be pickled and compared, and convert to JSON if pylance's do.
-Input: a user's objects. Output: operations of `commit`, and vice versa. Not here: commits.
+You hold: a user's objects. You get: operations of `commit`, and vice versa. Never here: commits.
 """

@@ -43,7 +43,7 @@ class FragmentProgress(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSettings:
-    """Arguments of `write_dataset`, described there. `fragment_id` is the first fragment id reported to `progress`."""
+    """Arguments of `write_dataset`, described there. `fragment_id` is reported to `progress`."""
 
     max_rows_per_file: int = WriteOptions.max_rows_per_file
     max_rows_per_group: int | None = WriteOptions.max_rows_per_group
