@@ -164,7 +164,7 @@ ALWAYS_COMPARED_ROWS: Final = 1024
 take 2.1 times the processor time of an index."""
 
 COMPARED_SHARE: Final = 200
-"""A search compares rows exactly if at most 1/200 of all rows pass the filter: one in 75 of 400,000 rows takes 5 times
+"""A search compares rows exactly if at most one row in this many passes the filter: one in 75 of 400,000 takes 5 times
 the processor time of an index."""
 
 PRODUCT_QUERIES: Final = 8
@@ -189,7 +189,7 @@ BLOCK_BYTES: Final = 8 << 20
 """Size, in bytes, of the vector block that a thread compares in one step: from 2 to 32 MiB, times differ by a fifth."""
 
 SPARSE_SHARE: Final = 64
-"""A mapped block is read whole if more than 1/64 of its rows are wanted: one in 96 vectors of 128 bytes takes a fifth
+"""A mapped block is read whole if at least one row in this many is wanted: one in 96 vectors of 128 bytes takes a fifth
 of the time if read alone."""
 
 # Full-text search of rows that no index covers.
@@ -288,8 +288,8 @@ RANKED_FOR_EACH: Final = 20
 """Number of multivector rows compared exactly per requested row: their codes may be inaccurate."""
 
 NAMED_SHARE: Final = 256
-"""All row ids of a segment are read once more than 1/256 of its rows were looked up: for 1 million packed ids, 100
-lookups take 0.9 ms, reading all takes 13 ms."""
+"""All row ids of a segment are read once one row in this many was looked up: for 1 million packed ids, 100 lookups
+take 0.9 ms, reading all takes 13 ms."""
 
 # Full-text search with a filter: see `scan.scored.candidates`.
 
