@@ -1,7 +1,7 @@
 """The thresholds by which a scan decides: each with its unit and its reason.
 
-A threshold changes how fast an answer comes, never the answer. Figures are of `benchmarks/costs.py`, unless another
-benchmark is named: processor time on two cores, with tables of a million rows or fewer on a local disk.
+A threshold affects the speed of a scan, never its result. Figures come from `benchmarks/costs.py`, unless another
+benchmark is named. They are processor time on two cores, for tables of up to a million rows on a local disk.
 `docs/decisions/thresholds.md` says which thresholds may exist.
 """
 
@@ -25,7 +25,7 @@ FRAGMENTS_AT_ONCE: Final = 32
 sorted."""
 
 GROWTH: Final = 4
-"""Factor from one size to the next: a scan of a million rows takes 3.7 times as long where morsels do not grow."""
+"""Factor from one size to the next: without growth, a scan of a million rows is 3.7 times slower."""
 
 # Rows of a fragment: see `choose_row_access`.
 
@@ -90,8 +90,8 @@ MOST_MORSEL_BYTES: Final = 1 << 30
 """Maximum size of a morsel, in bytes, regardless of `batch_size`: half the capacity of an Arrow string array."""
 
 LEAST_PAGE_BYTES: Final = 4 << 20
-"""Decoded bytes that each full page is taken to have when the first rows of a scan are cut: it bounds the memory that
-texts take which compress well."""
+"""Assumed decoded size of a full page, in bytes, when the first morsels of a scan are cut. It bounds memory for strings
+that compress well."""
 
 MORSEL_ROWS: Final = 245_760
 """Maximum rows per morsel, two DuckDB row groups: with 61,440, narrow columns are 1.4 times slower."""
@@ -104,7 +104,7 @@ REMOTE_MORSEL_ROWS: Final = 1 << 20
 """Maximum rows per morsel from an object store: one page of eight-byte values."""
 
 BURST: Final = 4
-"""Factor by which a batch may exceed its intended size where a filter suddenly passes more rows: a bound of memory."""
+"""Factor by which a batch may exceed its target size if a filter suddenly passes more rows. It bounds memory."""
 
 JOINED_FILE_BYTES: Final = 64 * 1024
 """Maximum size, in bytes, of a data file that is read whole together with other fragments' files: 200 files of 48 KiB
@@ -115,7 +115,8 @@ JOINED_FRAGMENTS: Final = 256
 slower."""
 
 JOINED_ROWS: Final = 1 << 16
-"""Maximum number of rows of fragments that are read together: a bound of memory, as small files may have many rows."""
+"""Maximum total row count of fragments that are read together. It bounds memory, because small files may have many
+rows."""
 
 ALONE_BYTES: Final = 2 << 20
 """Maximum scan size, in bytes, that the calling thread reads alone: 1.6 MB then take half the time."""
@@ -135,11 +136,11 @@ WIDE_ROW: Final = 512
 bytes count as wide."""
 
 SAMPLE_SLICES: Final = 8
-"""Slices of `TASK_ROWS` rows, evenly spread, on which a filter's share of passing rows is estimated; 2 to 32 do."""
+"""Number of evenly spread slices of `TASK_ROWS` rows from which a filter's selectivity is estimated; 2 to 32 work."""
 
 LARGEST_REPEATED_TEXT: Final = 1024
-"""Average bytes of a text beyond which DuckDB gets no dictionary: joining dictionaries of 225 texts of 10 MB took Arrow
-30 s."""
+"""Maximum average string size, in bytes, for which DuckDB receives dictionaries: joining dictionaries of 225 texts of
+10 MB took Arrow 30 s."""
 
 # Predicates.
 
@@ -164,7 +165,7 @@ ALWAYS_COMPARED_ROWS: Final = 1024
 take 2.1 times the processor time of an index."""
 
 COMPARED_SHARE: Final = 200
-"""A search compares rows exactly if at most 1/200 of all rows pass the filter: one in 75 of 400,000 rows takes 5 times
+"""A search compares rows exactly if at most one row in this many passes the filter: one in 75 of 400,000 takes 5 times
 the processor time of an index."""
 
 PRODUCT_QUERIES: Final = 8
@@ -189,7 +190,7 @@ BLOCK_BYTES: Final = 8 << 20
 """Size, in bytes, of the vector block that a thread compares in one step: from 2 to 32 MiB, times differ by a fifth."""
 
 SPARSE_SHARE: Final = 64
-"""A mapped block is read whole if more than 1/64 of its rows are wanted: one in 96 vectors of 128 bytes takes a fifth
+"""A mapped block is read whole if at least one row in this many is wanted: one in 96 vectors of 128 bytes takes a fifth
 of the time if read alone."""
 
 # Full-text search of rows that no index covers.
@@ -278,7 +279,7 @@ CANDIDATE_BYTE_NS: Final = 0.2
 """Nanoseconds per byte of a vector whose exact distance is computed, read at random from a file."""
 
 REMOTE_CANDIDATE_NS: Final = 100_000.0
-"""Nanoseconds per candidate of an object store: most are a request of their own, which takes the client 80 µs."""
+"""Nanoseconds per candidate of an object store: most need a separate request, which takes the client 80 µs."""
 
 VECTORS_FOR_EACH: Final = 100
 """Number of vectors fetched from the index per query vector and requested row: 25 find 0.95 of the neighbours, 100 find
@@ -288,8 +289,8 @@ RANKED_FOR_EACH: Final = 20
 """Number of multivector rows compared exactly per requested row: their codes may be inaccurate."""
 
 NAMED_SHARE: Final = 256
-"""All row ids of a segment are read once more than 1/256 of its rows were looked up: for 1 million packed ids, 100
-lookups take 0.9 ms, reading all takes 13 ms."""
+"""All row ids of a segment are read once one row in this many was looked up: for 1 million packed ids, 100 lookups
+take 0.9 ms, reading all takes 13 ms."""
 
 # Full-text search with a filter: see `scan.scored.candidates`.
 

@@ -2,7 +2,7 @@
 
 The columns that an expression reads are found in its pickled form: an Arrow IPC file whose schema metadata is the tree
 in prefix notation, one (kind, value) pair per node. "field_ref" names a column; "nested_field_ref" gives the length of
-a path, whose names follow. Where pyarrow pickles in another form, every column is taken to be read.
+a path, whose names follow. If pyarrow pickles in another form, all columns are assumed to be read.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def expression_mask(
 
 
 def _readable(array: pa.Array, decodes: bool) -> pa.Array:
-    """Return the values of a column in a form that pyarrow has functions for."""
+    """Return the values of a column in a type that pyarrow functions support."""
     if decodes and pa.types.is_dictionary(array.type):
         return array.dictionary_decode()
     wider = _without_halves(array.type)

@@ -59,7 +59,7 @@ class _ImpliedReader:
         self._schema = schema
 
     def predicate(self, node: Node, *, negated: bool = False) -> Predicate:
-        """Return a predicate that is true if the node is, and below a NOT, also false if the node is."""
+        """Return a predicate that is true if the node is true; below a NOT, also false if it is false."""
         function, arguments = node
         if function in ("and_kleene", "and"):
             return all_of(*(self.predicate(part, negated=negated) for part in arguments))

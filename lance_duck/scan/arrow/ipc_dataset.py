@@ -1,7 +1,7 @@
 """A table as pyarrow's C++ sees it: a dataset of Arrow IPC files that exist only while they are read.
 
-Parts of pyarrow reach past the Python methods of a Dataset: unions of datasets, `Scanner.from_dataset`, execution
-plans. They get the whole table in a few pieces, each turned into an IPC file in memory when C++ opens it.
+Some parts of pyarrow bypass the Python methods of a Dataset: unions of datasets, `Scanner.from_dataset`, execution
+plans. They receive the whole table in a few pieces. Each piece is converted to an in-memory IPC file when C++ opens it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, numbered_tre
 from lance_duck.scan.predicate.types import path_type, value_type
 
 _DIGITS: Final = Context(prec=400)
-"""Context with digits enough to compute exactly with decimal256 values of any scale."""
+"""Context with enough digits for exact computation with decimal256 values of any scale."""
 
 _ARITHMETIC: Final = frozenset(
     name + checked for name in ("add", "subtract", "multiply", "divide") for checked in ("", "_checked")
@@ -38,14 +38,14 @@ _GROWTH: Final = 6
 
 _SAME_TYPE: Final = frozenset({"abs", "abs_checked", "negate", "negate_checked", "coalesce", "if_else"})
 _ANY_DECIMAL: Final = pa.decimal128(1, 0)
-"""Stand-in for a decimal type that is not known."""
+"""Placeholder for an unknown decimal type."""
 
 
 def with_fitting_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
     """Return an expression that means the same, with literals in types that fit their columns.
 
     Args:
-        expression: Any expression; one that pyarrow pickles in an unknown form is returned as it is.
+        expression: Any expression. It is returned unchanged if pyarrow pickles it in an unknown form.
         schema: Columns that it may read.
     """
     try:
@@ -183,7 +183,7 @@ def _between(value: Decimal | int | None, type_: pa.DataType) -> pa.Scalar | Non
 
 
 def _short(value: int | None, beside: pa.DataType) -> pa.Scalar:
-    """Return an integer as a decimal of as many digits; a wide one where the result may need more than 38 digits."""
+    """Return an integer as a decimal of equal digit count, or decimal256 if the result may exceed 38 digits."""
     digits = len(str(abs(value or 0)))
     is_wide = beside.precision + digits + _GROWTH > 38
     return pa.scalar(value, pa.decimal256(digits, 0) if is_wide else pa.decimal128(digits, 0))

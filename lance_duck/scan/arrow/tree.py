@@ -65,7 +65,7 @@ class _TreeReader:
     """Reader of nodes in prefix notation.
 
     Attributes:
-        pairs: The (kind, value) pairs that are not read yet.
+        pairs: The remaining (kind, value) pairs.
     """
 
     pairs: Iterator[tuple[str, str]]

@@ -19,7 +19,7 @@ else:
 
 @checked_calls
 class BlobReads:
-    """Reads blobs of the table that the handle of a dataset is on; a mixin."""
+    """Mixin that reads blobs of a dataset."""
 
     handle: HasTable
 
@@ -65,7 +65,7 @@ class BlobReads:
             ids: Rows, as in `take_blobs`.
             addresses: Rows, as in `take_blobs`.
             indices: Rows, as in `take_blobs`.
-            io_buffer_size: Without effect: adjacent ranges are always read together.
+            io_buffer_size: Without effect: nearby ranges are always read together.
             preserve_order: Without effect: the result is always in the order of the arguments.
 
         Raises:
@@ -88,7 +88,7 @@ class BlobReads:
             blob_column: A blob column.
             requests: (row, offset, length) of each range, in bytes; a row may come more than once.
             selector: Meaning of the row numbers: "ids", "addresses" or "indices".
-            io_buffer_size: Without effect: adjacent ranges are always read together.
+            io_buffer_size: Without effect: nearby ranges are always read together.
             preserve_order: Without effect: the result is always in the order of the requests.
 
         Returns:

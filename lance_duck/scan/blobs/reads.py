@@ -123,7 +123,7 @@ def _bytes(places: Sequence[BlobPlace | _BlobRange | None]) -> Iterator[bytes | 
 
 
 def _find(table: TableScan, column: str, selection: RowSelection) -> tuple[list[int], list[BlobPlace | None]]:
-    """Return the addresses of rows, and where their blobs lie."""
+    """Return the addresses of rows, and the locations of their blobs."""
     schema = table.snapshot.schema
     field = schema.by_path(column)
     if not field.blob_version:

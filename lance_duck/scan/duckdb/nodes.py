@@ -1,4 +1,4 @@
-"""DuckDB 2.0's predicate nodes as predicates of this package.
+"""Translation of DuckDB 2.0 predicate nodes.
 
 The tree that DuckDB offers holds Binary (AND, OR, a comparison of Col and Lit), Unary NOT, Postfix IS [NOT] NULL and
 In; `Lit.type` names the type of the constant, which is the type of the column as DuckDB sees it.

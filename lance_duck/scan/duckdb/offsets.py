@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def without_offsets(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the same stream, in which no struct below another nested type begins amid its buffers."""
+    """Return the same stream, with zero offsets for all structs below other nested types."""
     places = [i for i, field in enumerate(reader.schema) if _has_inner_struct(field.type, inside=False)]
     return pa.RecordBatchReader.from_batches(reader.schema, _copied(reader, places)) if places else reader
 

@@ -1,4 +1,4 @@
-"""Filters that DuckDB 1.x pushes down to a pyarrow dataset, in DuckDB's own meaning.
+"""Filters that DuckDB 1.x pushes down to a pyarrow dataset, with DuckDB semantics.
 
 DuckDB 1.x pushes filters down as pyarrow expressions, but in DuckDB NaN equals itself and exceeds all other floats.
 This module reads the pickled expression (a tree in prefix notation, see `scan.arrow.filter`) into a predicate tree;
@@ -47,7 +47,7 @@ _R = TypeVar("_R")
 
 
 class ByCaller(Generic[_S, _P, _R]):
-    """A method that is another one when it is looked up on the class.
+    """Method that resolves to a different function if looked up on the class.
 
     `dataset.scanner(...)` is what people call. DuckDB 1.x calls `type(dataset).scanner(dataset, ...)`, and so reaches
     the second function.

@@ -1,7 +1,7 @@
 """DuckDB's scan protocol: which columns, which filters, how many rows.
 
-DuckDB 2.0 asks an object of class `ArrowScanSource` directly and hands over its own predicate tree. Earlier versions do
-not have this class. They treat the object as a pyarrow Dataset, and call its `scanner`.
+DuckDB 2.0 calls objects of class `ArrowScanSource` directly, and passes its predicate tree. Earlier versions do not
+have this class. They treat the object as a pyarrow Dataset, and call its `scanner`.
 
 A read does not import DuckDB. `ScanSource` inherits from DuckDB's class when DuckDB first checks an object.
 """
@@ -92,7 +92,7 @@ else:
 
 
 class ScanSource(_Base):
-    """What DuckDB 2.0 calls on a table that it scans; a mixin for a pyarrow Dataset.
+    """Mixin for a pyarrow Dataset, with the methods that DuckDB 2.0 calls on tables that it scans.
 
     A class that inherits it has a `schema` and a `count_rows()` that reads metadata only, sets `obj` to itself, and
     gives the rows through `duckdb_reader`.
@@ -132,7 +132,7 @@ class ScanSource(_Base):
         return self.count_rows()
 
     def accepts(self, predicate: Any) -> bool:
-        """Return whether a stream will hold exactly the rows that DuckDB itself would keep."""
+        """Return whether the stream will contain exactly the rows that pass DuckDB's filter."""
         return predicate_from_node(predicate, self.schema) is not None
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:

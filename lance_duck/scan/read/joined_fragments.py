@@ -90,8 +90,8 @@ class JoinedFragments:
 def may_join(plan: ScanPlan) -> bool:
     """Return whether fragments of a plan may be read together.
 
-    Fragments are read separately if a column contains blobs, which are stored in other files, or dictionaries, which
-    may differ, or while reads are counted per fragment.
+    They may not if a column contains blobs, which are stored in other files, or dictionaries, which may differ. They
+    also may not while reads are counted, because each read must count separately.
     """
     reads = (*plan.first_reads, *plan.later_reads)
     fields = [field for read in reads for field in read.field.walk()]

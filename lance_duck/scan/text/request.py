@@ -139,7 +139,7 @@ def query_of_json(form: Mapping[str, Any], depth: int = 1) -> FullTextQuery:
     """Return the query of a JSON form: a dict of one key, the kind.
 
     Raises:
-        InvalidInputError, WrongTypeError: The dict is no such form.
+        InvalidInputError, WrongTypeError: The dict is not a valid form.
     """
     if depth > MOST_NESTED:
         raise InvalidInputError("queries in one another", where=_WHERE, expected=f"at most {MOST_NESTED}")

@@ -75,7 +75,7 @@ def checked_number(name: str, value: Any, least: float = 0.0) -> float:
     """Return a value that must be a number that float32 holds, of at least `least`.
 
     Raises:
-        InvalidInputError, WrongTypeError: The value is no such number.
+        InvalidInputError, WrongTypeError: The value is not a number in this range.
     """
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
         raise WrongTypeError(name, expected="a number", found=repr(value))
@@ -90,7 +90,7 @@ def checked_whole(name: str, value: Any) -> int:
     """Return a value that must be a whole number from 0 to 2^32 - 1.
 
     Raises:
-        InvalidInputError, WrongTypeError: The value is no such number.
+        InvalidInputError, WrongTypeError: The value is not a number in this range.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise WrongTypeError(name, expected="a whole number", found=repr(value))
@@ -103,7 +103,7 @@ def member(kind: type[_E], name: str, value: object) -> _E:
     """Return a member of an enumeration, from itself or from its value, in any case.
 
     Raises:
-        InvalidInputError, WrongTypeError: There is no such member.
+        InvalidInputError, WrongTypeError: The value is not a member.
     """
     if isinstance(value, kind):
         return value
