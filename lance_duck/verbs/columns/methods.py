@@ -70,8 +70,8 @@ class ColumnChanges(TableMethods):
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
-            InvalidInputError: A column already exists, an expression is invalid, or the row count differs from the
-                table's.
+            InvalidInputError: A column already exists, an expression is invalid, or the row
+                count differs from the table's.
             CommitConflictError: All retries lost the race.
             IncompatibleError: Another change was committed first, and the data can be read only once.
         """

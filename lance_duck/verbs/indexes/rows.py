@@ -68,9 +68,8 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
     schema = pa.schema([pa.field(VALUE, type_), pa.field(ROW, pa.uint64(), nullable=False)])
     options = ScanOptions(columns=[column.path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BLOCK_BYTES)
     if kind is INVERTED:
-        # Text analysis is multi-threaded and much slower than reading. A single reader thread reuses its memory;
-        # several
-        # would each retain what the analysis threads release for them.
+        # Text analysis is multi-threaded and much slower than reading. A single reader thread reuses
+        # its memory. Several reader threads would each retain memory that the analysis threads release.
         is_local = local_path(snapshot.uri) is not None
         options = replace(options, batch_size_bytes=TEXT_BATCH_BYTES, use_threads=not is_local)
     table = TableScan(snapshot)

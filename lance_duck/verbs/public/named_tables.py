@@ -21,7 +21,7 @@ from lance_duck.errors import (
 from lance_duck.redact import remember
 
 _KINDS: Final = {"NotFoundError": NotFoundError, "AlreadyExistsError": AlreadyExistsError}
-"""Suffixes of a client's exception class names, from `lance_namespace` and other libraries, and our exceptions."""
+"""Exceptions by the suffix of a client's exception class name, in `lance_namespace` and other libraries."""
 
 
 def named_place(

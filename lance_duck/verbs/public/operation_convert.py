@@ -1,7 +1,7 @@
 """Conversion between pylance's operations and the operations that are committed.
 
-Both have the same names and fields, except as noted in this module. In pylance's classes, None means the operation's
-default.
+Both have the same names and fields, except as noted in this module. In pylance's classes, None means
+the operation's default.
 """
 
 from __future__ import annotations
