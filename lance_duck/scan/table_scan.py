@@ -49,10 +49,10 @@ else:
 
 
 _CACHED_ESTIMATES: Final = 1024
-"""Maximum number of DuckDB filters whose `filter_pays` result is cached per version. A bound of memory."""
+"""Maximum number of DuckDB filters whose `filter_pays` result is cached per version. It bounds memory."""
 
 _CACHED_ROUTES: Final = 1024
-"""Maximum number of filters whose index routes are cached per version. A bound of memory."""
+"""Maximum number of filters whose index routes are cached per version. It bounds memory."""
 
 
 class HasTable(Protocol):
