@@ -64,7 +64,7 @@ def version_of(snapshot: Snapshot) -> str:
 
 
 def after_search(post: Filter | None, options: ScanOptions) -> Iterator[str]:
-    """Yield the lines about what happens to the rows that a search found.
+    """Yield the lines about the processing of the rows that a search found.
 
     Args:
         post: The filter applied to the found rows, or None.
@@ -110,7 +110,7 @@ def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool)
 
 
 def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
-    """Yield lines about the indexes that will answer the filter, and why others will not."""
+    """Yield lines about the indexes used for the filter, and why others are not used."""
     if plan.filter is None:
         return
     if not plan.use_index or plan.include_deleted:
@@ -185,7 +185,7 @@ def _reasons(routes: Routes) -> list[str]:
 
 
 def _exact(part: Conjunct, plan: IndexPlan) -> bool:
-    """Return whether indexes answer a condition exactly and in full."""
+    """Return whether indexes cover a condition exactly and completely."""
     maybe = any(i.kind and i.kind.name in _MAYBE for leaf in _leaves(plan) for i in _indexes(leaf))
     return part.exact and not maybe and not list(reasons(plan))
 

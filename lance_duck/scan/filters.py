@@ -32,7 +32,7 @@ else:
 
 @runtime_checkable
 class Filter(Protocol):
-    """A condition that chooses rows; immutable, safe to use from several threads.
+    """A row condition. Immutable, and safe to use from several threads.
 
     A filter may have an attribute `implied`: None, or a predicate that is true wherever the filter is, by which indexes
     are searched; `implied_exactly`, true if the predicate is true nowhere else; and `evaluator`, the name of what
@@ -103,7 +103,7 @@ class ExpressionFilter:
     Attributes:
         expression: The expression.
         reads: Columns and struct fields that the expression reads.
-        implied: A predicate that is true wherever the expression is, by which indexes are searched.
+        implied: A predicate that the expression implies, used to search indexes.
         decodes: Whether dictionaries are decoded first, for functions that do not take them.
     """
 
@@ -151,7 +151,7 @@ def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Par
 
     Args:
         condition: SQL text, (SQL text, parameters), a pyarrow expression, a predicate tree, a filter, or None.
-        schema: Columns that it may read, hidden ones among them.
+        schema: Columns that it may read, including hidden columns.
         parameters: Values bound to the SQL text.
 
     Raises:

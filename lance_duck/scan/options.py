@@ -30,7 +30,7 @@ else:
 
 _T = TypeVar("_T")
 _CACHED: Final = 256
-"""Filters, projections and layouts that a version caches, of each."""
+"""Maximum number of cached filters per version, and likewise of projections and layouts."""
 
 _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
@@ -69,8 +69,8 @@ class ScanOptions:
         batch_size: Maximum number of rows per batch. None uses the environment variable LANCE_DEFAULT_BATCH_SIZE, if
             set.
         batch_size_bytes: Approximate batch size, in bytes.
-        strict_batch_size: All batches but the last have exactly `batch_size` rows. They may cross fragments, as small
-            batches of a filtered scan do in any case.
+        strict_batch_size: All batches but the last have exactly `batch_size` rows. They may cross fragments, which
+            small batches of a filtered scan always do.
         fragments: Fragments to scan, or their ids, in order. None scans all.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
@@ -78,7 +78,7 @@ class ScanOptions:
         order_by: Columns to sort the result by.
         blob_handling: "all_binary" reads blobs as bytes, also in filters and expressions; "blobs_descriptions",
             "all_descriptions" and None read blob descriptions (position and size).
-        use_threads: False: read in the calling thread alone.
+        use_threads: False reads only in the calling thread.
         use_scalar_index: False scans without indexes.
         nearest: Return the rows nearest to a query: see `scan.nearest.options.Nearest`.
         full_text_query: Return the rows that match words, best first: see `scan.text.request`. Together with `nearest`,
@@ -86,10 +86,10 @@ class ScanOptions:
         hybrid: How `nearest` and `full_text_query` become one search: see `scan.hybrid.options.Hybrid`.
         prefilter: False applies the filter to the rows that a search finds. Otherwise, the search finds only rows that
             pass it.
-        fast_search: Leave rows that no index covers out of a search.
+        fast_search: Search only rows that an index covers.
         row_addr_allowlist: Rows to scan or search: row ids, or a serialized row address map, as pylance writes it.
         row_addr_blocklist: Rows to leave out, in the same form.
-        scan_stats_callback: Called with `ScanStatistics` when the rows have been read to their end.
+        scan_stats_callback: Called with `ScanStatistics` after the last row was read.
         disable_scoring_autoprojection: Add `_distance` or `_score` to the result of a search only if `columns` names
             it.
 
@@ -171,7 +171,7 @@ class ScanOptions:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """Check options that a caller passed by name.
+        """Validate options by name.
 
         Raises:
             WrongTypeError: An option is unknown, or a value has the wrong type.
@@ -201,7 +201,7 @@ def checked_defaults(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
     Raises:
         WrongTypeError: An option is unknown.
-        UnsupportedError: One chooses rows or columns, or puts rows in order.
+        UnsupportedError: An option selects rows or columns, or sorts rows.
     """
     ScanOptions.of(options)
     for name in _OF_ROWS:
@@ -230,7 +230,7 @@ def plan_scan(
         snapshot: The version of the table.
         options: The options of the scan.
         restriction: A filter in addition to the one in the options.
-        arrow_types: Arrow types in which top-level columns are read instead of their own, by name.
+        arrow_types: Arrow types for top-level columns, by name, in place of the table's.
         option_cache: Filters and projections of earlier scans of this version, or None.
 
     Raises:

@@ -56,7 +56,7 @@ class SqlQuery:
         self._request = request
 
     def to_batch_records(self) -> list[pa.RecordBatch]:
-        """Run the query and return its rows as a list of batches, none of which is empty.
+        """Run the query and return its rows as a list of nonempty batches.
 
         Raises:
             InvalidInputError: The text is not one query.
@@ -124,7 +124,7 @@ class SqlQueryBuilder:
         return self._with(batch_size_bytes=_positive("batch_size_bytes", batch_size_bytes))
 
     def build(self) -> SqlQuery:
-        """Return the query, which has not run."""
+        """Return the query without running it."""
         return SqlQuery(self._request)
 
     def _with(self, **changes: str | bool | int) -> Self:

@@ -49,10 +49,10 @@ else:
 
 
 _CACHED_ESTIMATES: Final = 1024
-"""Filters of DuckDB for which a version caches whether they pay. A bound of memory."""
+"""Maximum number of DuckDB filters whose `filter_pays` result is cached per version. It bounds memory."""
 
 _CACHED_ROUTES: Final = 1024
-"""Filters for which a version caches how indexes answer them. A bound of memory."""
+"""Maximum number of filters whose index routes are cached per version. It bounds memory."""
 
 
 class HasTable(Protocol):
@@ -113,7 +113,7 @@ class TableScan:
         return TableScan(self.snapshot, all_filters(self.restriction, condition))
 
     def as_pieces(self) -> pads.Dataset:
-        """Return the table as pyarrow's C++ can read it: see `scan.arrow.ipc_dataset`."""
+        """Return the table as a dataset for pyarrow's C++ code: see `scan.arrow.ipc_dataset`."""
         count = len(self.snapshot.fragments)
         share = max(1, -(-count // MOST_PIECES))
 
@@ -141,7 +141,7 @@ class TableScan:
         return plan if fragment is None else replace(plan, fragments=(fragment,))
 
     def routed(self, plan: ScanPlan) -> ScanPlan:
-        """Return the plan with the rows that indexes choose, which are searched now."""
+        """Search the indexes, and return the plan with the rows that they choose."""
         if plan.filter is None or not plan.use_index or plan.include_deleted:
             return plan
         return routing.routed(self.snapshot, plan, self.routes(plan.filter))
@@ -223,7 +223,7 @@ class TableScan:
         return has_rows(self.snapshot, self.routed(plan), self._columns)
 
     def filter_pays(self, predicate: Predicate) -> bool:
-        """Return whether to filter here rather than leave it to DuckDB: see `filter_pays`."""
+        """Return whether the scan should filter instead of DuckDB: see `filter_pays`."""
         return self._pays.get(str(predicate), lambda: self._filter_pays(predicate))
 
     def predicate_reader(
@@ -247,7 +247,7 @@ class TableScan:
 
         Args:
             schema: Columns of the result, in their order and types.
-            condition: Over the columns of the table.
+            condition: Condition on the table's columns.
             most: Maximum number of rows that indexes may choose, or None for no limit.
 
         Returns:
@@ -284,7 +284,7 @@ class TableScan:
 
     @cached_property
     def _wide_decimals(self) -> Mapping[str, pa.DataType]:
-        """Types that DuckDB does not have, by the column that has them."""
+        """Types that DuckDB does not support, by column."""
         found = ((field.name, wide_decimal(field.type)) for field in self.snapshot.schema.scan_arrow)
         return {name: type_ for name, type_ in found if type_ is not None}
 
@@ -327,7 +327,7 @@ class TableScan:
 def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
     """Return whether to read a string column as dictionary(int32, string), which DuckDB groups and compares faster.
 
-    That is so if all its pages are dictionary-encoded, and its values are short.
+    True if all its pages are dictionary-encoded, and its values are short.
 
     Args:
         snapshot: The version of the table.

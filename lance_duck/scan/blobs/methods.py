@@ -32,7 +32,7 @@ class BlobReads:
         *,
         buffer_size: int = READ_AHEAD,
     ) -> list[BlobFile | None]:
-        """Return the blobs of rows as lazily read files, in the order of the arguments. Null blobs are None.
+        """Return the blobs of rows as lazily read files, in the order of the arguments. Null blobs become None.
 
         Pass exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions).
 
@@ -58,7 +58,7 @@ class BlobReads:
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, bytes | None]]:
-        """Return the addresses and bytes of blobs, in the order of the arguments. Null blobs are None.
+        """Return the addresses and bytes of blobs, in the order of the arguments. Null blobs become None.
 
         Args:
             blob_column: A blob column.

@@ -50,7 +50,7 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> RowSe
 def take_blobs(
     table: TableScan, column: str, selection: RowSelection, buffer_size: int = READ_AHEAD
 ) -> list[BlobFile | None]:
-    """Return the blobs of rows as files, in the order of the selection. Null blobs are None.
+    """Return the blobs of rows as files, in the order of the selection. Null blobs become None.
 
     Raises:
         InvalidInputError: No such blob column, or a row that is not there.

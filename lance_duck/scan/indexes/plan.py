@@ -67,7 +67,7 @@ class Open:
 
 @dataclass(frozen=True)
 class AllOf:
-    """Rows that match all parts, or every row if there are no parts."""
+    """Rows that match all parts. Without parts, every row matches."""
 
     parts: tuple[IndexPlan, ...]
 
@@ -77,7 +77,7 @@ class AllOf:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Rows that match at least one part, or no rows if there are no parts. Parts are never open."""
+    """Rows that match at least one part. Without parts, nothing matches. Parts are never open."""
 
     parts: tuple[IndexPlan, ...]
 

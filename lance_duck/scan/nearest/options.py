@@ -78,11 +78,12 @@ class Nearest:
         max_nprobes: Maximum number of partitions to search. None means all.
         ef: Number of candidates in a graph walk.
         refine_factor: Number of candidates to rerank with their original vectors, as a multiple of k.
-        use_index: Whether an index may be used; if not, all vectors are compared.
+        use_index: Whether an index may be used. Otherwise, all vectors are compared.
         exact_distance: Whether distances are computed from the table's vectors even if an index stores codes.
         lower: Minimum distance of a neighbour (inclusive), or None.
         upper: Maximum distance of a neighbour (exclusive), or None.
-        recall: Share of the true neighbours that an index has to find, above 0 to 1; explicit settings override it.
+        recall: Minimum share of the true neighbours that an index finds, 0 (exclusive) to 1. Explicit settings override
+            it.
     """
 
     column: VectorColumn
@@ -151,7 +152,7 @@ class Nearest:
 
     @property
     def default_metric(self) -> str:
-        """Metric that is used where neither the caller nor an index names one."""
+        """Metric used if neither the caller nor an index sets one."""
         return self.metric or ("hamming" if self.column.dtype == np.uint8 else "l2")
 
 

@@ -1,4 +1,4 @@
-"""A scan that is a search: decided when a scanner is made, run when its result is read."""
+"""Scans for nearest rows: planned when a scanner is created, run when its result is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REFUSED: Final = ("include_deleted_rows", "blob_handling", "full_text_query")
 
 
 class NearestScan:
-    """A scan for the rows nearest to queries, decided but for the queries. Safe to run from several threads.
+    """A scan for the rows nearest to queries, planned before the queries are known. Safe to run from several threads.
 
     Args:
         table: The table.

@@ -1,4 +1,4 @@
-"""A whole search: rows of the filter, segments and the rest of the table side by side, merged by distance."""
+"""A vector search: filtered rows, segments and uncovered fragments in parallel, merged by distance."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SegmentProbe:
     Attributes:
         probe: Partitions and candidates of the search.
         candidates: Number of rows to find per query.
-        is_refined: Whether candidates are reranked by their own vectors.
+        is_refined: Whether candidates are reranked with their original vectors.
     """
 
     probe: Probe
@@ -77,7 +77,7 @@ class SegmentProbe:
 
 @dataclass(frozen=True, eq=False)
 class PreparedSearch:
-    """A search for the nearest rows, decided but for its queries. Safe to run from several threads.
+    """A search for the nearest rows, planned before its queries are known. Safe to run from several threads.
 
     Attributes:
         table: The table.
@@ -161,7 +161,7 @@ class PreparedSearch:
 
     @cached_property
     def explicit_probe(self) -> SegmentProbe:
-        """The probe of explicit settings, or of defaults that promise no recall."""
+        """The probe with explicit settings, or with defaults that do not guarantee a recall."""
         nearest = self.nearest
         least = Probe().nprobes if nearest.max_nprobes is None else min(Probe().nprobes, nearest.max_nprobes)
         return self._probe(nearest.nprobes or least, nearest.ef, self.refine_factor)
@@ -193,7 +193,7 @@ class PreparedSearch:
         return curves_of(self.table, self.nearest.column, segment, index, rows, self.k, allowed[1], is_tied=is_tied)
 
     def _least_candidates(self, index: VectorIndex) -> int:
-        """Return how many candidates are reranked at least; 0 for none.
+        """Return the minimum number of candidates to rerank, or 0.
 
         Where settings were measured for more neighbours than are asked for, these are found, but codes hardly tell
         which of them are the first.
@@ -242,11 +242,11 @@ class PreparedSearch:
         return np.flatnonzero(queries.any(axis=1))
 
     def _is_exact(self, segment: Segment) -> bool:
-        """Return whether a segment holds the vectors themselves, and no codes of them."""
+        """Return whether a segment stores the original vectors instead of codes."""
         return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
 
     def _rounds(self, segment: Segment) -> bool:
-        """Return whether a segment holds rounded vectors: normalized ones, or of a narrower type than the table's."""
+        """Return whether a segment stores rounded vectors: normalized, or of a narrower type than the table's."""
         numbers = segment.type.value_type
         if numbers in (pa.float32(), pa.uint8()) or (numbers != pa.float64() and self.route.metric != "cosine"):
             return False
@@ -476,7 +476,7 @@ def selected(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
 
 
 def _side_by_side(work: Sequence[Work]) -> list[Neighbours | None]:
-    """Run pieces of work in parallel, and return their results."""
+    """Run tasks in parallel, and return their results."""
     if len(work) == 1:
         return [work[0]()]
     with ThreadPoolExecutor(len(work), thread_name_prefix="lance_duck-nearest") as pool:

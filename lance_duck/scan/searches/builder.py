@@ -178,11 +178,11 @@ class LanceQueryBuilder:
         return rows
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Describe how rows will be found: see `LanceScanner.explain_plan`."""
+        """Describe the planned search: see `LanceScanner.explain_plan`."""
         return self._scanner().explain_plan(verbose)
 
     def analyze_plan(self) -> str:
-        """Find the rows, and describe how: see `LanceScanner.analyze_plan`."""
+        """Run the search, and describe it: see `LanceScanner.analyze_plan`."""
         return self._scanner().analyze_plan()
 
     def equals(self, other: Any, check_metadata: bool = False) -> bool:

@@ -22,7 +22,7 @@ else:
 
 @checked_calls
 class Searches:
-    """Searches the table that the handle of a dataset is on; a mixin."""
+    """Mixin that searches a dataset."""
 
     handle: HasTable
 

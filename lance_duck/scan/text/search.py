@@ -85,9 +85,9 @@ class TextSearch:
         query: The query tree.
         plan: The rows that may be found: fragments, and a filter that holds before the search.
         post: A filter that is applied to the best rows, or None.
-        fast: Whether rows that no segment covers are left out, also of statistics.
+        fast: Whether to ignore rows that no segment covers, also in statistics.
         workers: Thread count. None means one per core.
-        by_row: Whether a row is found only once, by its best element, if documents are list elements.
+        by_row: Whether to return each row once, with its best element, if documents are list elements.
 
     Raises:
         InvalidInputError: From `routes`: a column is unknown or contains no texts, or an analyser is invalid.
@@ -392,7 +392,7 @@ def _granularity(leaf: Leaf) -> DocumentGranularity | None:
 
 
 def _check_documents(routes: Sequence[TextRoute]) -> None:
-    """Refuse trees in which some queries find rows and others list elements, or elements of several columns."""
+    """Raise if a tree mixes queries for rows and for list elements, or for elements of several columns."""
     first = routes[0]
     for route in routes[1:]:
         if route.by_element != first.by_element:

@@ -25,7 +25,7 @@ MOST_WEIGHT: Final = 1 << 20
 """Greatest weight of a column in a `CombinedFieldsQuery`, as in pylance."""
 
 MOST_NESTED: Final = 128
-"""Depth of nested queries at most: far more than anyone writes, and far less than the stack holds."""
+"""Maximum nesting depth of queries: far above practical use, and far below the stack limit."""
 
 MOST_QUERIES: Final = 4096
 """Maximum number of queries in a tree. Repeated objects are searched repeatedly, so `q = q & q` doubles a tree."""
@@ -86,7 +86,7 @@ class FullTextQuery(ABC):
 
     @cached_property
     def depth(self) -> int:
-        """Depth of nested queries: 1 for a query of words."""
+        """Nesting depth: 1 for a word query."""
         return 1 + max((part.depth for part in self.parts), default=0)
 
     @cached_property
@@ -149,17 +149,17 @@ class _WordsOfColumns(FullTextQuery):
 
 @dataclass(frozen=True)
 class MatchQuery(_WordsOfColumn):
-    """Query of the rows that have words of a text, or words near to them.
+    """Query of the rows that have words of a text, or similar words.
 
     Attributes:
-        query: The words; the analyser of the column makes terms of them. A word that occurs twice counts twice.
+        query: The words, which the column's analyser converts to terms. A word that occurs twice counts twice.
         column: Dotted path of the column to search.
         boost: Factor of scores, 0 or more.
         fuzziness: Maximum edit distance (insertions, deletions, replacements of a character) between a row's word and a
             query word. None derives it from the word length in bytes: 0 up to 2 bytes, 1 up to 5, otherwise 2.
         max_expansions: Maximum number of terms that all words of a fuzzy query together expand to, in byte order.
         operator: AND: a row must have all words; OR: at least one.
-        prefix_length: Characters at the beginning of a word that must be equal in spite of fuzziness.
+        prefix_length: Number of characters at the start of a word that must match exactly.
         document_granularity: ROW, or LIST_ELEMENT: each element of the column's lists is a document, and each matching
             element is a row of the result, with its position in column `_doc_index`. None uses the granularity of the
             index, or ROW without an index.
@@ -241,7 +241,7 @@ class PhraseQuery(_WordsOfColumn):
     Attributes:
         query: The words. A word that the analyser removes matches any single word.
         column: Dotted path of the column to search.
-        slop: Additional words that may stand between two neighbouring words of the query.
+        slop: Maximum number of additional words between two adjacent query words.
         document_granularity: See `MatchQuery`.
         analyzer: See `MatchQuery`.
 
@@ -265,7 +265,7 @@ class PhraseQuery(_WordsOfColumn):
 
 @dataclass(frozen=True)
 class BoostQuery(FullTextQuery):
-    """Query of the rows of one query, with lower scores for those that another query matches, too, perhaps below 0.
+    """Query of the rows of one query, with lower scores (possibly negative) for rows that another query also matches.
 
     Attributes:
         positive: Query of the rows.
@@ -339,7 +339,7 @@ class MultiMatchQuery(_WordsOfColumns):
 
 @dataclass(frozen=True)
 class CombinedFieldsQuery(_WordsOfColumns):
-    """Query of the rows that have words of a text in several columns, as if these were one (BM25F).
+    """Query of the rows that have words of a text in several columns, scored as one column (BM25F).
 
     Attributes:
         query: See `MatchQuery`.
@@ -379,7 +379,7 @@ class CombinedFieldsQuery(_WordsOfColumns):
 
 @dataclass(frozen=True)
 class BooleanQuery(FullTextQuery):
-    """Query of the rows of all MUST queries and no MUST_NOT query; without a MUST query, of at least one SHOULD query.
+    """Query of the rows that match all MUST queries, no MUST_NOT query, and, without MUST, at least one SHOULD query.
 
     Attributes:
         queries: Pairs of `Occur` and query. Scores of MUST and SHOULD queries that match add up.
