@@ -15,7 +15,7 @@ from lance_duck.scan.statistics import StatisticsCallback
 
 @has_defaults(ScanOptions)
 class ScanArguments(TypedDict, total=False):
-    """Arguments of `scanner` beyond those that have a position."""
+    """Keyword-only arguments of `scanner`."""
 
     parameters: Parameters
     batch_size_bytes: int | None

@@ -196,7 +196,7 @@ Morsel = Extent
 
 
 class Sizer:
-    """Sizes of morsels, in rows: small at first, so that the first batch comes soon, then ever larger.
+    """Morsel sizes, in rows: small at first, for an early first batch, then increasing.
 
     Args:
         width: Estimated bytes of a row of the result; the batches that `observe` is given correct the estimate.

@@ -165,7 +165,7 @@ def project(
         with_row_id: Add `_rowid` at the end, unless it is named.
         with_row_address: Add `_rowaddr` at the end, unless it is named.
         arrow_types: Arrow types in which top-level columns are read instead of their own, by name.
-        in_order: Whether the rows come in the order of the table, and each once.
+        in_order: Whether rows are in table order, each once.
 
     Raises:
         InvalidInputError: An unknown or repeated name, or a bad expression.
@@ -277,7 +277,7 @@ def _expression(schema: Schema, name: str, text: str, types: Mapping[str, pa.Dat
 
 
 def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection:
-    """Project like `project`, but named struct fields come as structs of these fields alone."""
+    """Project like `project`, but return named struct fields as structs of only these fields."""
     if columns is None or isinstance(columns, Mapping):
         return project(schema, columns, in_order=False)
     flat = project(schema, columns)

@@ -96,7 +96,7 @@ class TableScan:
 
     @cached_property
     def taker(self) -> take.Taker:
-        """Rows by position, address or row id, of the whole version."""
+        """Reader of rows by position, address or row id, in the whole version."""
         return take.Taker(self.snapshot, self._columns)
 
     def projection(self, columns: ColumnsLike | None) -> Projection:

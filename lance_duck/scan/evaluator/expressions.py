@@ -1,4 +1,4 @@
-"""DuckDB as the evaluator of SQL expressions on Arrow columns, in a private database that sees nothing else.
+"""Evaluation of SQL expressions on Arrow columns by DuckDB, in an isolated private database.
 
 The database cannot access files, network, extensions or Python variables. It runs on the calling thread, with time zone
 UTC. Each thread uses a separate cursor.
@@ -106,7 +106,7 @@ def query(sql: str, parameters: Parameters = None) -> list[tuple[Any, ...]]:
 
 
 def select_columns(select: str, columns: Columns, parameters: Parameters = None) -> list[tuple[str, str]]:
-    """Bind what follows SELECT and return (name, type) of its columns; DuckDB's own errors come through.
+    """Bind what follows SELECT and return (name, type) of its columns. DuckDB errors are raised unchanged.
 
     Args:
         select: Such as "x + 1 FROM __lance_batch": `BATCH` names the columns, as a table without rows.

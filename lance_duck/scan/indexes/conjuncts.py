@@ -1,4 +1,4 @@
-"""A filter as conditions that must all hold, each with the predicate by which indexes can be searched."""
+"""A filter as ANDed conditions, each with the predicate for index searches."""
 
 from __future__ import annotations
 

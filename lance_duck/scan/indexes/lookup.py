@@ -150,7 +150,7 @@ class IndexRows:
     def _segments(
         self, pairs: Sequence[tuple[Segment, frozenset[int]]], leaf: IndexLeaf, outcome: LookupOutcome
     ) -> Iterator[RowBounds]:
-        """Search segments, each for some of its fragments: in parallel where a page costs a round trip."""
+        """Search segments for some of their fragments, in parallel if pages need round trips."""
         if len(pairs) < 2 or local_path(self._snapshot.uri) is not None:
             for segment, fragments in pairs:
                 yield self._segment(segment, leaf, fragments, outcome)

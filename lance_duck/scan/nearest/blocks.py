@@ -1,4 +1,4 @@
-"""Vectors of Arrow arrays as matrices, without a copy where their numbers have the dtype of distances."""
+"""Vectors of Arrow arrays as matrices, without a copy if the dtypes match."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 
 
 class CoveredRows:
-    """The rows of a segment in one version of the table; read and followed when first asked for.
+    """The rows of a segment in one version of the table; read on first use.
 
     Args:
         snapshot: The version.
@@ -123,7 +123,7 @@ class CoveredVectors(CoveredRows):
         return None, count
 
     def know(self) -> None:
-        """Read the names of all rows, so that nothing is presumed any more."""
+        """Read the ids of all rows, so that no row is assumed to live."""
         self.followed  # noqa: B018
 
     def found(self, positions: NDArray[np.int64]) -> NDArray[np.uint64] | None:

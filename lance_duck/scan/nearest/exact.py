@@ -216,7 +216,7 @@ class Exact:
             for start, stop in self._ranges(fragment, reader.num_rows):
                 in_piece = offsets[np.searchsorted(offsets, start) : np.searchsorted(offsets, stop)]
                 if len(in_piece):
-                    # The store itself joins the requests of near rows, and asks for no more.
+                    # The store merges requests for nearby rows, without reading more.
                     whole = not self.is_remote and len(in_piece) * SPARSE_SHARE >= stop - start
                     yield _Piece(reader, start, stop, in_piece, whole)
 
@@ -239,7 +239,7 @@ class Exact:
                 start = min(start + step, end)
 
     def _page_ends(self, fragment: Fragment, count: int) -> list[int]:
-        """Return where pages of the column end, or only where the fragment does."""
+        """Return the end rows of the column's pages, or only the fragment's end."""
         field = self.snapshot.schema.by_path(self.column.path)
         for data_file in fragment.files:
             column = data_file.column_of(field.id) if field.id in data_file.fields else None

@@ -48,7 +48,7 @@ def dot(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int
 
 @summing_kernel
 def cosine(numbers: NDArray[Any], starts: Int64s, queries: NDArray[Any], which: Int64s, out: Distances) -> None:
-    """Compute 1 - cosines, not below 0; NaN where a vector or query is zero."""
+    """Compute 1 - cosine, at least 0, or NaN if a vector or query is zero."""
     dim = queries.shape[1]
     last = np.uint64(len(queries))
     norm = 0.0

@@ -195,8 +195,8 @@ class PreparedSearch:
     def _least_candidates(self, index: VectorIndex) -> int:
         """Return the minimum number of candidates to rerank, or 0.
 
-        Where settings were measured for more neighbours than are asked for, these are found, but codes hardly tell
-        which of them are the first.
+        Settings measured for more neighbours than requested find the requested ones, but codes barely determine their
+        order.
         """
         measured = k_measured(self.k)
         return 0 if index.is_exact or measured == self.k else measured

@@ -8,7 +8,7 @@ The tree of an expression is read from its JSON form: a node is an object of one
 {"Function": {"input": [node, …], "function": {"Boolean": "IsNull"}}}
 {"Alias": [node, name]}
 
-polars casts both sides of a comparison to one type before it hands the filter to a source. The JSON form may change:
+polars casts both sides of a comparison to one type before it passes the filter to a source. The JSON form may change:
 whatever is unknown here is left to polars.
 """
 
@@ -78,7 +78,7 @@ def pushed_down(expression: pl.Expr, schema: pa.Schema) -> PushedDown:
     """Return the part of a condition that a scan can evaluate.
 
     Args:
-        expression: The condition, as polars hands it to a source.
+        expression: The condition that polars passes to a source.
         schema: Columns that a scan evaluates conditions on; those on other columns are left to polars.
     """
     try:

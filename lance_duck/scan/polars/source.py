@@ -41,7 +41,7 @@ def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.L
 
 @dataclass(frozen=True, eq=False)
 class PolarsSource:
-    """Callable by which polars reads the rows of a table; it pickles.
+    """Picklable callable through which polars reads a table.
 
     Attributes:
         table: The table.

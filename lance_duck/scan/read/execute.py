@@ -92,7 +92,7 @@ def read_chosen(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> lis
 def count_rows(
     snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
 ) -> int:
-    """Count the rows of a plan; no data file is opened without a filter, or where indexes answer it."""
+    """Count the rows of a plan; data files are opened only for filters that indexes do not cover."""
     readers = Readers(snapshot, plan, columns or ColumnCache())
     if plan.filter is None:
         total = sum(readers.count(i) for i in range(len(plan.fragments)))

@@ -26,11 +26,10 @@ def map_ordered(
 ) -> Generator[Result, None, None]:
     """Yield work(item) for each item, in order.
 
-    The first item is worked on in the calling thread, and no other is begun before a second result is taken, so that a
-    consumer of one result pays for one; unless `at_once`. Items are drawn one by one; at most `ahead` results are
-    pending.
+    The calling thread processes the first item. Unless `at_once`, others start only when a second result is taken, so a
+    consumer of one result pays for one. Items are drawn one by one; at most `ahead` results are pending.
 
-    An error of `work` is raised in its turn, unchanged. When the generator ends, or is closed early, no further item is
+    An error of `work` is raised in order, unchanged. When the generator ends, or is closed early, no further item is
     begun, and each thread ends with the item that it works on.
 
     Args:

@@ -1,4 +1,4 @@
-"""The search that is built step by step, by the method names of LanceDB, and read lazily."""
+"""Searches built step by step, with LanceDB's method names, and read lazily."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class LanceQueryBuilder:
         return self._with(refine_factor=refine_factor)
 
     def distance_range(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Self:
-        """Leave out rows nearer than the lower bound, and those at the upper bound or beyond."""
+        """Keep rows with a distance from the lower bound up to, but excluding, the upper bound."""
         return self._with(distance_range=(lower_bound, upper_bound))
 
     def bypass_vector_index(self) -> Self:

@@ -77,7 +77,7 @@ _SEEN_TO_BY_SCANNER: Final = ("full_text_query", "row_addr_allowlist", "row_addr
 
 
 def _is_plain_search(arguments: Mapping[str, Any]) -> bool:
-    """Return whether arguments ask for rows near a vector, and for nothing that a `LanceScanner` sees to."""
+    """Return whether arguments are a vector search that does not need a `LanceScanner`."""
     if arguments.get("nearest") is None or isinstance(arguments.get("filter"), FullTextQuery):
         return False
     return all(arguments.get(name) is None for name in _SEEN_TO_BY_SCANNER)

@@ -117,7 +117,7 @@ def starts_with(path: Path, type_: pa.DataType, prefix: Argument) -> Predicate:
 def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
     """Build list_contains. Raises NotSimpleError if the column does not contain lists.
 
-    A NULL item is left to DuckDB: for an empty list it returns false from 2.0.1 on, and NULL before.
+    A NULL item is left to DuckDB. For an empty list, DuckDB 2.0.1 and later return false, earlier versions NULL.
     """
     if not isinstance(item, Literal) or item.value is None:
         raise NotSimpleError

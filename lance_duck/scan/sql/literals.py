@@ -221,7 +221,7 @@ def _bytes(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 
 
 def moment_of(literal: Literal) -> dt.datetime:
-    """Return a constant that is a date or a timestamp, in UTC; without a time zone it is taken to be in UTC.
+    """Return a date or timestamp constant in UTC. Without a time zone, it is interpreted as UTC.
 
     Raises:
         NotSimpleError: The constant is of another kind.

@@ -76,7 +76,7 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
 def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
     """Return a predicate that a filter implies, without DuckDB, or None if none is known.
 
-    It is the filter itself if that is simple; else it has the trigrams that other conditions imply.
+    It is the filter itself if that is simple. Otherwise, it contains the trigrams that other conditions imply.
 
     Args:
         text: SQL in which AND, OR and NOT are known to join conditions.

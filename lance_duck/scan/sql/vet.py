@@ -109,7 +109,7 @@ def bind_expression(
     paths = _resolve(tree, schema, what, text)
     columns = _empty_columns(paths, schema, what)
     with _reworded(what, text):
-        # WHERE is where DuckDB itself refuses aggregates, window functions and UNNEST.
+        # DuckDB rejects aggregates, window functions and UNNEST in WHERE.
         if tree["class"] in _CONDITIONS or tree["type"] in _TESTS:
             select_columns(f"1 FROM {BATCH} WHERE ({text}\n)", columns, parameters)
             type_ = "BOOLEAN"

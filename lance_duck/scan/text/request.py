@@ -51,7 +51,7 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
 
     Args:
         request: Text, a dict, or a query.
-        snapshot: The version of the table, whose columns are searched where the request names none.
+        snapshot: The version of the table, whose columns are searched if the request does not name any.
 
     Raises:
         InvalidInputError: The request is not a valid query, or there is no column to search.

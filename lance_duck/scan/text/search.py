@@ -58,7 +58,7 @@ _NOTHING: Final = Ranking(np.empty(0, np.uint64), np.empty(0, np.float32))
 
 _QUERIES: Final = 256
 """Queries of words whose routes and weights a version caches: less than half a megabyte of queries of three words. A
-query that comes again takes a third of the time of a new one (`benchmarks/full_text_search.py`)."""
+repeated query takes a third of the time of a new one (`benchmarks/full_text_search.py`)."""
 
 
 @dataclass(eq=False)

@@ -69,7 +69,7 @@ class Curve:
     def of(
         cls, k: int, share: float, queries: int, measured: list[MeasuredSetting], *, is_stored: bool = False
     ) -> Curve:
-        """Make a curve of measured settings, without those that cost more and reach less than another."""
+        """Build a curve from measured settings, without settings that cost more and reach less than another."""
         frontier: list[MeasuredSetting] = []
         for each in sorted(measured, key=lambda each: (each.cost, -each.recall)):
             if not frontier or each.recall - each.error > frontier[-1].recall - frontier[-1].error:

@@ -1,7 +1,7 @@
 """Measurement of recall: one search of a segment evaluates many settings.
 
-A row is found if its partition is among those that are searched, which its rank by centroids alone tells; if the walk
-over a graph meets it; and if it is among the candidates by its code, whose order one search shows.
+A row is found if its partition is searched, which depends only on its centroid rank; if the graph walk reaches it; and
+if its code ranks it among the candidates, which one search determines.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ def draw(
 ) -> Sample | None:
     """Draw queries and find their true neighbours, reproducibly. Returns None if no row is usable as a query.
 
-    Where the vectors are too many to compare all of them, neighbours are those in runs of rows drawn by chance. These
-    represent more neighbours among all rows, and are more distant: settings tend to exceed the recall.
+    If there are too many vectors to compare all, neighbours come from randomly drawn runs of rows. These represent more
+    neighbours among all rows, and are more distant: settings tend to exceed the recall.
     """
     sampled = SampledRows(table, column, segment, index, rows, k, share)
     compare = compare_in_place if local_path(table.snapshot.uri) is not None else compare_fetched

@@ -67,7 +67,7 @@ def curves_of(
     *,
     is_tied: bool = False,
 ) -> list[Curve]:
-    """Return the curves for the next k, and for the shares of the rows on either side; measures those that are new.
+    """Return the curves for the next k and the adjacent row shares, measuring new ones.
 
     If the filter is correlated with the vectors, it may pass any share of the rows near a query, so the curves of all
     greater shares are included.
