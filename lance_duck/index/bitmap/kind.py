@@ -50,7 +50,7 @@ class BitmapKind(MergedKind):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of other segments and of new rows."""
+        """Write a segment from other segments and new rows."""
         type_ = parts[0].index.type if rows is None else rows.schema.field(VALUE).type
         with SpilledRuns(type_, options) as runs:
             for batch in rows or ():
@@ -90,7 +90,7 @@ class LabelListKind(MergedKind):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of other segments and of new rows."""
+        """Write a segment from other segments and new rows."""
         type_ = parts[0].index.type if rows is None else rows.schema.field(VALUE).type
         exact = all(part.index.is_exact for part in parts)
         # Rows with null lists that a part does not know are known to nobody: the result has version 0, then.

@@ -12,7 +12,7 @@ from lance_duck.arrow.types import has_offsets
 from lance_duck.encoding.bloom import blocks_for
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import BuildOptions, Details, IndexKind, MergeInput
+from lance_duck.index.kind import BuildOptions, Details, IndexKind, MergedKind, MergeInput
 from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.index.zones.bounds import answered_by_bounds
 from lance_duck.index.zones.build import collect, write_filters
@@ -29,13 +29,13 @@ USE_SEEDS: Final = "use_seeds"
 _MAX_ROWS: Final = (1 << 63) - 1
 
 
-class ZoneMapKind:
-    """The kind of zone maps."""
+class ZoneMapKind(MergedKind):
+    """The kind of zone maps. Zones follow moved rows."""
 
-    name = "ZoneMap"
-    type_url = "/lance.table.ZoneMapIndexDetails"
-    versions = range(1)
-    rows_by = "address"
+    name: str = "ZoneMap"
+    type_url: str = "/lance.table.ZoneMapIndexDetails"
+    versions: range = range(1)
+    rows_by: str = "address"
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
@@ -50,12 +50,6 @@ class ZoneMapKind:
         """Open a segment and read its zones."""
         return ZoneMapIndex(ZoneMapFile(files, type_), type_)
 
-    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment of rows."""
-        size, seeds = self._parameters(options)
-        statistics, nulls = collect(rows, size, options.progress)
-        return write_zone_map(writer, statistics, nulls, size, seeds)
-
     def merge(
         self,
         parts: Sequence[MergeInput],
@@ -63,7 +57,7 @@ class ZoneMapKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment from new rows and other segments' zones. Zones follow moved rows."""
+        """Write a segment from new rows and other segments' zones."""
         size, seeds = self._parameters(options)
         if parts and ROWS_PER_ZONE not in options.parameters:
             size = parts[0].index.file.rows_per_zone
@@ -78,10 +72,6 @@ class ZoneMapKind:
             sets.append(nulls)
         return write_zone_map(writer, ZoneStatistics.concat(pieces), RowSet.union(sets), size, seeds)
 
-    def can_follow(self) -> bool:
-        """Return True: a segment can be rewritten with new row names, as zones follow their rows."""
-        return True
-
     def _parameters(self, options: BuildOptions) -> tuple[int, bool]:
         _check_parameters(options, self.name, (ROWS_PER_ZONE, USE_SEEDS))
         seeds = options.parameters.get(USE_SEEDS)
@@ -90,13 +80,13 @@ class ZoneMapKind:
         return _whole_number(options, ROWS_PER_ZONE, DEFAULT_ROWS), bool(seeds)
 
 
-class BloomFilterKind:
-    """The kind of Bloom filter indexes."""
+class BloomFilterKind(MergedKind):
+    """The kind of Bloom filter indexes. Filters follow moved rows."""
 
-    name = "BloomFilter"
-    type_url = "/lance.index.pb.BloomFilterIndexDetails"
-    versions = range(1)
-    rows_by = "address"
+    name: str = "BloomFilter"
+    type_url: str = "/lance.index.pb.BloomFilterIndexDetails"
+    versions: range = range(1)
+    rows_by: str = "address"
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
@@ -112,11 +102,6 @@ class BloomFilterKind:
         """Open a segment; its filters are not read yet."""
         return BloomFilterIndex(BloomFilterFile(files), type_)
 
-    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment of rows."""
-        items, probability = _parameters(options, DEFAULT_ROWS, DEFAULT_PROBABILITY)
-        return _write_filters(writer, (), rows, items, probability, options)
-
     def merge(
         self,
         parts: Sequence[MergeInput],
@@ -124,15 +109,17 @@ class BloomFilterKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment from new rows and other segments' filters. Filters follow moved rows."""
+        """Write a segment from new rows and other segments' filters."""
         defaults = (DEFAULT_ROWS, DEFAULT_PROBABILITY)
         if parts:
             defaults = (parts[0].index.file.number_of_items, parts[0].index.file.probability)
-        return _write_filters(writer, parts, rows, *_parameters(options, *defaults), options)
-
-    def can_follow(self) -> bool:
-        """Return True: a segment can be rewritten with new row names, as filters follow their rows."""
-        return True
+        items, probability = _parameters(options, *defaults)
+        filters = FilterWriter(writer, items, probability)
+        nulls = [follow_filters(part.index.file, part.follow, filters, items) for part in parts]
+        if rows is not None:
+            nulls.append(write_filters(rows, filters, items, blocks_for(items, probability), options.progress))
+        filters.finish(RowSet.union(nulls))
+        return Details(0)
 
 
 def _parameters(options: BuildOptions, items: int, probability: float) -> tuple[int, float]:
@@ -141,22 +128,6 @@ def _parameters(options: BuildOptions, items: int, probability: float) -> tuple[
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
         raise InvalidInputError(f"parameter {PROBABILITY}", expected="at least 0 and below 1", found=repr(value))
     return _whole_number(options, ITEMS, items), float(value)
-
-
-def _write_filters(
-    writer: SegmentWriter,
-    parts: Sequence[MergeInput],
-    rows: pa.RecordBatchReader | None,
-    items: int,
-    probability: float,
-    options: BuildOptions,
-) -> Details:
-    filters = FilterWriter(writer, items, probability)
-    nulls = [follow_filters(part.index.file, part.follow, filters, items) for part in parts]
-    if rows is not None:
-        nulls.append(write_filters(rows, filters, items, blocks_for(items, probability), options.progress))
-    filters.finish(RowSet.union(nulls))
-    return Details(0)
 
 
 def _whole_number(options: BuildOptions, name: str, default: int) -> int:

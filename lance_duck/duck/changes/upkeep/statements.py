@@ -17,7 +17,7 @@ the index. ANALYZE does nothing: writers keep the statistics of a Lance table in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from lance_duck.dataset import LanceDataset
@@ -95,7 +95,9 @@ class UpkeepStatement(TableStatement):
         target = None if index is None or body.word(index.after) != "on" else TableName.at(body, index.after + 1)
         if index is None or target is None or body.word(target.after) != "optimize":
             return None
-        return cls(target, OPTIMIZE_INDEXES, body.part(target.after + 1), {"index": index.name})
+        note = f"The index {index.name} would be brought up to date. Nothing was written."
+        operation = replace(OPTIMIZE_INDEXES, note=note)
+        return cls(target, operation, body.part(target.after + 1), {"index": index.name})
 
     @classmethod
     def read_auto_cleanup(cls, head: StatementHead) -> UpkeepStatement | None:

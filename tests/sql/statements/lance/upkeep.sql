@@ -288,6 +288,12 @@ CALL lance_compct('small');
 SELECT version FROM lance_info('small');
 --> 4
 
+--= EXPLAIN names the index
+
+CREATE INDEX i ON small (id);
+EXPLAIN ALTER INDEX i ON small OPTIMIZE;
+--~ The index i would be brought up to date
+
 --= procedures of DuckDB are its own
 
 CREATE MACRO compact(t) AS TABLE SELECT t AS t;
