@@ -162,6 +162,8 @@ def compaction_options(options: Mapping[str, Any] | None, config: Mapping[str, s
     """
     declared = {field.name: field for field in fields(CompactionOptions)}
     values = {name: value for name, value in (options or {}).items() if value is not None}
+    if values.pop("enable_binary_copy_force", False):
+        values.setdefault("compaction_mode", "force_binary_copy")
     for name in [name for name in values if name not in declared]:
         if name not in _OTHERS:
             refuse_unknown([name], declared, "compaction", "option")
@@ -181,12 +183,7 @@ def compaction_options(options: Mapping[str, Any] | None, config: Mapping[str, s
     return replace(CompactionOptions(), **(settings | values))
 
 
-_OTHERS: Final = frozenset(
-    {
-        *("index_remap_mode", "enable_binary_copy", "enable_binary_copy_force"),
-        "has_eager_remappable_index",
-    }
-)
+_OTHERS: Final = frozenset({"index_remap_mode", "enable_binary_copy", "has_eager_remappable_index"})
 
 
 def _check_count(name: str, value: object, least: int = 1) -> None:

@@ -100,9 +100,14 @@ def test_bad_options_are_refused_by_name(bad: dict[str, Any]) -> None:
         compaction_options(bad)
 
 
-def test_what_is_not_supported_is_refused() -> None:
+@pytest.mark.parametrize("options", [{"compaction_mode": "force_binary_copy"}, {"enable_binary_copy_force": True}])
+def test_a_forced_binary_copy_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedError):
-        compaction_options({"compaction_mode": "force_binary_copy"})
+        compaction_options(options)
+
+
+def test_a_binary_copy_that_is_not_forced_changes_nothing() -> None:
+    assert compaction_options({"enable_binary_copy": True, "enable_binary_copy_force": False}) == compaction_options({})
 
 
 def test_indices_cannot_be_deferred_and_left_alone() -> None:
