@@ -60,7 +60,7 @@ def needs_reach(snapshot: Snapshot, kind: IndexKind, version: int) -> bool:
 def reached(
     snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, fragments: FragmentIds
 ) -> FragmentIds:
-    """Return the fragments that a segment really covers, out of those that it lists.
+    """Return which of its listed fragments a segment really covers.
 
     Args:
         snapshot: Version of a table with stable row ids.

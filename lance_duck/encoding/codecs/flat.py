@@ -97,7 +97,7 @@ class Flat:
         return pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.bits))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return the values; a view unless they are bits."""
+        """Return the values, as a view of the buffer unless they are bits."""
         fixed = fixed_values(block, self.bits, "flat")
         if self.bits == 1:
             ends = np.cumsum((counts + 7) // 8)
@@ -107,7 +107,7 @@ class Flat:
         return ((fixed.data[: fixed.count * self.bits // 8], np.cumsum(counts) * (self.bits // 8)),)
 
     def encode_block(self, block: Block) -> Bytes:
-        """Return the values; a view unless they are bits."""
+        """Return the values, as a view of the buffer unless they are bits."""
         return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
 
     def encode_values(self, block: Block) -> FixedWidth:

@@ -111,7 +111,7 @@ class ListNode(_ListedNode):
     where: str
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return the lists of the rows: reads their ends first, then the items in between."""
+        """Return the lists of the rows. Reads their ends first, then the items in between."""
         rows = yield from self.pages.read(runs)
         items = yield from self.items.read(merged_runs(rows.item_starts, rows.item_stops))
         storage = storage_type(self.arrow_type)
