@@ -106,7 +106,7 @@ def may_find(sql: str) -> bool:
 
 
 def find_text_calls(statement: Statement) -> TextCalls | None:
-    """Find the calls of one or more statements. Returns None without calls."""
+    """Find the calls of one or more statements. Returns None if the text contains no calls."""
     tokens = statement.tokens
     places = [at for at in range(len(tokens) - 1) if _is_call(tokens, at)]
     if not places:

@@ -78,7 +78,7 @@ class CallCarrier:
         return _column(origin.queries[0].read, name)
 
     def edits(self) -> list[Edit]:
-        """Return all edits of the statement except those of the calls."""
+        """Return the edits that widen queries and inline views, without the edits of the calls."""
         return self._edits_of(self._text)
 
     # Checks.
@@ -201,7 +201,7 @@ def _list_end(scope: Scope) -> int:
 
 
 def _widening(scopes: Scopes, scope: Scope, select: _WidenedSelect) -> Iterator[Edit]:
-    """Yield the edits that add columns to a SELECT and exclude those of its tables."""
+    """Yield the edits that add columns to a SELECT and exclude added columns from its stars."""
     tokens = scopes.tokens
     added = "".join(f", {sql} AS {quoted(name)}" for name, sql in select.added.items())
     if _has_list(scope):

@@ -55,7 +55,7 @@ class MatchColumns:
 
     Attributes:
         columns: The columns.
-        calls: The call that each column answers.
+        calls: The replaced call for each column.
         edits: Edits of these calls.
     """
 
@@ -65,7 +65,7 @@ class MatchColumns:
 
     @classmethod
     def of(cls, asked_table: AskedTable, parameters: ParameterValues, dataset: LanceDataset) -> MatchColumns | None:
-        """Return columns for the calls that a search can answer, or None without such calls.
+        """Return columns for the calls that a search can answer, or None if it can answer none of them.
 
         Args:
             asked_table: The table and its calls.
@@ -136,13 +136,13 @@ class MatchColumns:
         return [Edit(asked_table.start, asked_table.end, source + alias), *self.beside(asked_table)]
 
     def beside(self, asked_table: AskedTable) -> list[Edit]:
-        """Return all edits except that of the table: replaced calls, and stars that exclude the columns."""
+        """Return the edits outside the table name: replaced calls, and stars that exclude the columns."""
         names = ", ".join(quoted(column.field.name) for column in self.columns)
         return [*self.edits, *(Edit(star.place, star.place, star.text.format(names)) for star in asked_table.stars)]
 
 
 def run(asked_table: AskedTable, request: Request, database: Database) -> Rewriting | None:
-    """Read a table with columns that answer its calls. Returns None if a search cannot answer any call."""
+    """Read a table with its match columns. Returns None if a search cannot answer any call."""
     parts = [(asked_table.start, asked_table.end), *((call.start, call.end) for call in asked_table.calls)]
     if not all(request.is_free(*part) for part in parts):
         return None

@@ -240,7 +240,7 @@ def _query_of_view(sql: str) -> Scopes | None:
 
 
 def _items(scopes: Scopes, scope: Scope) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-    """Yield the name and the source column of each item of a SELECT. The source of an expression is None.
+    """Yield the name and the source column of each item of a SELECT. Expressions have None as their source.
 
     The name of a star is `*`, and its source is the qualifier.
     """

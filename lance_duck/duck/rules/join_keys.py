@@ -129,7 +129,7 @@ class _Finder:
             yield from self._exists(part.this, chain)
 
     def _equal(self, big: FromItem, column: Node, other: Node, chain: Chain) -> Iterator[KeyJoin]:
-        """Yield the proposals of `big.k = small.x`. Small is in the same FROM, or in that of the enclosing SELECT."""
+        """Yield the proposals of `big.k = small.x`. Small is in the same FROM or in the enclosing one."""
         small = _other_of(big, chain.sources_of(other))
         if small is None and other.table and not chain.knows(other.table):
             around = chain.select.find_ancestor(exp.Select)

@@ -67,7 +67,7 @@ class NearestJoins:
 
 
 def find(statement: Statement) -> tuple[NearestJoins, ...]:
-    """Find the supported NEAREST joins of a statement. Returns an empty tuple without any."""
+    """Find the NEAREST joins of a statement that a search can answer. Empty for other statements."""
     if len(statement.text) > LONGEST or not statement.nearest or statement.tree is None:
         return ()
     calls = [call for call in statement.tree.find_all(exp.Anonymous) if str(call.this).startswith(MARK)]
@@ -130,7 +130,7 @@ class _JoinReader:
         if searched is None:
             return None
         table, condition = searched
-        node.set("joins", None)  # the first table holds the joins of its FROM
+        node.set("joins", None)  # the first item of FROM carries the joins
         named = {cte.alias.lower() for cte in self.chain.select.root().find_all(exp.CTE)}
         is_known = (
             measure.similarity == clause.largest_first

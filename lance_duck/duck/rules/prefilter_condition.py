@@ -89,7 +89,7 @@ def _conditions(statement: Statement) -> Iterator[PrefilterCondition]:
 
 
 def _asks(arguments: Sequence[Token]) -> bool:
-    """Return whether a call has `prefilter := true` and lacks `filter`."""
+    """Return whether a call has `prefilter := true` and no `filter`."""
     prefilters = False
     for part in divided(arguments, ","):
         text = part[0].source[part[0].start : part[-1].end] if part else ""
@@ -123,7 +123,7 @@ def _end(tokens: Sequence[Token], at: int, longest: int) -> int:
 
 
 def _plain(text: str, alias: str) -> str:
-    """Return the parts of a condition that are equivalent to a filter. Empty without such parts."""
+    """Return the parts of a condition that are equivalent to a filter. Empty if no part is."""
     try:
         tree = sqlglot.parse_one(text, read="duckdb")
     except (SqlglotError, RecursionError):

@@ -67,7 +67,7 @@ class Condition:
 
     @classmethod
     def of(cls, parts: Iterable[Node]) -> Condition | None:
-        """Combine conditions by AND. Returns None without conditions."""
+        """Combine conditions by AND. Returns None for an empty iterable."""
         nodes = list(parts)
         return cls._read(" AND ".join(f"({sql_of(node)})" for node in nodes), nodes) if nodes else None
 

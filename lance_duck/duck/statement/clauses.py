@@ -116,7 +116,7 @@ class Clauses:
         return apply(self.text, (Edit(edit.start - start, edit.end - start, edit.text) for edit in edits))
 
     def split(self, separator: str = ",") -> list[Clauses]:
-        """Split at separators at depth 0. Returns an empty list if the part has no tokens."""
+        """Split the part at separators at depth 0. Returns an empty list for an empty part."""
         return list(self._pieces(lambda token: token.text == separator)) if self.tokens else []
 
     def cut(self, *beginnings: str, start: int = 0) -> list[Clauses] | None:

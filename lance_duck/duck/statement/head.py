@@ -34,7 +34,7 @@ class StatementKind(Enum):
     FILES = auto()
     """Reads or writes files."""
     UPKEEP = auto()
-    """Maintains Lance tables."""
+    """Always concerns Lance tables, never native tables."""
     ROWS = auto()
     """Reads rows, or changes the rows of one table."""
     OTHER = auto()

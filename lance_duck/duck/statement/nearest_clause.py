@@ -90,7 +90,7 @@ class NearestClause:
         )
 
     def sorted_lateral(self) -> tuple[Edit, ...]:
-        """Return edits that sort the subquery replacing the table. Its expression must never be NULL."""
+        """Return edits that sort the source replacing the table. The expression must not be NULL for its rows."""
         order = "DESC" if self.largest_first else "ASC"
         return (
             Edit(self.table, self.table, "LATERAL (SELECT * FROM "),

@@ -44,7 +44,7 @@ class Token:
         source: The whole text.
         start, end: Range in the text, in characters. `end` is exclusive.
         word: An unquoted word, in lower case.
-        name: The identifier value, also for keywords.
+        name: Identifier value of a word, including keywords, or of a quoted name.
         path: The value of a plain string constant that ends in `.lance` or `.lance/`.
     """
 
