@@ -1,6 +1,6 @@
 """Run statements, from the user's text to DuckDB's result.
 
-    named arguments, setting values, splitting into single statements, EXECUTE replaced by its prepared text
+    resolve named arguments, setting values and EXECUTE; split several statements
     → BEGIN and COMMIT      `changes.runner`
     → full-text calls       `full_text.rewrite`
     → changes of tables     `changes.runner`

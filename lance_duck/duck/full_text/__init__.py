@@ -2,9 +2,9 @@
 
     SELECT *, score(t) FROM t WHERE match(body, 'duck lake') ORDER BY score(t) DESC LIMIT 10
 
-Input: the user's statement. Output: a statement with functions of this package instead of these calls. Each function
-takes a column of a Lance table and the table's name, so later steps (changes of tables, views, the planner) see
-ordinary SQL. Steps: `statement/scope` (the tables of each SELECT, from tokens) → `calls` (calls and their arguments,
+You hold: the user's statement. You get: a statement with functions of this package instead of these calls. Each
+function takes a column of a Lance table and the table's name, so later steps (changes of tables, views, the planner)
+see ordinary SQL. Steps: `statement/scope` (the tables of each SELECT, from tokens) → `calls` (calls and their arguments,
 pure) → `rewrite` (table lookup, edits) → `tables/text_functions` (the functions that DuckDB calls).
 
 These steps already return correct results. The planner makes them fast: `match_columns` lets the index compute the

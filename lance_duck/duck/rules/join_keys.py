@@ -11,9 +11,9 @@ also for NULL and NaN, allows many keys, and lets DuckDB plan with the remaining
 have to be parsed and bound again, and only some forms are pushed down to a scan. A join through a table function would
 have to pass all columns through a list of structs.)
 
-A row may be skipped if it cannot be part of the result: its key fails a condition that is not true for NULL either. The
-condition is in WHERE, in ON of an inner or semi join, or in ON for the side that an outer join fills with NULL or an
-anti join only probes. All other tables are left unchanged.
+A row may be skipped if it cannot be part of the result: its key fails a condition that also rejects NULL. The condition must
+be in WHERE, in ON of an inner or semi join, or in ON for the side that an outer join fills with NULL or an anti join
+only probes. All other tables are left unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ODD: Final = (exp.TableSample, exp.Pivot, exp.Collate, exp.Command)
 
 @dataclass(frozen=True)
 class KeyJoin:
-    """A table of which only the rows with certain keys have to be read.
+    """A table that can be read with only the rows of certain keys.
 
     Attributes:
         start, end: Range of its name in the text, in characters.

@@ -3,8 +3,9 @@
     SELECT … FROM queries q JOIN t NEAREST 5 BY DISTANCE array_distance(q.vec, t.vec) WHERE …
 
 The join returns the same result if the table contains only the nearest rows for each vector of the other table. The
-rule recognizes joins with one table, or with a plain query of one, by a measure between one of its columns and a column
-of a table on the left. WHERE applies after the join. Conditions that only read the other table restrict the vectors.
+joined item must be a table or a plain query of one table. The expression must measure the distance between one of its
+columns and a column of a table on the left. WHERE applies after the join. Conditions that only read the other table
+restrict the vectors.
 """
 
 from __future__ import annotations

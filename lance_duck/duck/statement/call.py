@@ -90,7 +90,7 @@ class Call:
 
 
 def named_argument(argument: Clauses) -> tuple[str | None, Clauses]:
-    """Return the name of an argument (`name => value`, with `:=` or `=`), if it has one, and its value."""
+    """Return the folded name of an argument, or None, and its value. Accepts `=>`, `:=` and `=`."""
     name = argument.tokens[0].name if len(argument) > 2 else None
     if name is None:
         return None, argument

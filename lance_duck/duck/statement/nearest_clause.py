@@ -1,4 +1,4 @@
-"""Parser for the NEAREST clause of joins, based on tokens. Neither sqlglot nor DuckDB 1 parses it.
+"""Token-based parser for the NEAREST clause of joins, which sqlglot and DuckDB 1 do not support.
 
     [INNER | LEFT [OUTER]] JOIN table [[AS] alias] [APPROX | EXACT] NEAREST [k] BY (DISTANCE | SIMILARITY) expression
 
