@@ -4,8 +4,8 @@
 
 You hold: the user's statement. You get: a statement with functions of this package instead of these calls. Each
 function takes a column of a Lance table and the table's name, so later steps (changes of tables, views, the planner)
-see ordinary SQL. Steps: `statement/scope` (the tables of each SELECT, from tokens) → `calls` (calls and their arguments,
-pure) → `rewrite` (table lookup, edits) → `tables/text_functions` (the functions that DuckDB calls).
+see ordinary SQL. Steps: `statement/scope` (the tables of each SELECT, from tokens) → `calls` (calls and their
+arguments, pure) → `rewrite` (table lookup, edits) → `tables/text_functions` (the functions that DuckDB calls).
 
 These steps already return correct results. The planner makes them fast: `match_columns` lets the index compute the
 calls as scan columns, and `matched_rows` finds the best rows of an ORDER BY … LIMIT in advance. If a column passes

@@ -5,7 +5,7 @@
       WHERE "s"."c"
 
 The value of a call depends only on the text in its row. Each query on the way can therefore pass it on as an additional
-column, unless that changes the query's rows: DISTINCT, GROUP BY, and uses of all columns at once prevent it. Filters,
+column, unless that changes the query's rows. DISTINCT, GROUP BY, and uses of all columns at once prevent it. Filters,
 joins, windows and limits do not. A view is replaced by its text, with fully qualified names.
 """
 

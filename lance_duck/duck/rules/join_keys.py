@@ -11,9 +11,9 @@ also for NULL and NaN, allows many keys, and lets DuckDB plan with the remaining
 have to be parsed and bound again, and only some forms are pushed down to a scan. A join through a table function would
 have to pass all columns through a list of structs.)
 
-A row may be skipped if it cannot be part of the result: its key fails a condition that also rejects NULL. The condition must
-be in WHERE, in ON of an inner or semi join, or in ON for the side that an outer join fills with NULL or an anti join
-only probes. All other tables are left unchanged.
+A row may be skipped if it cannot be part of the result: its key fails a condition that also rejects NULL. The
+condition must be in WHERE or in the ON of a join. For an outer join, only rows of the side that is filled with NULL may
+be skipped, and for an anti join, only rows of the right side. All other tables are left unchanged.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class NearestSelect:
         column: Vector column.
         vector: The query vector: a parameter (`__lance_v…` for a list in the text), a query that returns it, or the
             name of a column of the outer table.
-        length: Array length in the vector's cast, or None without a cast or length.
+        length: Array length in the vector's cast, or None if it is not cast to a fixed-size array.
         bare: Range of a vector that needs a cast to an array, in characters. None if no cast is needed.
         query_place: Range of the query without its parentheses, in characters. None if the vector is not a query.
         vector_keys: Parameters of the query, in text order: the name in the query, the parameter, and its source text.
