@@ -1,13 +1,13 @@
-"""The path of a statement, from the user's text to a result of DuckDB.
+"""Run statements, from the user's text to DuckDB's result.
 
-    named arguments, values of settings; several statements one by one; the text behind EXECUTE
+    resolve named arguments, setting values and EXECUTE; split several statements
     → BEGIN and COMMIT      `changes.runner`
     → full-text calls       `full_text.rewrite`
     → changes of tables     `changes.runner`
     → everything else       row identifiers, versions of the transaction, then attempts of `planner`
 
-One function tries the attempts in turn (`first_accepted`), and one translates positions in errors to the user's text
-(`statement.user_text.told_of`).
+`first_accepted` tries the attempts in order. `statement.user_text.told_of` translates error positions to the user's
+text.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class Execution:
     Args:
         native: DuckDB's connection.
         catalog: Its Lance tables.
-        session: Its settings of searches.
+        session: Its search settings.
         changes: Counters shared by all connections to the database.
         inherited: The database, and whether this process may use it.
-        read_only: Whether every change of a Lance table is refused.
+        read_only: Whether changes of Lance tables are rejected.
 
     Attributes:
-        names: Meaning of names on the connection.
+        names: Name resolver of the connection.
         planner: Planner of statements that read.
         writer: Runner of statements that change tables.
     """
@@ -88,7 +88,7 @@ class Execution:
         self._knows_history = False
 
     def run(self, method: Method, query: Any, options: Mapping[str, Any], *, later: bool | None = None) -> Any:
-        """Run a statement, or several, through the stages in the docstring of this module.
+        """Run one or more statements through the stages in the module docstring.
 
         Args:
             method: DuckDB's `sql`, `execute` or `executemany`.
@@ -98,7 +98,7 @@ class Execution:
 
         Raises:
             LanceDuckError: A table cannot be opened, read or changed.
-            duckdb.Error: DuckDB refuses the statement.
+            duckdb.Error: DuckDB rejects the statement.
         """
         if not later:
             self.writer.count.drop()
@@ -178,14 +178,14 @@ class Execution:
             with self.writer.reading(name, later=True):
                 is_view = self.names.are_ours(parts, later=True)
                 shown = self.writer.visible(LiftedText.of(f"FROM {name}")).sql if is_view else ""
-                if is_view and (shown != f"FROM {name}" or len(parts) > 1):  # DuckDB 1 takes no qualified name
+                if is_view and (shown != f"FROM {name}" or len(parts) > 1):  # DuckDB 1 does not accept qualified names
                     return self.writer.settled(self._native.sql(shown))
                 return self.writer.settled((self._native.view if is_view else native)(name))
 
         return self.with_new_tables(found, name)
 
     def with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
-        """Call DuckDB. Call it again if an unknown name has meanwhile become a table of the folder."""
+        """Call DuckDB. Retry if an unknown name has meanwhile become a table in the folder."""
         try:
             with self._inherited.use(), self._changes.during(statement), during_statement():
                 self._catalog.refresh(statement)
@@ -220,7 +220,7 @@ class Execution:
     def _read(
         self, method: Method, texts: Iterable[LiftedText], options: Mapping[str, Any], *, later: bool | None
     ) -> Any:
-        """Run a statement that changes no Lance table, as the first of its texts that DuckDB accepts."""
+        """Run a statement that does not change Lance tables. Uses the first text that DuckDB accepts."""
 
         def attempts() -> Iterator[Callable[[], Any]]:
             for text in texts:
@@ -230,10 +230,11 @@ class Execution:
         return first_accepted(attempts())
 
     def _text_of(self, statement: duckdb.Statement) -> str | None:
-        """Return the text of a parsed statement, or None if it concerns native tables alone.
+        """Return the text of a parsed statement, or None if it only concerns native tables.
 
         Raises:
-            UnsupportedError: A transaction is open, and the statement has no text. DuckDB 1 makes such of a PIVOT.
+            UnsupportedError: A transaction is open, and the statement lacks its text. DuckDB 1 returns empty texts for
+                PIVOT.
         """
         text = statement.query
         if self.writer.in_transaction and not text.strip():
@@ -249,20 +250,20 @@ class Execution:
         return None if not text.strip() or text in self._foreign else text
 
     def _current_database(self) -> str:
-        """Return DuckDB's current database; empty after a transaction failed."""
+        """Return DuckDB's current database. Empty after a failed transaction."""
         with suppress(duckdb.Error):
             return str(self._native.sql("SELECT current_database()").fetchall()[0][0])
         return ""
 
     def _introduce_history(self, text: object, *, later: bool) -> bool:
-        """Load the history functions before a text that may call one.
+        """Load the history functions if a text may call one.
 
         Args:
             text: A statement, or an error.
             later: Whether an unfetched result must stay intact.
 
         Returns:
-            Whether they were loaded now.
+            Whether this call loaded them.
         """
         if self._knows_history or not isinstance(text, str) or not may_be_called(text):
             return False
@@ -279,8 +280,8 @@ def first_accepted(attempts: Iterator[Callable[[], T]]) -> T:
         attempts: Ways to run one statement. The last one runs the text to which errors refer.
 
     Raises:
-        duckdb.Error: That of the last attempt, or the one that ended the transaction.
-        duckdb.InterruptException: Ctrl-C.
+        duckdb.Error: The error of the last attempt, or the error that ended the transaction.
+        duckdb.InterruptException: The user pressed Ctrl-C.
     """
     failed: duckdb.Error | None = None
     for attempt in attempts:

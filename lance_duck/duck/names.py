@@ -1,4 +1,4 @@
-"""Meaning of names and dialect of SQL on a connection: looked up in DuckDB, and cached until they may have changed."""
+"""Resolve names and the SQL dialect of a connection, with results cached until they may have changed."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class View:
-    """A user's view.
+    """A user-defined view.
 
     Attributes:
-        sql: The statement that made it.
-        place: Where DuckDB has it, and where names in it are looked up first, unless it is temporary.
+        sql: The CREATE VIEW statement.
+        place: Its database and schema. Names in the view are looked up there first, unless it is temporary.
     """
 
     sql: str
@@ -43,19 +43,19 @@ class View:
 
     @property
     def within(self) -> Place | None:
-        """Where names in it are looked up before those of other statements."""
+        """The schema that is searched first for names in the view. None for a temporary view."""
         return None if self.place == _TEMPORARY else self.place
 
 
 @dataclass(frozen=True)
 class _Meaning:
-    """Meaning of a name on a connection.
+    """A resolved name.
 
     Attributes:
-        database: A database of Lance tables, where DuckDB finds it; None: it finds something else first, or nothing.
-        dialect: How SQL is read.
-        place: Where DuckDB finds a table or view; None: nowhere, or that is not certain.
-        view: What is there, if that is a view.
+        database: The database of Lance tables that resolves the name, or None if it refers to anything else.
+        dialect: The SQL dialect.
+        place: Database and schema of the table or view. None if it does not exist or is ambiguous.
+        view: The view if the name refers to a view, otherwise None.
     """
 
     database: str | None
@@ -69,7 +69,7 @@ _TEMPORARY: Final = ("temp", SCHEMA)
 
 
 class Names:
-    """Meaning of names on one connection.
+    """Name resolver of one connection.
 
     Args:
         native: DuckDB's connection.
@@ -89,11 +89,11 @@ class Names:
         self._made_before: object = None
 
     def show(self, name: str, database: LanceDatabase) -> None:
-        """Note that a temporary view represents a table and hides others of its name."""
+        """Register a temporary view that represents a Lance table and hides other tables with its name."""
         self._shown[folded(name)] = database
 
     def hide(self, name: str) -> None:
-        """Note that a temporary view no longer represents a table."""
+        """Unregister a temporary view that represents a Lance table."""
         self._shown.pop(folded(name), None)
 
     def are_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
@@ -101,22 +101,22 @@ class Names:
 
         Args:
             name: Its parts.
-            later: A result that was not fetched yet has to stay.
+            later: Whether an unfetched result must stay intact.
         """
         return self.table(name, later=later) is not None
 
     def table(self, name: tuple[str, ...], *, later: bool) -> TableHandle | None:
-        """Return the Lance table of a name, or None. The arguments are those of `are_ours`."""
+        """Return the Lance table with a name, or None. Takes the same arguments as `are_ours`."""
         database = self.database(name, later=later)
         return None if database is None else database.find(name[-1])
 
     def database(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> LanceDatabase | None:
-        """Return the database that has the Lance table of a name.
+        """Return the database that contains the Lance table with a name, or None.
 
         Args:
             name: Its parts.
             later: As for `are_ours`.
-            within: Where the view is that the name stands in.
+            within: Database and schema of the view that contains the name, or None.
         """
         if folded(name[-1]) in self._shown and tuple(map(folded, name[:-1])) in ((), (SCHEMA,)):
             return self._shown[folded(name[-1])]
@@ -124,18 +124,21 @@ class Names:
         return None if database is None else self._catalog.database(database)
 
     def view(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> View | None:
-        """Return the view of a name, or None. The arguments are those of `database`."""
+        """Return the view with a name, or None. Takes the same arguments as `database`."""
         return self._meaning(name, later, within).view
 
     def place(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> Place | None:
-        """Return the database and schema of a table or view, or None if they are not certain. Arguments as above."""
+        """Return the database and schema of a table or view, or None if they are uncertain.
+
+        Takes the same arguments as `database`.
+        """
         return self._meaning(name, later, within).place
 
     def qualified(self, text: str, *, later: bool) -> str:
-        """Return the name of a table, as a function is given it, with its database where the name alone says none.
+        """Qualify a table name with its database, unless the table is in the default database.
 
         Args:
-            text: The name, or a path, which stays as it is.
+            text: The name in SQL spelling, or a path. Paths are returned unchanged.
             later: As for `are_ours`.
         """
         parts = parts_of_name(text)
@@ -164,11 +167,16 @@ class Names:
         if len(name) == 1:
             return folded(database), folded(current)
         if is_schema == is_database:
-            return None  # the name is ambiguous, or neither
+            return None  # ambiguous or unknown
         return (folded(name[0]), SCHEMA) if is_database else (folded(database), folded(name[0]))
 
     def spelled(self, spellings: Iterable[Spelling], *, later: bool) -> Iterator[Edit]:
-        """Yield the edits of those spellings that are of paths and Lance tables; `later` is that of `are_ours`."""
+        """Yield the edits of spellings that refer to paths and Lance tables.
+
+        Args:
+            spellings: The spellings of a statement.
+            later: As for `are_ours`.
+        """
         for each in spellings:
             if each.database is not None and self._catalog.database(each.database) is None:
                 continue
@@ -178,17 +186,17 @@ class Names:
             if each.value is not None:
                 each = self._answered(each)
             if each.is_argument and database is not None:
-                yield each.within(database.name)  # in `lance`, too: a view keeps it, and is read after USE
+                yield each.within(database.name)  # also in `lance`: a view stores the text and may run after USE
             elif database is None or database is self._catalog.default:
                 yield each.edit
             else:
                 yield each.within(database.name)
 
     def _answered(self, spelling: Spelling) -> Spelling:
-        """Return the spelling of a version that a query gives, which is run now.
+        """Run the query that determines the version of a spelling. Returns the spelling with its result.
 
         Raises:
-            InvalidInputError: It is a column instead, or the query has parameters.
+            InvalidInputError: The version is a column, or the query has parameters.
         """
         value = spelling.value or ""
         if not spelling.asks or any(mark in value for mark in "?$"):
@@ -201,13 +209,13 @@ class Names:
         return spelling.answered(self._native.sql(f"SELECT ({value})::VARCHAR").fetchall()[0][0])
 
     def dialect(self, name: tuple[str, ...], *, later: bool) -> Dialect:
-        """Return the dialect of statements on this table. Arguments as for `are_ours`."""
+        """Return the dialect of statements on this table. Takes the same arguments as `are_ours`."""
         return self._meaning(name, later).dialect
 
     def are_built_in(self, functions: Sequence[str], *, later: bool) -> bool:
-        """Return whether functions are those of DuckDB: nobody has made macros of these names.
+        """Return whether functions are the built-in ones, not overridden by macros.
 
-        DuckDB is asked once until something changes. False if it would have to be asked for each statement.
+        The result is cached until the catalog changes. Returns False if changes cannot be detected.
 
         Args:
             functions: Their names, in lower case.
@@ -224,10 +232,10 @@ class Names:
         return self._built_in[2]
 
     def may_stand_for_ours(self, names: Iterable[str]) -> bool:
-        """Return whether one of the names belongs to a user's view or macro, which may read Lance tables.
+        """Return whether one of the names is a user-defined view or macro, which may read Lance tables.
 
         Args:
-            names: In lower case.
+            names: Names, in lower case.
         """
         listed = ", ".join(map(literal, sorted(names))) or "NULL"
         text = f"""
@@ -239,13 +247,13 @@ class Names:
         """Return which functions exist as user-defined functions, usually macros.
 
         Args:
-            functions: Their names, in lower case; none is one of DuckDB's.
+            functions: Their names, in lower case. Must not include built-in functions.
             later: As for `are_ours`.
         """
         return self._made("function_name", "duckdb_functions()", functions, later=later)
 
     def own_types(self, types: Sequence[str], *, later: bool) -> frozenset[str]:
-        """Return which types are user-defined. The arguments are those of `own_functions`."""
+        """Return which types are user-defined. Takes the same arguments as `own_functions`."""
         return self._made("type_name", "duckdb_types()", types, later=later)
 
     def _made(self, column: str, source: str, names: Sequence[str], *, later: bool) -> frozenset[str]:
@@ -268,7 +276,7 @@ class Names:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep known names over a statement that DuckDB counts and that changes no names."""
+        """Keep the cache across a statement that does not change names, although DuckDB counts it as a change."""
         before = _changes(self._native, self._counted)
         is_known = before is not None and before == self._changes
         yield
@@ -288,7 +296,7 @@ class Names:
 
     def _ask(self, name: tuple[str, ...], within: Place | None, later: bool) -> _Meaning:
         named, first = f"lower({literal(name[-1])})", f"lower({literal(name[0])})"
-        # Look for schemas, too: `lance.t` is ambiguous if a schema has that name.
+        # Also look for schemas: `lance.t` is ambiguous if a schema is named `lance`.
         text = f"""
             SELECT current_setting('search_path'), current_database(), current_schema(),
                 (SELECT list([name, value]) FROM duckdb_settings() WHERE name IN ({_SETTINGS})),
@@ -319,13 +327,13 @@ class Names:
 
 
 def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place], is_ambiguous: bool) -> Place | None:
-    """Return the database and schema in which DuckDB finds a name first, or None if that is not certain.
+    """Return the database and schema in which DuckDB finds a name first, or None if they are uncertain.
 
     Args:
         name: Its parts.
-        search: Where DuckDB looks for names that say no place, in order.
-        objects: Where it has a table or view of the name.
-        is_ambiguous: A schema is called as the first part.
+        search: DuckDB's search path for unqualified names, in order.
+        objects: The schemas that contain a table or view with the name.
+        is_ambiguous: Whether a schema is named like the first part.
     """
     searched = [_TEMPORARY, *search]
     match tuple(map(folded, name[:-1])):
@@ -343,14 +351,13 @@ def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place]
 
 @dataclass
 class Changes:
-    """Counts what may change the meaning of names, where DuckDB itself does not: before 2.0.
+    """Counts statements that may change how names are resolved. Not used with DuckDB 2.0, which counts them itself.
 
     Attributes:
-        count: Statements and calls that may have.
-        is_sure: No other way leads to the database.
-        is_private: Nobody has DuckDB's own connection, which may change its settings.
-        is_usual: No statement has changed where DuckDB looks for names: first in its own database, then in that of
-            Lance tables, then among variables.
+        count: Number of statements and calls that may have changed names.
+        is_sure: Whether all access to the database is counted.
+        is_private: Whether user code cannot access the native connection, and therefore cannot change its settings.
+        is_usual: Whether the search order is unchanged: native database, Lance tables, Python variables.
     """
 
     count: int = 0
@@ -359,7 +366,7 @@ class Changes:
     is_usual: bool = True
 
     def during(self, statement: object) -> AbstractContextManager[None]:
-        """Return a context that counts a statement, when it begins and when it ends, unless it only reads."""
+        """Return a context manager that counts a statement at its start and end, unless it only reads."""
         return _NOT_COUNTED if _DUCKDB_COUNTS else self._counted(statement)
 
     @contextmanager
@@ -373,18 +380,18 @@ class Changes:
 
 
 def _reads(sql: str) -> bool:
-    """Return whether a text is one statement that changes no names."""
+    """Return whether a text is a single statement that does not change names."""
     first = FirstWords.of(sql)
     return first.kind is StatementKind.ROWS and not first.explain and ";" not in sql[first.start :].rstrip("; \t\n")
 
 
 def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
-    """Return a value that changes after each statement that may change the meaning of SQL, or None if it is unknown.
+    """Return a value that changes whenever the meaning of SQL may change, or None if that cannot be detected.
 
     Args:
         native: DuckDB's connection.
-        ours: What we count.
-        names: Meanings of names are of interest, and not settings alone.
+        ours: The counter used if DuckDB does not count.
+        names: Whether changes of names matter, not only changes of settings.
     """
     count = getattr(native, "_catalog_version", None)
     if count is not None:
@@ -393,6 +400,6 @@ def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
 
 
 def _search_path(text: str) -> list[Place]:
-    """Return the entries of the setting `search_path`, each of which names a database and a schema."""
+    """Return the entries of the `search_path` setting that name a database and a schema."""
     folded_names = (tuple(map(folded, entry)) for entry in qualified_names(text))
     return [(entry[0], entry[1]) for entry in folded_names if len(entry) == 2]

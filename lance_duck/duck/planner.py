@@ -1,14 +1,14 @@
 """The planner: rewrites a statement before DuckDB runs it.
 
-    no Lance table or function in the text: DuckDB gets it unchanged
-    → numbers of a plain WHERE become parameters, so that the text repeats
+    texts without Lance tables or functions go to DuckDB unchanged
+    → numbers in a plain WHERE become parameters, so that texts repeat and can be cached
     → `FROM 'x.lance'` and `AT (…)` become calls (`rules.spelling`)
-    → `rules` and `full_text` find proposals, from the text alone, once for a text
-    → `run` and `full_text` carry them out in the order of `RULES`, unless an earlier one has edited the same part
-    → attempts: the edited text with its tables and parameters, then the text as it was given
+    → `rules` and `full_text` find proposals from the text alone, once per text
+    → `run` and `full_text` execute them in the order of `RULES`, unless an earlier rule has edited the same range
+    → attempts: the edited text with its tables and parameters, then the original text
 
-A new reading of SELECT is a module in `rules`, one in `run`, and a line in `RULES`. Statements that change a table do
-not come here: see `changes`.
+A new optimization of SELECT needs a module in `rules`, one in `run`, and an entry in `RULES`. `changes` handles
+statements that change tables.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from lance_duck.duck.user_scope import call_as_user
 _CACHED: Final = 256
 
 _WITHOUT_ROWS: Final = "RESET VARIABLE __lance_setting"
-"""A statement with the result of SET that changes nothing."""
+"""A no-op statement with the same result as SET."""
 
 Method = Callable[..., Any]
 """A method of DuckDB's connection whose first argument is a statement."""
@@ -75,14 +75,14 @@ Method = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Rule:
-    """A pattern in statements, and its execution.
+    """A statement pattern and its execution.
 
     Attributes:
         find: Function that returns proposals, from the text alone.
-        run: Function that carries out a proposal, or returns None to leave it to DuckDB.
+        run: Function that executes a proposal, or returns None to leave it to DuckDB.
         later: Whether the rule also applies to relations, which are read later.
         example: A statement to which the rule applies.
-        becomes: What DuckDB gets for it. `<rows>` stands for a generated table.
+        becomes: The rewritten example, with `<rows>` for each generated table.
     """
 
     find: Callable[[Statement], tuple[Any, ...]]
@@ -93,7 +93,7 @@ class Rule:
 
 
 RULES: Final = (
-    # A search brings the fewest rows, and orders them.
+    # First: a search reads the fewest rows, and orders them.
     Rule(
         order_by_distance.find,
         order_by_search.run,
@@ -132,7 +132,7 @@ RULES: Final = (
         example="SELECT g FROM t WHERE id = 7",
         becomes='SELECT g FROM (SELECT ?::BIGINT AS "id", ?::BIGINT AS "g") AS "t" WHERE id = ?',
     ),
-    # Joins with the nearest rows, which the rules for one table leave alone.
+    # Joins with nearest rows, which the rules for one table ignore.
     Rule(
         lateral.find,
         nearest_join.run,
@@ -150,7 +150,7 @@ RULES: Final = (
         'found WHERE found.__lance_query = "u"."w") AS "t" ORDER BY (array_distance(u.w, t.v)) ASC NULLS '
         'LAST LIMIT 2) AS "t" ON true',
     ),
-    # After all that replace a table by few rows: it narrows the tables that are left, and reads their keys first.
+    # After the rules that replace a table by few rows: it restricts the remaining tables, and reads their keys first.
     Rule(
         join_keys.find,
         semi_join_pushdown.run,
@@ -158,7 +158,7 @@ RULES: Final = (
         example="SELECT t.g FROM t JOIN u ON t.id = u.id WHERE u.x = 1",
         becomes='SELECT t.g FROM <rows> AS "t" JOIN u ON t.id = u.id WHERE u.x = 1',
     ),
-    # The best rows alone, where the score orders them; `asked_tables` answers all other calls.
+    # Only the best rows if the result is ordered by score. `asked_tables` handles all other calls.
     Rule(
         text_match.find,
         matched_rows.run,
@@ -182,7 +182,7 @@ RULES: Final = (
         example="SELECT id FROM t WHERE note LIKE '%part%'",
         becomes="SELECT id FROM <rows> AS \"t\" WHERE note LIKE '%part%'",
     ),
-    # Of tables that no rule has replaced, those named twice are opened once.
+    # Opens repeated tables only once, unless an earlier rule has replaced them.
     Rule(
         repeated_tables.find,
         shared_tables.run,
@@ -190,7 +190,7 @@ RULES: Final = (
         example="SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.g",
         becomes="SELECT a.id FROM <rows> AS a JOIN <rows> AS b ON a.id = b.g",
     ),
-    # Last: it describes the calls that no rule has answered.
+    # Last: it reports the calls that the other rules have not replaced.
     Rule(
         unanswered_calls.find_standing_calls,
         unanswered_calls.run,
@@ -200,7 +200,7 @@ RULES: Final = (
         "\"kind\": \"match\"}', ('part')::VARCHAR, '') AS m FROM t",
     ),
 )
-"""Rules in the order in which their proposals are carried out."""
+"""Rules in execution order."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +209,10 @@ class Plan:
 
     Attributes:
         sql: The statement.
-        is_parsed: Whether DuckDB gets it parsed; recent ones are cached.
-        tables: Tables that it reads.
-        options: Arguments of DuckDB's method besides the statement.
-        plan: Description of how the tables were made, for EXPLAIN; None if the tables describe themselves.
+        is_parsed: Whether DuckDB receives a parsed statement. Recent ones are cached.
+        tables: Generated tables that it reads.
+        options: Further arguments of DuckDB's method.
+        plan: How the tables were created, for EXPLAIN. None if the tables describe themselves.
     """
 
     sql: str
@@ -223,22 +223,22 @@ class Plan:
 
 
 class _Kind(Enum):
-    """Classification of a statement's text by the planner."""
+    """The planner's classification of a statement."""
 
     OURS = auto()
-    """It names a Lance table, a path, or a function of lance_duck."""
+    """Names a Lance table, a path, or a function of lance_duck."""
     EXPLAIN = auto()
-    """An EXPLAIN without such names, whose views may have them."""
+    """An EXPLAIN without these names. Its views may still read Lance tables."""
     SETTING = auto()
-    """It changes a setting of searches, or installs or loads the DuckDB extension, which is not needed."""
+    """Changes a search setting, or installs or loads DuckDB's `lance` extension, which is not needed."""
     FOREIGN = auto()
-    """DuckDB gets it unchanged."""
+    """Passed to DuckDB unchanged."""
 
 
 class Planner:
     """Plans and runs the statements of one connection.
 
-    Texts that name no Lance table are remembered until tables appear or disappear.
+    Texts without Lance tables are cached until tables are added or removed.
 
     Args:
         database: The connection.
@@ -250,16 +250,16 @@ class Planner:
         self._vocabulary: object = None
         self._kinds: dict[str, _Kind] = {}
         self._scanned: dict[str, int] = {}
-        """Table versions in which no index answered a lookup, by its text."""
+        """Table version at which an index could not answer a lookup, by the text of the lookup."""
 
     def attempts(
         self, method: Method, lifted: LiftedText, options: Mapping[str, Any], *, later: bool | None
     ) -> Iterator[Callable[[], Any]]:
-        """Yield ways to run a statement, the cheapest first and the text itself last.
+        """Yield ways to run a statement, the cheapest first and the original text last.
 
         Args:
             method: Method of DuckDB's connection.
-            lifted: The statement, or several.
+            lifted: One or more statements.
             options: Further arguments.
             later: Whether rows are read later. None if the statement runs once for each list of parameters.
         """
@@ -271,7 +271,7 @@ class Planner:
                 yield partial(self._set, self._database.native.execute if later is None else method, sql)
                 return
             case _Kind.EXPLAIN if later is not None and MATCHES in sql:
-                pass  # planned like others, so that it shows which calls no index answers
+                pass  # planned like other statements, to report calls without an index
             case _Kind.EXPLAIN if later is not None:
                 yield partial(self._run, method, sql, options)
                 return
@@ -291,7 +291,7 @@ class Planner:
         yield partial(self._run, method, text, options, paths)
 
     def _set(self, method: Method, sql: str) -> Any:
-        """Change a setting of searches."""
+        """Change a search setting."""
         self._database.session.take(sql)
         return method(_WITHOUT_ROWS)
 
@@ -303,9 +303,9 @@ class Planner:
         return result
 
     def _lookup(self, method: Method, sql: str) -> Callable[[], Any] | None:
-        """Return a run of an integer lookup with parameters in place of its numbers, so that the text repeats.
+        """Return a function that runs an integer lookup with parameters instead of numbers, so that the text repeats.
 
-        None for other statements, and if no index covers the column.
+        Returns None for other statements, and if an index does not cover the column.
         """
         found = lifted_numbers(sql)
         if found is None or self._kind(found[0]) is not _Kind.OURS:
@@ -340,7 +340,7 @@ class Planner:
             return _Kind.SETTING
         if vocabulary.may_be_in(text) or may_be_called(text):
             if len(text) > LONGEST_TREE and not spelling.may_find(text):
-                return _Kind.FOREIGN  # no rule reads it
+                return _Kind.FOREIGN  # too long for all rules
             statement = lifted.statement
             if statement.paths or not vocabulary.names.isdisjoint(statement.names) or may_be_called(text):
                 return _Kind.OURS
@@ -350,12 +350,12 @@ class Planner:
         return kind
 
     def _spelled(self, lifted: LiftedText, *, later: bool) -> LiftedText:
-        """Return a statement with calls for names that only a catalog resolves."""
+        """Return a statement with calls instead of names that only a catalog resolves."""
         spellings: tuple[spelling.Spelling, ...] = lifted.statement.result("spelling", spelling.find)
         return lifted.edited(self._database.names.spelled(spellings, later=later))
 
     def _path(self, path: str) -> DuckTable:
-        """Return the table at a path, for clauses that allow no call."""
+        """Return the table at a path, for clauses that do not accept a call."""
         return DuckTable(self._database.catalog.path_handle(path).reader(), hidden=False)
 
     def _plan(self, lifted: LiftedText, options: Mapping[str, Any], *, later: bool) -> Plan | None:
@@ -380,7 +380,7 @@ class Planner:
         return Plan(sql, bool(edits) and not tables and not later, tables, changed, "\n".join(plans) or None)
 
     def _parse(self, text: str) -> Any:
-        """Parse a statement; recent ones are cached."""
+        """Parse a statement. Recent ones are cached."""
 
         def parse() -> Any:
             (statement,) = self._database.native.extract_statements(text)
@@ -396,7 +396,7 @@ class Planner:
         tables: Mapping[str, Any] | None = None,
         plan: str | None = None,
     ) -> Any:
-        """Run a statement; the result of an EXPLAIN also shows how Lance tables are read."""
+        """Run a statement. The result of an EXPLAIN also shows how Lance tables are read."""
 
         def run(text: Any) -> Any:
             return call_as_user(partial(method, text, **options), tables)
@@ -406,7 +406,7 @@ class Planner:
 
 
 def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:
-    """Return the point lookup of a statement. None if another rule finds something."""
+    """Return the point lookup of a statement, or None if another rule also applies."""
     if statement.nearest or statement.result("spelling", spelling.find):
         return None
     proposals = [each for found in statement.result("proposals", _proposals) for each in found]
@@ -439,10 +439,10 @@ def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dr
     """Return the parameters of an edited statement.
 
     Args:
-        statement: As it was.
+        statement: The original statement.
         edits: Edits of its text.
-        parameters: Given parameters: by position, by name, or none.
-        dropped: Names that are no longer used.
+        parameters: The original parameters, by position or by name, or None.
+        dropped: Names of parameters that are no longer used.
     """
     own = [edit for edit in sorted(edits, key=lambda edit: edit.start) if edit.values is not None]
     if isinstance(parameters, Mapping):

@@ -1,9 +1,9 @@
-"""Tables of a statement that its `match` and `score` calls refer to, with their places in the text. Pure.
+"""Find the tables that `match` and `score` calls refer to, with their ranges in the text. Pure.
 
     SELECT *, __lance_score(["t"."body"], …) FROM t JOIN u ON … WHERE NOT __lance_match(["t"."body"], …) OR k > 3
 
-The calls, made by `rewrite`, stand wherever expressions may; each becomes a column of the source that replaces the
-table: see `match_columns`. No other part of the statement may see these columns, so a table is left alone if its rows
+`rewrite` generates these calls in any expression. Each call becomes a column of the source that replaces the table, see
+`match_columns`. The rest of the statement must not see these columns. A table is therefore left unchanged if its rows
 are used as values, or if a star cannot exclude columns.
 """
 
@@ -30,12 +30,12 @@ class AskedCall:
     """A `match` or `score` call whose query is a constant or a parameter.
 
     Attributes:
-        start, end: Its place in the text.
+        start, end: Range of the call in the text, in characters.
         is_score: Whether the call is a `score`.
-        texts: SQL of the list of texts, or of the column of lists.
-        request: The text of its `TextRequest`.
-        words: The query; None if it is a parameter.
-        mark: The parameter as spelled in the text.
+        texts: SQL for the list of texts, or for a list column.
+        request: The serialized `TextRequest`.
+        words: The query string, or None for a parameter.
+        mark: Source text of the parameter. Empty for a constant.
         null_is_false: Whether the statement treats NULL like false.
     """
 
@@ -55,11 +55,11 @@ class AskedTable:
 
     Attributes:
         read: The table as the statement names it.
-        start, end: Place of the name in the text.
-        calls: Calls in the order of the text.
-        stars: Stars in the order of the text.
-        may_be_value: Whether its name may mean whole rows, unless it has a column of that name.
-        is_kept: Whether the statement runs later, because it makes a view or a macro, or is prepared.
+        start, end: Range of the name in the text, in characters.
+        calls: Calls in text order.
+        stars: Stars in text order.
+        may_be_value: Whether the table name may refer to whole rows, unless a column has the same name.
+        is_kept: Whether the statement runs later: it creates a view or a macro, or is prepared.
     """
 
     read: TableRead
@@ -72,7 +72,7 @@ class AskedTable:
 
 
 def find_asked_tables(statement: Statement) -> tuple[AskedTable, ...]:
-    """Return the tables of a statement that its `match` and `score` calls refer to."""
+    """Return the tables that the `match` and `score` calls of a statement refer to."""
     if MATCHES not in statement.text and SCORES not in statement.text:
         return ()
     if len(statement.text) > LONGEST or statement.nearest:
@@ -93,7 +93,7 @@ class _Reader:
         self._columns = UnseenColumns(scopes.tokens, scopes)
 
     def tables(self) -> Iterator[AskedTable]:
-        """Yield the tables of which matches are asked."""
+        """Yield the tables that calls refer to."""
         calls: dict[TableRead, tuple[Scope, list[AskedCall]]] = {}
         for at, token in enumerate(self._tokens[:-1]):
             if token.text in (MATCHES, SCORES) and self._scopes.text(at + 1) == "(":
@@ -139,12 +139,12 @@ class _Reader:
         return *table_read, call
 
     def _is_carried_condition(self, close: int) -> bool:
-        """Return whether a call was carried here for a condition that treats NULL like false."""
+        """Return whether a call was pushed down from a condition that treats NULL like false."""
         name = self._scopes.name(close + 2) if self._scopes.word(close + 1) == "as" else None
         return name is not None and name.startswith(CONDITION)
 
     def _read_of(self, texts: Part, scope: Scope | None) -> tuple[TableRead, Scope] | None:
-        """Return the table that has the column of a call, and the SELECT that reads it."""
+        """Return the table that contains a call's column, and the SELECT that reads the table."""
         tokens = texts.tokens[1:] if texts.tokens[0].text == "[" else texts.tokens
         tokens = tokens[2:] if tokens[0].word == "cast" else tokens  # JSON as text
         if len(tokens) < 3 or tokens[0].name is None or tokens[1].text != ".":
@@ -159,7 +159,7 @@ class _Reader:
 
 
 def _words(part: Part) -> Part | None:
-    """Return what stands in `(…)::VARCHAR`, where that is a constant or a parameter."""
+    """Return the operand of `(…)::VARCHAR` if it is a constant or a parameter, otherwise None."""
     tokens = part.tokens
     close = next((at for at, token in enumerate(tokens) if token.text == ")"), 0)
     opened = next((at for at, token in enumerate(tokens) if token.text != "("), 0)

@@ -1,4 +1,4 @@
-"""What the place of a call says of it: whether NULL is like false there, and whether rows are grouped. Pure."""
+"""Analyze the context of a call: whether it treats NULL like false, and whether rows are grouped. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 from lance_duck.duck.statement.scope import Scope, Scopes
 
 CONDITION: Final = "__lance_condition_"
-"""Beginning of the name of a column that a call was carried to, where NULL is like false."""
+"""Name prefix of columns for pushed-down calls whose conditions treat NULL like false."""
 _KEPT: Final = frozenset({"view", "macro", "function", "trigger"})
 _GROUPED: Final = frozenset({"select", "having", "order", "qualify", "group"})
-"""Clauses whose columns a GROUP BY has to name, unless an aggregate takes them."""
+"""Clauses whose columns must be grouped or aggregated."""
 _TAKE_ROWS: Final = (
     "max min sum avg mean median count any_value arg_max arg_min max_by min_by first last list array_agg bool_or "
     "bool_and count_if filter"
@@ -26,18 +26,18 @@ _BEFORE_OTHERS: Final = (
     "case when then else end between select set by , [ ] { } returning from join limit offset group order window values"
 )
 _INSIDE: Final = frozenset(_BEFORE_OTHERS.split())
-"""Words that an expression follows which is not a condition, nor a part of one."""
+"""Words before an expression that is not part of a condition."""
 
 
 def is_kept(scopes: Scopes, at: int) -> bool:
-    """Return whether the statement around a token runs later, because it makes a view or a macro, or is prepared."""
+    """Return whether the statement that contains a token runs later, as a view, a macro or a prepared statement."""
     first = max((place + 1 for place in range(at) if scopes.text(place) == ";"), default=0)
     words = [scopes.word(place) for place in range(first, first + 6)]
     return words[0] == "prepare" or (words[0] == "create" and not _KEPT.isdisjoint(words))
 
 
 def is_grouped(scopes: Scopes, at: int, scope: Scope) -> bool:
-    """Return whether DuckDB would ask for the column of a call in GROUP BY, which names that of the texts.
+    """Return whether DuckDB would require the call's generated column in GROUP BY.
 
     Args:
         scopes: The text.
@@ -54,12 +54,12 @@ def is_grouped(scopes: Scopes, at: int, scope: Scope) -> bool:
 
 
 def null_is_false(scopes: Scopes, at: int, close: int) -> bool:
-    """Return whether a call is a part of a condition, joined to others by nothing but AND and OR.
+    """Return whether a call belongs to a condition that combines it only by AND and OR.
 
     Args:
         scopes: The text.
         at: Token of the call's name.
-        close: That of its last parenthesis.
+        close: Token of the closing parenthesis.
     """
     while True:
         if close + 1 < len(scopes.tokens) and scopes.text(close + 1).lower() not in _ENDS:
@@ -79,7 +79,7 @@ def null_is_false(scopes: Scopes, at: int, close: int) -> bool:
 
 
 def _level_start(scopes: Scopes, at: int) -> tuple[str, int]:
-    """Return the word or parenthesis that the condition around a place begins behind, and its place."""
+    """Return the word or parenthesis before the condition that contains a token, and its index."""
     opener = scopes.opener(at)
     for place in range(at - 1, opener, -1):
         if scopes.opener(place) == opener and scopes.text(place).lower() in _STARTS | _INSIDE:

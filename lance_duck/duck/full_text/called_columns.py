@@ -1,4 +1,4 @@
-"""The columns that calls name: of tables of the SELECT around, or of what it reads through other queries."""
+"""Resolve the columns that calls name, in the tables of the enclosing SELECTs or through other queries."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class CalledColumn:
     """The column of a call.
 
     Attributes:
-        table: Its table, as the SELECT of the call reads it.
+        table: Its table, as the call's SELECT reads it.
         path: Its path in the Lance table.
-        texts: SQL for a list of its texts.
-        origin: Where it comes from, through other queries; None where the SELECT reads the table itself.
-        scope: The SELECT that reads it.
-        texts_below: SQL for a list of its texts in the SELECT that reads the table.
+        texts: SQL for the list of its texts.
+        origin: Its origin through other queries, or None if the SELECT reads the table directly.
+        scope: The SELECT that reads the outermost of these queries.
+        texts_below: SQL for the list of its texts in the SELECT that reads the table.
     """
 
     table: ReadTable
@@ -45,14 +45,14 @@ class CalledColumn:
 
 
 class CalledColumns:
-    """Finder of the columns of the calls of one statement.
+    """Resolver for the columns that one statement's calls name.
 
     Args:
         catalog: The Lance tables.
-        names: Meaning of names.
-        statement: The text.
+        names: Name resolver of the connection.
+        statement: The statement.
         calls: Its calls.
-        later: An unfetched result must stay intact.
+        later: Whether an unfetched result must stay intact.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class CalledColumns:
         raise self.placed(call, error)
 
     def _column_in(self, call: TextCall, scope: Scope, parts: tuple[str, ...]) -> CalledColumn | None:
-        """Return what `_column` does for a column of this SELECT; None where it may only be one of another around."""
+        """Resolve a call's column in one SELECT. Returns None if only an enclosing SELECT may have the column."""
         named = [
             table_read for table_read in scope.tables if len(parts) > 1 and folded(table_read.alias) == folded(parts[0])
         ]
@@ -139,14 +139,14 @@ class CalledColumns:
         return None
 
     def _text_column(self, call: TextCall, table: ReadTable, column: tuple[str, ...]) -> CalledColumn:
-        """Return a column of a table that a SELECT reads."""
+        """Return a column of a table that the SELECT reads directly."""
         field = self._field(call, table, column)
         return CalledColumn(table, field.path, _texts(table.read, column, field))
 
     def _passed_column(
         self, call: TextCall, table_read: TableRead, origin: Origin, spelled: tuple[str, ...], scope: Scope
     ) -> CalledColumn:
-        """Return a column that other queries pass on to a SELECT, which may spell its name in another way."""
+        """Return a column that reaches the SELECT through other queries, perhaps under another name."""
         field = self._field(call, origin.table, origin.column)
         texts, below = _texts(table_read, spelled, field), _texts(origin.table.read, origin.column, field)
         return CalledColumn(replace(origin.table, read=table_read), field.path, texts, origin, scope, below)
@@ -192,7 +192,7 @@ class CalledColumns:
         return self._names.view(name, later=self._later, within=text.within)
 
     def placed(self, call: TextCall, error: LanceDuckError) -> LanceDuckError:
-        """Return an error that draws the place of a call."""
+        """Return a copy of an error that also shows the call in the statement."""
         place = drawn(self._statement.text, call.start, len(call.function))
         remedy = f"{error.remedy.removesuffix('?')}, here:{place}" if error.remedy else f"here:{place}"
         where = call.function if error.where is None else error.where
@@ -200,7 +200,7 @@ class CalledColumns:
 
 
 def _texts(table_read: TableRead, names: Sequence[str], field: TextColumn) -> str:
-    """Return SQL for a list of the texts of a column."""
+    """Return SQL for the list of a column's texts."""
     text = ".".join(map(quoted, (table_read.alias, *names) if table_read.alias else names))
     if field.is_json:
         text = f"CAST({text} AS VARCHAR)"
@@ -208,7 +208,7 @@ def _texts(table_read: TableRead, names: Sequence[str], field: TextColumn) -> st
 
 
 def _at_version(handle: TableHandle, version: Sequence[tuple[str, Part]]) -> LanceDataset:
-    """Return the version of a table that a number or a name chooses; the newest where others do, or there is none."""
+    """Return the table at a constant version. Returns the newest version without one, or if it is an expression."""
     texts = {name: part.text.strip() if part.string is None else part.string for name, part in version}
     are_constants = all(part.string is not None or texts[name].isdecimal() for name, part in version)
     if texts and are_constants and "asof" not in texts:  # DuckDB parses times

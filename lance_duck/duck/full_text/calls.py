@@ -1,4 +1,4 @@
-"""Calls of `match`, `match_phrase`, `score`, `highlight` and `snippet` in a statement. Pure.
+"""Find calls of `match`, `match_phrase`, `score`, `highlight` and `snippet` in a statement. Pure.
 
     match(column, query [, operator := 'AND'] [, fuzziness := 1] [, prefix_length := 2] [, max_expansions := 50]
           [, boost := 2.0])
@@ -6,8 +6,7 @@
     score(table)
     highlight(column, query, …), snippet(column, query, …)
 
-Only calls are found that have the arguments which these functions need, so that functions of the same names that mean
-something else are left alone as far as tokens tell them apart.
+Calls without the required arguments are ignored: they may refer to other functions of the same name.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ SCORE: Final = "score"
 MARKED: Final = ("highlight", "snippet")
 FUNCTIONS: Final = (MATCH, PHRASE, SCORE, *MARKED)
 _OPENS: Final = r"\b[\s\"]*(?:\(|/\*|--)"
-"""What follows the name in a call: a parenthesis, or a comment before it."""
+"""Text after the name in a call: a parenthesis, or a comment before it."""
 _MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)}){_OPENS}", re.IGNORECASE)
 _NO_CALL: Final = frozenset({"from", "join", "into", "table", "macro", "function", ".", "update", "as"})
 _EXTRACTS: Final = frozenset({"json_extract_string", "json_extract_path_text"})
@@ -42,15 +41,14 @@ class TextCall:
 
     Attributes:
         function: Its name, folded.
-        start, end: Its place in the text.
+        start, end: Range in the text, in characters.
         at: Token of its name.
-        positional: Arguments without a name.
-        named: The others, by their names, folded.
-        scope: The SELECT that it stands in.
-        clause: The word of the clause that it stands in.
-        is_negated: It stands below NOT.
-        headings: Where names for columns of results are missing, and these names: of the SELECT that it stands in, and
-            of those around.
+        positional: Positional arguments.
+        named: Named arguments, as pairs of folded name and value.
+        scope: The SELECT that contains it.
+        clause: First word of the clause that contains it.
+        is_negated: Whether it is inside an odd number of NOTs.
+        headings: Missing column aliases of the SELECT and its enclosing SELECTs, as pairs of offset and alias.
     """
 
     function: str
@@ -66,16 +64,17 @@ class TextCall:
 
     @property
     def column(self) -> tuple[str, ...]:
-        """The parts of the name that is the first argument; () where it is none."""
+        """Name parts of the first argument, or () if the argument is not a name."""
         tokens = self.positional[0].tokens
         is_name = len(tokens) % 2 == 1 and all(token.text == "." for token in tokens[1::2])
         names = tuple(token.name for token in tokens[::2])
         return tuple(str(name) for name in names) if is_name and None not in names else ()
 
     def of_column(self) -> TextCall | None:
-        """Return the call with the column alone whose JSON the first argument takes a value out of; None without one.
+        """Return the call with a JSON column instead of the value extracted from it.
 
-        Such arguments are `column ->> path`, `column -> key ->> key` and `json_extract_string(column, path)`.
+        Recognizes `column ->> path`, `column -> key ->> key` and `json_extract_string(column, path)`. Returns None for
+        other arguments.
         """
         tokens = self.positional[0].tokens
         is_function = len(tokens) > 2 and tokens[0].word in _EXTRACTS and tokens[1].text == "("
@@ -93,7 +92,7 @@ class TextCalls:
     """All calls of a statement.
 
     Attributes:
-        calls: In the order of the text.
+        calls: Calls in text order.
         scopes: The SELECTs of the statement.
     """
 
@@ -102,12 +101,12 @@ class TextCalls:
 
 
 def may_find(sql: str) -> bool:
-    """Return whether a text has words of such a call, wherever they stand."""
+    """Return whether a text may contain a call. Strings and comments also count."""
     return _MAYBE.search(sql) is not None
 
 
 def find_text_calls(statement: Statement) -> TextCalls | None:
-    """Find the calls of a statement, or of several; None where there are none."""
+    """Find the calls of one or more statements. Returns None if the text contains no calls."""
     tokens = statement.tokens
     places = [at for at in range(len(tokens) - 1) if _is_call(tokens, at)]
     if not places:
@@ -143,7 +142,7 @@ def _call(scopes: Scopes, at: int) -> TextCall | None:
 
 
 def _headings(scopes: Scopes, at: int) -> Iterator[tuple[int, str]]:
-    """Yield the names that are missing for a call, from the inside out."""
+    """Yield the missing column aliases around a call, from the inside out."""
     scope: Scope | None = scopes.scope_of(at)
     while scope is not None:
         clause, begin, end = scope.clause_of(at)
@@ -155,7 +154,7 @@ def _headings(scopes: Scopes, at: int) -> Iterator[tuple[int, str]]:
 
 
 def _is_negated(scopes: Scopes, at: int, scope: Scope) -> bool:
-    """Return whether a call stands below an odd number of NOTs, itself or in parentheses."""
+    """Return whether an odd number of NOTs applies to a call or to the parentheses around it."""
     negated, place = False, at
     while place >= scope.start:
         negated ^= scopes.word(place - 1) == "not"
@@ -164,13 +163,13 @@ def _is_negated(scopes: Scopes, at: int, scope: Scope) -> bool:
 
 
 def _heading(scopes: Scopes, at: int, begin: int, end: int) -> tuple[int, str] | None:
-    """Return the end of the item of a list that a call stands in, and its name, where the text does not give it one.
+    """Return the end and the default name of the list item that contains a call. Returns None if it has an alias.
 
     Args:
         scopes: Scopes of the statement.
-        at: Place of the call.
-        begin: First place of the list.
-        end: The place behind it.
+        at: Token of the call.
+        begin: First token of the list.
+        end: Token after the list.
     """
     if scopes.word(begin) == "distinct":
         begin = scopes.closer(begin + 2) + 1 if scopes.word(begin + 1) == "on" else begin + 1
@@ -182,7 +181,7 @@ def _heading(scopes: Scopes, at: int, begin: int, end: int) -> tuple[int, str] |
 
 
 def _has_alias(item: Sequence[Token]) -> bool:
-    """Return whether an item of a list ends with a name for it."""
+    """Return whether a list item ends with an alias."""
     if len(item) < 2 or item[-1].name is None or item[-1].word in _NO_ALIAS:
         return False
     before = item[-2]

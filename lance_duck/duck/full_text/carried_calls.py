@@ -1,12 +1,12 @@
-"""Carries calls down to the SELECTs that read their tables, where an index answers them. Pure.
+"""Push calls down to the SELECTs that read their tables, so that an index can answer them. Pure.
 
     SELECT * FROM (SELECT id, body AS words FROM t) s WHERE __lance_match(["s"."words"], …)
     → SELECT * EXCLUDE ("c") FROM (SELECT id, body AS words, __lance_match(["t"."body"], …) AS "c" FROM t) s
       WHERE "s"."c"
 
-What a call gives depends on the text of its row alone. So each query on the way may pass it on as one more column if
-its rows stay the same with that: not with DISTINCT and GROUP BY, and not where all columns of a query are used at once.
-Filters, joins, windows and limits do no harm. A view is replaced by its text, with names that mean the same anywhere.
+The value of a call depends only on the text in its row. Each query on the way can therefore pass it on as an additional
+column, unless that changes the query's rows. DISTINCT, GROUP BY, and uses of all columns at once prevent it. Filters,
+joins, windows and limits do not. A view is replaced by its text, with fully qualified names.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _VALUE: Final = "__lance_value_"
 
 @dataclass(eq=False)
 class _WidenedSelect:
-    """A SELECT with more columns, or of tables that have more.
+    """A SELECT with additional columns, or of tables with additional columns.
 
     Attributes:
-        added: SQL of its new columns, by their names.
-        hidden: Names of columns to leave out, by the place of a star and the text that leaves them out.
+        added: SQL of the new columns, by name.
+        hidden: Names of the columns to exclude, by the offset and the exclusion template of a star.
     """
 
     added: dict[str, str] = field(default_factory=dict)
@@ -39,12 +39,12 @@ class _WidenedSelect:
 
 
 class CallCarrier:
-    """Carrier of the calls of one statement.
+    """Pushes down the calls of one statement.
 
     Args:
         text: The statement.
-        replaced: Tokens of the calls and of their columns.
-        inlined: Returns the edits with which the text of a view keeps its meaning in the statement, or None.
+        replaced: Tokens of the calls and their columns.
+        inlined: Returns the edits that let a view's text run inside the statement, or None if that is not possible.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class CallCarrier:
         self._numbers: set[int] = set()
 
     def carried(self, origin: Origin, scope: Scope, call: str, *, is_condition: bool) -> str | None:
-        """Return SQL of the column that a call becomes; None where it cannot be carried.
+        """Push a call down. Returns SQL of the column that replaces it, or None if that is not possible.
 
         Args:
-            origin: The origin of the column of the call.
+            origin: Origin of the call's column.
             scope: The SELECT that reads its outermost query.
-            call: SQL of the call for the column of the table.
-            is_condition: Whether NULL is like false where the call stands.
+            call: SQL of the call on the table's column.
+            is_condition: Whether the call's context treats NULL like false.
         """
         key = (*((query.read, query.scope) for query in origin.queries), call, is_condition)
         name = self._names.get(key)
@@ -78,10 +78,10 @@ class CallCarrier:
         return _column(origin.queries[0].read, name)
 
     def edits(self) -> list[Edit]:
-        """Return the edits of the statement besides those of the calls."""
+        """Return the edits that widen queries and inline views, without the edits of the calls."""
         return self._edits_of(self._text)
 
-    # Whether a call may be carried.
+    # Checks.
 
     def _may_carry(self, origin: Origin, scope: Scope) -> bool:
         table_read, innermost = origin.table.read, origin.queries[-1]
@@ -92,7 +92,7 @@ class CallCarrier:
         return all(self._may_read(query, reader) for query, reader in _readings(origin, scope))
 
     def _may_read(self, query: PassingQuery, scope: Scope) -> bool:
-        """Return whether a query may give one more column to a SELECT, and to all others that read it."""
+        """Return whether a query can return an additional column to a SELECT and to all its other readers."""
         readers = self._readers(query, scope)
         if readers is None or not _keeps_rows(query.text.scopes, query.scope):
             return False
@@ -102,9 +102,9 @@ class CallCarrier:
         return not is_view or (query.read.place is not None and self._inlined(query.text) is not None)
 
     def _stars(self, text: QueryText, table_read: TableRead, scope: Scope) -> list[tuple[int, str]] | None:
-        """Return the stars that include the columns of a table; None where its SELECT shows them in other ways.
+        """Return the stars that include the columns of a table.
 
-        None, too, where that is no SELECT, but a statement that changes a table.
+        Returns None if the SELECT exposes the columns in other ways, or if the statement changes a table.
         """
         scopes = text.scopes
         unseen = self._unseen.setdefault(text, UnseenColumns(scopes.tokens, scopes))
@@ -116,7 +116,7 @@ class CallCarrier:
         return None if stars is None or not (stars or _has_list(scope)) else [(star.place, star.text) for star in stars]
 
     def _readers(self, query: PassingQuery, scope: Scope) -> Sequence[tuple[Scope, TableRead]] | None:
-        """Return all that read a query, a common table expression perhaps; None where there may be more."""
+        """Return all reads of a query, each with its SELECT. Returns None if further reads are possible."""
         if query.text is not query.around:
             return [(scope, query.read)]
         return query.around.scopes.readers(query.read, self._replaced_in(query.around))
@@ -124,10 +124,10 @@ class CallCarrier:
     def _replaced_in(self, text: QueryText) -> Collection[int]:
         return self._replaced if text is self._text else ()
 
-    # Carrying.
+    # Pushing down.
 
     def _new_name(self, origin: Origin, beginning: str) -> str:
-        """Return a name that no text on the way has."""
+        """Return a column name that none of the affected texts contains."""
         sources = {text.scopes.tokens[0].source for query in origin.queries for text in (query.around, query.text)}
         number = len(self._names)
         while any(f"{beginning}{number}" in source for source in sources) or number in self._numbers:
@@ -160,7 +160,7 @@ class CallCarrier:
         return edits + [self._reading(view, query) for view, query in self._views.items() if query.around is text]
 
     def _reading(self, view: QueryText, query: PassingQuery) -> Edit:
-        """Return the edit by which a SELECT reads the text of a view."""
+        """Return the edit that replaces a view by its text."""
         tokens, place = query.around.scopes.tokens, query.read.place
         assert place is not None
         edits = self._edits_of(view)
@@ -171,7 +171,7 @@ class CallCarrier:
 
 
 def _readings(origin: Origin, scope: Scope) -> Iterator[tuple[PassingQuery, Scope]]:
-    """Yield each query that passes a column on, with the SELECT that reads it."""
+    """Yield each query that passes on a column, with the SELECT that reads it."""
     return zip(origin.queries, (scope, *(query.scope for query in origin.queries)), strict=False)
 
 
@@ -184,7 +184,7 @@ def _has_list(scope: Scope) -> bool:
 
 
 def _keeps_rows(scopes: Scopes, scope: Scope) -> bool:
-    """Return whether a SELECT gives the same rows with one more column."""
+    """Return whether a SELECT returns the same rows with an additional column."""
     is_merged = any(
         word in ("group", "having")
         or (word == "select" and scopes.word(at + 1) == "distinct")
@@ -195,13 +195,13 @@ def _keeps_rows(scopes: Scopes, scope: Scope) -> bool:
 
 
 def _list_end(scope: Scope) -> int:
-    """Return the token behind the list of a SELECT."""
+    """Return the token after the SELECT list."""
     select = next(at for word, at in scope.clauses if word == "select")
     return min((at for _, at in scope.clauses if at > select), default=scope.end)
 
 
 def _widening(scopes: Scopes, scope: Scope, select: _WidenedSelect) -> Iterator[Edit]:
-    """Yield the edits that add columns to a SELECT, and leave out those of its tables."""
+    """Yield the edits that add columns to a SELECT and exclude added columns from its stars."""
     tokens = scopes.tokens
     added = "".join(f", {sql} AS {quoted(name)}" for name, sql in select.added.items())
     if _has_list(scope):

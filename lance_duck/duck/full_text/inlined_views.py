@@ -1,4 +1,4 @@
-"""Texts of views that may stand in a statement, with names that mean there what they mean in the view."""
+"""Inline views into a statement without changing the meaning of their names."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.scope import TableRead
 
 _OURS: Final = ("lance_", "__lance_")
-"""Beginnings of names of our own functions, which mean the same everywhere."""
+"""Name prefixes of lance_duck functions, which mean the same everywhere."""
 _OF_SEQUENCES: Final = frozenset({"nextval", "currval"})
 
 
 class ViewInliner:
-    """Edits of the texts of views for one statement.
+    """Edits that inline views into one statement.
 
     Args:
-        names: Meaning of names.
-        later: An unfetched result must stay intact.
+        names: Name resolver of the connection.
+        later: Whether an unfetched result must stay intact.
     """
 
     def __init__(self, names: Names, *, later: bool) -> None:
@@ -35,7 +35,7 @@ class ViewInliner:
         return self._edits[text]
 
     def _calls_duckdb_alone(self, text: QueryText) -> bool:
-        """Return whether a view uses no functions and types but DuckDB's own, and ours."""
+        """Return whether a view uses only built-in functions and types, and lance_duck functions."""
         scopes = text.scopes
         names = {folded(token.name): at for at, token in enumerate(scopes.tokens) if token.name is not None}
         called = {
@@ -53,7 +53,7 @@ class ViewInliner:
         return None if None in edits else [edit for edit in edits if edit is not None]
 
     def _edit(self, text: QueryText, table_read: TableRead) -> Edit | None:
-        """Return the edit that names a table with its place; None where that is not known."""
+        """Return the edit that qualifies a table name with database and schema, or None if they are unknown."""
         if table_read.name is None or table_read.place is None or table_read.version:
             return None
         place = self._names.place(table_read.name, later=self._later, within=text.within)
@@ -65,7 +65,7 @@ class ViewInliner:
 
 
 def _is_call(text: QueryText, table_read: TableRead) -> bool:
-    """Return whether what is read is named by a path, or is a call or a list of values."""
+    """Return whether a source is a path, a call or a list of values."""
     if table_read.place is None:
         return False
     tokens = text.scopes.tokens[slice(*table_read.place)]

@@ -1,11 +1,11 @@
-"""Answers `match` and `score` by a search, wherever they stand in a statement.
+"""Answer `match` and `score` calls by index searches, anywhere in a statement.
 
-A table is read with a column for each query, which says whether a row matches, or its score: see `computed_columns`.
-The calls become these columns, so that no text is read and analysed for them. DuckDB pushes a condition of such a
-column to the scan wherever it would push any other, and then the rows that match are read alone.
+The table is read with an additional column for each query: whether the row matches, or its score. See
+`computed_columns`. The calls become references to these columns, so that no texts are read and analyzed for them.
+DuckDB pushes conditions on these columns down to the scan, which then reads only the matching rows.
 
-Calls stay as they are, and are asked of each text, where no index covers the column, where their words are neither a
-constant nor the value of a parameter, and where the columns could be seen.
+Calls stay unchanged and run on each text in three cases: no index covers the column, the query is neither a constant
+nor a parameter, or the added columns could become visible.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class MatchColumns:
 
     Attributes:
         columns: The columns.
-        calls: The call that each column answers.
+        calls: The replaced call for each column.
         edits: Edits of these calls.
     """
 
@@ -65,11 +65,11 @@ class MatchColumns:
 
     @classmethod
     def of(cls, asked_table: AskedTable, parameters: ParameterValues, dataset: LanceDataset) -> MatchColumns | None:
-        """Return the columns for the calls that a search can answer; None where it can answer none.
+        """Return columns for the calls that a search can answer, or None if it can answer none of them.
 
         Args:
             asked_table: The table and its calls.
-            parameters: Values of parameters.
+            parameters: Parameter values.
             dataset: The version that is read.
         """
         if _may_be_seen(asked_table, dataset):
@@ -93,13 +93,13 @@ class MatchColumns:
     def of_scores(
         cls, asked_table: AskedTable, parameters: ParameterValues, dataset: LanceDataset, matches: TextMatches
     ) -> MatchColumns:
-        """Return the columns for the scores of one query alone, that of a search whose rows are all that is read.
+        """Return columns for the scores of a single search whose matches are the only rows read.
 
         Args:
             asked_table: See `of`.
-            parameters: See there.
-            dataset: See there.
-            matches: What the search finds.
+            parameters: See `of`.
+            dataset: See `of`.
+            matches: Matches of the search.
         """
         result = cls()
         is_seen = asked_table.is_kept or _may_be_seen(asked_table, dataset)
@@ -113,7 +113,7 @@ class MatchColumns:
         if not call.is_score and not call.null_is_false and not call.texts.startswith("["):
             raise NotFoundHere("which lists have no text is not known without them")
         name = f"{quoted(alias)}.{quoted(column)}"
-        # DuckDB refuses values of unused parameters.
+        # DuckDB rejects values for unused parameters.
         used = f"typeof({call.mark}) IS NOT NULL" if call.mark else ""
         if call.is_score:
             text = f"CASE WHEN {used or 'true'} THEN coalesce({name}, 0::FLOAT) END"
@@ -126,7 +126,7 @@ class MatchColumns:
         self.edits.append(Edit(call.start, call.end, f"({text})"))
 
     def reading(self, asked_table: AskedTable, source: str) -> list[Edit]:
-        """Return the edits of a statement that reads the table with its columns.
+        """Return the edits that make a statement read the table with its columns.
 
         Args:
             asked_table: The table as the statement reads it.
@@ -136,13 +136,13 @@ class MatchColumns:
         return [Edit(asked_table.start, asked_table.end, source + alias), *self.beside(asked_table)]
 
     def beside(self, asked_table: AskedTable) -> list[Edit]:
-        """Return the edits of a statement besides that of the table: of calls, and of stars that leave columns out."""
+        """Return the edits outside the table name: replaced calls, and stars that exclude the columns."""
         names = ", ".join(quoted(column.field.name) for column in self.columns)
         return [*self.edits, *(Edit(star.place, star.place, star.text.format(names)) for star in asked_table.stars)]
 
 
 def run(asked_table: AskedTable, request: Request, database: Database) -> Rewriting | None:
-    """Read a table with columns that answer its calls; None if a search answers none of them."""
+    """Read a table with its match columns. Returns None if a search cannot answer any call."""
     parts = [(asked_table.start, asked_table.end), *((call.start, call.end) for call in asked_table.calls)]
     if not all(request.is_free(*part) for part in parts):
         return None
@@ -162,12 +162,12 @@ def run(asked_table: AskedTable, request: Request, database: Database) -> Rewrit
 def searched(
     statement: Statement, parameters: Mapping[str, Any], table_of: Callable[[TableRead], DuckTable | None]
 ) -> tuple[list[Edit], Mapping[str, TableWithColumns]]:
-    """Return edits of a query by which searches answer its calls, and the tables that it then reads, by name.
+    """Return edits that let searches answer the calls of a query, and the tables that the edited query reads, by name.
 
     Args:
         statement: The query.
-        parameters: Its values, by name.
-        table_of: Returns a table that it reads, at the version at which it does; None for what is not a Lance table.
+        parameters: Its parameter values, by name.
+        table_of: Returns a table of the query at its version, or None for tables other than Lance tables.
     """
     edits: list[Edit] = []
     tables: dict[str, TableWithColumns] = {}
@@ -189,13 +189,13 @@ def searched(
 
 
 def _may_be_seen(asked_table: AskedTable, dataset: LanceDataset) -> bool:
-    """Return whether more columns of a table could be seen, in its rows as values."""
+    """Return whether added columns could become visible, because rows are used as values."""
     names = {folded(name) for name in dataset.schema.names}
     return asked_table.may_be_value and folded(asked_table.read.alias) not in names
 
 
 def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
-    """Return SQL of a table with its columns, for a statement that is run later on, perhaps by another process."""
+    """Return SQL of a table with its columns, for a statement that runs later, perhaps in another process."""
     pairs = zip(match_columns.columns, match_columns.calls, strict=True)
     columns = [AskedColumn(column.field.name, call.request, call.words or "", call.is_score) for column, call in pairs]
     table, table_read = TextRequest.of(match_columns.calls[0].request).table, asked_table.read
@@ -207,7 +207,7 @@ def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
 
 
 def _own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedColumn]:
-    """Return the columns that a table has already, besides those that it stores."""
+    """Return the computed columns that a table read already has."""
     if table_read.columns is None:
         return []
     asked = AskedColumns.of(table_read.columns)
@@ -215,12 +215,12 @@ def _own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedCol
 
 
 def version_texts(table_read: TableRead) -> dict[str, str]:
-    """Return the version of a table that a statement names, as arguments of `VersionChoice`."""
+    """Return the version that a statement gives for a table, as arguments of `VersionChoice`."""
     return {name: part.text.strip() if part.string is None else part.string for name, part in table_read.version}
 
 
 def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: TableHandle) -> MatchColumns | None:
-    """Return the columns of a table; None where a search can answer no call."""
+    """Return the match columns of a table, or None if a search cannot answer any call."""
     try:
         return MatchColumns.of(asked_table, parameters, handle.current())
     except LanceDuckError:
@@ -228,7 +228,7 @@ def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: Ta
 
 
 def handle_of(table_read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:
-    """Return the table that a SELECT reads; None where it is not ours, or an expression says which version."""
+    """Return the Lance table that a SELECT reads. None for other tables, and if the version is an expression."""
     handle: TableHandle | None
     if table_read.path is not None:
         handle = catalog.path_handle(table_read.path)
@@ -250,11 +250,11 @@ def handle_of(table_read: TableRead, catalog: TableCatalog, names: Names, *, lat
 def _query(
     call: AskedCall, parameters: ParameterValues, dataset: LanceDataset, *, is_kept: bool
 ) -> MatchQuery | PhraseQuery:
-    """Return the query of a call that an index answers.
+    """Return the query of a call that an index can answer.
 
     Raises:
-        NotFoundHere: No index does, or the words are not known.
-        LanceDuckError: The query makes no sense.
+        NotFoundHere: An index for the column is missing, or the query string is unknown.
+        LanceDuckError: The query is invalid.
     """
     request = TextRequest.of(call.request)
     words = call.words if is_kept else _words(call, parameters)

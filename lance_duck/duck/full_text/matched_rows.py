@@ -1,7 +1,7 @@
-"""Runs `WHERE match(…) ORDER BY score(t) DESC LIMIT k`: a search finds the best rows, and only these are read.
+"""Run `WHERE match(…) ORDER BY score(t) DESC LIMIT k` by a search that finds the best rows. Only these are read.
 
-The conditions are then known to hold and are dropped, unless the result is read later. Scores come from the search; if
-the result is read later, or several conditions have a score, they stay calls on the remaining rows.
+The match conditions are then true and are dropped, unless the result is read later. Scores come from the search. They
+stay calls on the remaining rows if the result is read later, or if several conditions have a score.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 
 
 def run(proposal: MatchSelect, request: Request, database: Database) -> Rewriting | None:
-    """Replace a table by its best rows; None if a search cannot determine them."""
+    """Replace a table by its best rows. Returns None if a search cannot find them."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=request.later)
@@ -54,7 +54,7 @@ def run(proposal: MatchSelect, request: Request, database: Database) -> Rewritin
 def _scores(
     proposal: MatchSelect, request: Request, handle: TableHandle, matches: BestMatches
 ) -> tuple[Sequence[MatchColumn], Sequence[Edit]]:
-    """Return columns of the scores that a search found, and the edits by which the statement reads them."""
+    """Return columns for the scores of a search, and the edits that read them."""
     tables: tuple[AskedTable, ...] = request.statement.result("asked tables", find_asked_tables)
     asked_table = next((each for each in tables if each.start == proposal.table.start), None)
     if request.later or asked_table is None or len(proposal.calls) > 1:
@@ -73,12 +73,12 @@ def _query(call: MatchCall, parameters: ParameterValues) -> MatchQuery | PhraseQ
 
 
 def _known(call: MatchCall) -> str:
-    """Return the replacement of a condition that holds; it keeps the parameter, since DuckDB refuses unused values."""
+    """Return the replacement of a true condition. It keeps the parameter, because DuckDB rejects unused values."""
     return f"(typeof({call.mark}) IS NOT NULL)" if call.mark else "true"
 
 
 def _ask(proposal: MatchSelect, request: Request, database: Database, handle: TableHandle) -> MatchAsk | None:
-    """Return the search; None if the other conditions do not mean the same as a filter."""
+    """Return the search, or None if the other conditions are not equivalent to a filter."""
     best = proposal.best
     condition, where = best.condition, None
     about = About.SYNTAX

@@ -1,6 +1,6 @@
-"""The columns of Lance tables that columns of subqueries, common table expressions and views are.
+"""Trace columns of subqueries, common table expressions and views to columns of Lance tables.
 
-A column is traced through SELECTs that give it as it is, perhaps under another name: `SELECT t.body AS text FROM t`,
+A column is traced through SELECTs that return it unchanged, perhaps under another name: `SELECT t.body AS text FROM t`,
 `SELECT * FROM t`. It is not traced through set operations, PIVOT and expressions.
 """
 
@@ -21,7 +21,7 @@ from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import Token
 
 _DEEPEST: Final = 32
-"""Queries within each other up to which a column is traced: none that a person writes has more."""
+"""Maximum number of nested queries through which a column is traced."""
 _BEGINNINGS: Final = ("select", "from", "with")
 _TURNED: Final = ("pivot", "unpivot")
 _STAR: Final = "*"
@@ -29,14 +29,14 @@ _STAR: Final = "*"
 
 @dataclass(frozen=True, eq=False)
 class ReadTable:
-    """A Lance table that a SELECT reads, or that a column of what it reads comes from.
+    """A Lance table that a SELECT reads, directly or through other queries.
 
     Attributes:
         read: The table as the statement names it, or the subquery, common table expression or view.
-        name: Name of the Lance table, as `lance_scan` takes it.
-        dataset: The version that is read; the newest if an expression chooses it.
-        held: Number of that version, which is one of a transaction; None for others.
-        version: The version as the statement chooses it, as arguments of `lance_scan`.
+        name: Name of the Lance table, as an argument of `lance_scan`.
+        dataset: The version that is read. The newest if the version is an expression.
+        held: Number of the version if a transaction holds it, otherwise None.
+        version: The version in the statement, as arguments of `lance_scan`.
     """
 
     read: TableRead
@@ -46,7 +46,7 @@ class ReadTable:
     version: tuple[tuple[str, Part], ...]
 
     def column(self, parts: Sequence[str]) -> tuple[str, ...] | None:
-        """Return a (nested) column by its name as the table spells it; None where it has none."""
+        """Return the path of a possibly nested column in the table's spelling, or None if it does not exist."""
         fields, path = list(self.dataset.schema), []
         for part in parts:
             exact = [each for each in fields if each.name == part]
@@ -61,11 +61,11 @@ class ReadTable:
 
 @dataclass(frozen=True, eq=False)
 class QueryText:
-    """A text that queries stand in: a statement, or what makes a view.
+    """A text that contains queries: a statement or a view definition.
 
     Attributes:
         scopes: The SELECTs of the text.
-        view: The view; None for a statement.
+        view: The view, or None for a statement.
     """
 
     scopes: Scopes
@@ -73,18 +73,18 @@ class QueryText:
 
     @property
     def within(self) -> Place | None:
-        """Where its names are looked up before those of other statements."""
+        """The schema that is searched first for names in a view. None for a statement."""
         return None if self.view is None else self.view.within
 
 
 @dataclass(frozen=True, eq=False)
 class PassingQuery:
-    """A query that passes a column on.
+    """A query that passes on a column.
 
     Attributes:
         read: The subquery, common table expression or view, as a SELECT reads it.
-        around: The text that this SELECT stands in.
-        text: The text that the query itself stands in.
+        around: The text that contains this SELECT.
+        text: The text that contains the query.
         scope: Its SELECT.
     """
 
@@ -100,8 +100,8 @@ class Origin:
 
     Attributes:
         table: The Lance table, as the innermost query reads it.
-        column: Name of the column in it.
-        queries: The queries that pass the column on, from the outermost.
+        column: Path of the column in the table.
+        queries: The queries that pass on the column, outermost first.
     """
 
     table: ReadTable
@@ -109,18 +109,18 @@ class Origin:
     queries: tuple[PassingQuery, ...] = ()
 
     def through(self, query: PassingQuery) -> Origin:
-        """Return the origin of the column of a query around."""
+        """Return the origin of the column in an enclosing query."""
         return replace(self, queries=(query, *self.queries))
 
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """The origins of columns of one statement.
+    """Column origins in one statement.
 
     Attributes:
         text: The statement.
-        table_of: Returns the Lance table that a SELECT of a text reads; None for what is none.
-        view_of: Returns the view of a name in a text; None where the name means something else.
+        table_of: Returns the Lance table that a SELECT of a text reads, or None for other sources.
+        view_of: Returns the view with a name in a text, or None for other names.
     """
 
     text: QueryText
@@ -129,10 +129,10 @@ class Origins:
     _views: dict[TableRead, QueryText | None] = field(default_factory=dict)
 
     def of(self, table_read: TableRead, parts: Sequence[str]) -> Origin | None:
-        """Return the origin of a column; None where it is not known.
+        """Return the origin of a column, or None if it is unknown.
 
         Args:
-            table_read: What a SELECT of the statement reads.
+            table_read: A source that a SELECT of the statement reads.
             parts: Name of the column, without qualifier.
         """
         return self._of(self.text, table_read, parts, 0)
@@ -191,7 +191,7 @@ class Origins:
         return None if origin is None else origin.through(PassingQuery(table_read, around, text, scope))
 
     def _may_give(self, text: QueryText, table_read: TableRead, name: str, depth: int) -> bool:
-        """Return whether what a SELECT reads may give a column of a name."""
+        """Return whether a source may have a column with this name."""
         table = self.table_of(table_read, text)
         if table is not None:
             return table.column((name,)) is not None
@@ -204,7 +204,7 @@ class Origins:
         return folded(name) in names or any(self._may_give(found[0], each, name, depth + 1) for each in below)
 
     def _in_scope(self, text: QueryText, scope: Scope, parts: Sequence[str], depth: int) -> Origin | None:
-        """Return the origin of a column of the tables of a SELECT, perhaps with a qualifier."""
+        """Return the origin of a column, qualified or not, in a SELECT."""
         tables = [table_read for table_read in scope.tables if not table_read.is_hidden]
         qualified = [each for each in tables if len(parts) > 1 and folded(each.alias) == folded(parts[0])]
         if qualified:
@@ -212,13 +212,13 @@ class Origins:
         origins = [(each, self._of(text, each, parts, depth)) for each in tables]
         unknown = [each for each, origin in origins if origin is None and self.table_of(each, text) is None]
         if any(self._may_give(text, each, parts[0], depth) for each in unknown):
-            return None  # the column may be one of a table that is not known
+            return None  # the column may belong to an unknown table
         known = [origin for _, origin in origins if origin is not None]
         return known[0] if len(known) == 1 else None
 
 
 def _select_of(scopes: Scopes, query: tuple[int, int]) -> Scope | None:
-    """Return the one SELECT that a query consists of; None for set operations, PIVOT and the like."""
+    """Return the only SELECT of a query. Returns None for set operations, PIVOT and other forms."""
     start, end = query
     while scopes.text(start) == "(" and scopes.closer(start) == end - 1:
         start, end = start + 1, end - 1
@@ -230,7 +230,7 @@ def _select_of(scopes: Scopes, query: tuple[int, int]) -> Scope | None:
 
 
 def _query_of_view(sql: str) -> Scopes | None:
-    """Return the SELECTs of a view; None where it names its columns."""
+    """Return the SELECTs of a view, or None if the view lists column names."""
     tokens = Statement.of(sql).tokens
     begin = next((at for at, token in enumerate(tokens) if token.word == "as" or token.text == "("), len(tokens))
     if begin == len(tokens) or tokens[begin].text == "(":
@@ -240,9 +240,9 @@ def _query_of_view(sql: str) -> Scopes | None:
 
 
 def _items(scopes: Scopes, scope: Scope) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-    """Yield the name of each column of a SELECT, and the column that it is; None for an expression.
+    """Yield the name and the source column of each item of a SELECT. Expressions have None as their source.
 
-    A star is named so, and has the qualifier that stands before it.
+    The name of a star is `*`, and its source is the qualifier.
     """
     spans = pairwise([*scope.clauses, ("", scope.end)])
     span = next(((begin + 1, end) for (word, begin), (_, end) in spans if word == "select"), None)
@@ -258,7 +258,7 @@ def _items(scopes: Scopes, scope: Scope) -> Iterator[tuple[str, tuple[str, ...] 
 
 
 def _columns(tokens: Sequence[Token]) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-    """Yield the names of the columns that an item of a SELECT gives, each with its origin: see `_items`."""
+    """Yield the column names of one item of a SELECT, each with its source. See `_items`."""
     star = next(
         (at for at, token in enumerate(tokens) if token.text == "*" and (not at or tokens[at - 1].text == ".")), -1
     )
@@ -283,7 +283,7 @@ def _columns(tokens: Sequence[Token]) -> Iterator[tuple[str, tuple[str, ...] | N
 
 
 def _name(tokens: Sequence[Token]) -> tuple[str, ...] | None:
-    """Return the parts of a name; None where tokens are something else."""
+    """Return the parts of a qualified name, or None for other tokens."""
     names = tuple(token.name for token in tokens[::2])
     is_name = len(tokens) % 2 == 1 and all(token.text == "." for token in tokens[1::2]) and None not in names
     return tuple(str(name) for name in names) if is_name else None

@@ -1,10 +1,10 @@
-"""Replaces calls of `match`, `match_phrase`, `score`, `highlight` and `snippet` by functions of this package.
+"""Replace calls of `match`, `match_phrase`, `score`, `highlight` and `snippet` by functions of this package.
 
     match(body, 'duck lake', fuzziness := 1)  →  __lance_match(["t"."body"], '{"table": …}', ('duck lake'), '')
-    score(t)                                  →  the sum of __lance_score(…), with the arguments of the matches of t
+    score(t)                                  →  the sum of __lance_score(…) over the matches of t
 
-The score of a row adds up the matches of its table in the SELECT that reads it: those in WHERE and ON, or else all
-others. Matches below NOT do not count, and repeated ones count once.
+The score of a row is the sum over the table's matches in the SELECT that reads it. Only matches in WHERE and ON count
+if there are any. Negated matches do not count, and repeated matches count once.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ _MARKS: Final = {
     "highlight": (HIGHLIGHTS, {"pre": "'<b>'", "post": "'</b>'"}),
     "snippet": (SNIPPETS, {"words": "20", "pre": "'<b>'", "post": "'</b>'", "gap": "'…'"}),
 }
-"""The functions behind those that mark words, and their options with defaults, in the order of the caller."""
+"""Internal functions for `highlight` and `snippet`, and their options with defaults, in positional order."""
 _ORDER: Final = ("pre", "post", "words", "gap")
 _TYPES: Final = {"words": "BIGINT"}
 
 
 @dataclass(frozen=True)
 class RewrittenText:
-    """A statement after its calls were replaced.
+    """A statement with replaced calls.
 
     Attributes:
-        text: Each call is replaced where it stands.
-        carried: Calls of columns of queries and views are carried to the SELECTs that read their tables. The answer is
-            that of `text`, which runs if DuckDB refuses this one.
+        text: The statement with each call replaced in its original position.
+        carried: The statement with calls on columns of queries and views pushed down to the tables. It returns the same
+            result as `text`, which runs if DuckDB rejects `carried`.
     """
 
     text: LiftedText
@@ -74,7 +74,7 @@ class TextRewriter:
 
     Args:
         catalog: Its Lance tables.
-        names: Meaning of names on the connection.
+        names: Name resolver of the connection.
     """
 
     def __init__(self, catalog: TableCatalog, names: Names) -> None:
@@ -82,14 +82,14 @@ class TextRewriter:
         self._names = names
 
     def rewritten(self, lifted: LiftedText, *, later: bool) -> RewrittenText:
-        """Replace the calls of a statement. Other statements stay as they are.
+        """Replace the calls of a statement. Statements without calls are returned unchanged.
 
         Args:
-            lifted: The statement, or several.
-            later: An unfetched result must stay intact.
+            lifted: One or more statements.
+            later: Whether an unfetched result must stay intact.
 
         Raises:
-            InvalidInputError, WrongTypeError, UnknownColumnError: A call makes no sense; the error draws its place.
+            InvalidInputError, WrongTypeError, UnknownColumnError: A call is invalid. The message shows the call.
         """
         unchanged = RewrittenText(lifted, lifted)
         if not may_find(lifted.text):
@@ -111,19 +111,19 @@ class TextRewriter:
         )
 
     def _may_be_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
-        """Return whether a name belongs to a Lance table, or to a view, which may read one."""
+        """Return whether a name refers to a Lance table, or to a view that may read one."""
         return self._names.are_ours(name, later=later) or self._names.view(name, later=later) is not None
 
 
 @dataclass(frozen=True, eq=False)
 class _Match:
-    """A call of `match`, replaced.
+    """A replaced `match` call.
 
     Attributes:
         call: The call.
-        arguments: SQL of the arguments of the function behind it.
+        arguments: SQL arguments of the internal function.
         column: Its column.
-        arguments_below: The arguments in the SELECT that reads the table; None where the call cannot stand there.
+        arguments_below: The arguments in the SELECT that reads the table, or None if the call cannot move there.
     """
 
     call: TextCall
@@ -137,10 +137,10 @@ class _Rewriting:
 
     Args:
         catalog: The Lance tables.
-        names: Meaning of names.
-        statement: The text.
-        found: Its calls.
-        own: Functions of the same names that the user defined.
+        names: Name resolver of the connection.
+        statement: The statement.
+        calls: Its calls.
+        functions: User-defined functions with the same names.
         later: See `TextRewriter.rewritten`.
     """
 
@@ -161,17 +161,17 @@ class _Rewriting:
         self._carried: dict[Edit, str] = {}
         views = ViewInliner(names, later=later)
         kept = any(is_kept(calls.scopes, call.at) for call in calls.calls)
-        # DuckDB 1 refuses some correlated queries with the text of a view, and a relation only as its rows are read.
+        # DuckDB 1 rejects some correlated queries over an inlined view, and relations report that only on fetch.
         refuses = kept or (later and not SPEAKS_SOURCE)
         self._carrier = CallCarrier(
             self._columns.text, _replaced(calls), lambda view: None if refuses else views.edits(view)
         )
 
     def edits(self, *, has_tables: bool) -> Iterator[Edit]:
-        """Yield the edits of the text: calls, names for columns of the result, and numbers for its `?`.
+        """Yield the edits of the text: calls, aliases of result columns, and numbers for `?`.
 
         Args:
-            has_tables: The statement reads tables of ours; calls that need one are left alone in others.
+            has_tables: Whether the statement reads Lance tables. If not, calls that need one stay unchanged.
         """
         calls = [call for call in self._found.calls if call.function not in self._own]
         if not has_tables:
@@ -189,7 +189,7 @@ class _Rewriting:
                 yield Edit(mark, mark + 1, f"${number}")
 
     def carried(self, edits: Sequence[Edit]) -> Sequence[Edit]:
-        """Return edits, with calls carried to the SELECTs that read their tables as far as these may have them."""
+        """Return the edits with calls pushed down to the SELECTs that read their tables, if possible."""
         if not self._carried:
             return edits
         replaced = [replace(edit, text=self._carried[edit]) if edit in self._carried else edit for edit in edits]
@@ -210,7 +210,7 @@ class _Rewriting:
         return edit
 
     def _below(self, match: _Match, function: str, call: TextCall, *, is_condition: bool) -> str | None:
-        """Return SQL of the column of a call that is carried to its table; None for one that is not."""
+        """Push a call down to its table. Returns SQL of the column, or None if that is not possible."""
         column, arguments, scopes = match.column, match.arguments_below, self._found.scopes
         if arguments is None or column.origin is None or column.scope is None:
             return None
@@ -233,7 +233,7 @@ class _Rewriting:
         return None
 
     def _sum(self, call: TextCall, table_read: TableRead, scope: Scope) -> Edit:
-        """Return the edit of a score, which is the sum of those of the matches of a table."""
+        """Return the edit of a `score` call: the sum of the scores of a table's matches."""
         matches = [
             each for each in self._matches.get(table_read, []) if each.call.scope is scope and not each.call.is_negated
         ]
@@ -255,7 +255,7 @@ class _Rewriting:
         return edit
 
     def _marked(self, call: TextCall) -> Edit:
-        """Return the call of `highlight` or `snippet`, by the analyser of its column where that is one of a table."""
+        """Return the edit of `highlight` or `snippet`. Uses the column's analyzer if a table column is named."""
         self._check_alone(call)
         request, beside, texts = "", "''", f"[({self._sql(call.positional[0])})::VARCHAR]"
         value_of = call.of_column()
@@ -319,18 +319,18 @@ class _Rewriting:
         return _Match(call, f"{column.texts}, {rest}", column, f"{column.texts_below}, {rest}" if is_below else None)
 
     def _is_indexed(self, column: CalledColumn) -> bool:
-        """Return whether an index covers a column of another query."""
+        """Return whether an index covers a column that is read through another query."""
         snapshot = column.table.dataset.handle.snapshot
         return column.origin is not None and text_route(snapshot, column.path, None).name is not None
 
     def _beside(self, options: Sequence[tuple[str, Part]], table: ReadTable) -> str:
-        """Return SQL for options that are not constants, and for those that choose a table's version."""
+        """Return SQL for non-constant options and for the table version."""
         values = [f"coalesce(({self._sql(part)})::VARCHAR, '')" for _, part in options]
         values += [f"coalesce({_version(name, self._sql(part))}, '')" for name, part in table.version]
         return "''" if not values else values[0] if len(values) == 1 else f"concat_ws({_DIVIDER}, {', '.join(values)})"
 
     def _options(self, call: TextCall) -> tuple[dict[str, Any], list[tuple[str, Part]]]:
-        """Return the options of a call that are constants, and the others."""
+        """Return the constant options of a call, and the others."""
         named = list(call.named)
         rest = call.positional[2:]
         if call.function == PHRASE and len(rest) == 1:
@@ -357,7 +357,7 @@ class _Rewriting:
     # Texts.
 
     def _sql(self, part: Part) -> str:
-        """Return an argument as it is spelled, with `$1`, `$2`, … for `?`."""
+        """Return the source text of an argument, with `$1`, `$2`, … instead of `?`."""
         text, start = part.text, part.start
         marks = enumerate(self._statement.marks, 1)
         inside = [(number, mark - start) for number, mark in marks if start <= mark < start + len(text)]
@@ -365,18 +365,18 @@ class _Rewriting:
 
 
 def _replaced(calls: TextCalls) -> frozenset[int]:
-    """Return the tokens of calls up to the end of their first arguments, which are columns or, of scores, tables."""
+    """Return the token indices of all calls up to the end of the first argument, a column or a table."""
     mine = (call for call in calls.calls if call.function not in MARKED)
     return frozenset(at for call in mine for at in range(call.at, call.at + 2 + len(call.positional[0].tokens)))
 
 
 def _added(terms: Sequence[str]) -> str:
-    """Return SQL of a sum."""
+    """Return SQL for a sum."""
     return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
 
 def _version(name: str, text: str) -> str:
-    """Return SQL for an argument that chooses a version; a point in time as `lance_scan` reads it."""
+    """Return SQL for a version argument. Timestamps are formatted for `lance_scan`."""
     if name != "asof":
         return f"({text})::VARCHAR"
     moment = f"make_timestamp(epoch_us(TRY_CAST(({text}) AS TIMESTAMPTZ)))"

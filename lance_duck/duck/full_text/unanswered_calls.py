@@ -1,4 +1,4 @@
-"""Says in EXPLAIN which calls of `match` no search answers, so that each text is compared, and why."""
+"""Report in EXPLAIN which `match` calls run on each text without an index, and why."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.scan.text.route import text_route
 
 _KNOWN: Final = re.compile(r"\(*('(?:[^']|'')*'|\$\w+)\s*\)*::varchar", re.IGNORECASE)
-"""Words that are a constant or a parameter."""
+"""Query argument that is a constant or a parameter."""
 
 
 @dataclass(frozen=True)
 class StandingCall:
-    """A call of `match` in a statement that is explained.
+    """A `match` call in an explained statement.
 
     Attributes:
-        start, end: Its place in the text.
+        start, end: Range in the text, in characters.
         texts: SQL of its column.
-        request: The text of its `TextRequest`.
-        words: SQL of its words.
-        table: The table that it is a call of, where a search could answer it; None elsewhere.
+        request: The serialized `TextRequest`.
+        words: SQL of its query.
+        table: Its table if a search could answer the call, otherwise None.
     """
 
     start: int
@@ -43,7 +43,7 @@ class StandingCall:
 
 
 def find_standing_calls(statement: Statement) -> tuple[StandingCall, ...]:
-    """Return the calls of `match` of an EXPLAIN; none of other statements."""
+    """Return the `match` calls of an EXPLAIN. Empty for other statements."""
     if MATCHES not in statement.text or len(statement.text) > LONGEST or not FirstWords.of(statement.text).explain:
         return ()
     tables = {call.start: table for table in find_asked_tables(statement) for call in table.calls}
@@ -59,7 +59,7 @@ def find_standing_calls(statement: Statement) -> tuple[StandingCall, ...]:
 
 
 def run(call: StandingCall, request: Request, database: Database) -> Rewriting | None:
-    """Say of a call that no earlier rule has replaced why each text is compared."""
+    """Explain why a call compares each text. Returns None if an earlier rule has replaced the call."""
     if not request.is_free(call.start, call.end):
         return None
     if call.table is not None and not request.is_free(call.table.start, call.table.end):

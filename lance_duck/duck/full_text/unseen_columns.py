@@ -1,4 +1,4 @@
-"""Finds where a statement would show columns that are added to a table for that statement alone. Pure."""
+"""Find the parts of a statement that would expose columns added to a table. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lance_duck.duck.statement.tokens import Token
 
 _ODD: Final = frozenset({"pivot", "unpivot", "tablesample", "columns", "describe", "summarize", "nearest"})
 _OF_QUERIES: Final = frozenset({"describe", "summarize"})
-"""Words of those before which the columns of a query are asked for."""
+"""Words in `_ODD` that are harmless before a SELECT."""
 _STAR_AFTER: Final = frozenset({"select", "distinct", "all", ","})
 _FOLLOW: Final = (
     ", ) ; from where group having window qualify order limit offset using union except intersect replace rename"
@@ -26,9 +26,9 @@ class Star:
     """A `*` that includes columns of the table, with the text that excludes the added ones.
 
     Attributes:
-        place: Place in the text.
+        place: Insertion offset, in characters.
         text: Text to insert, with `{}` for the columns.
-        is_of_all: Whether it includes columns of all tables of its SELECT.
+        is_of_all: Whether it includes the columns of all tables in its SELECT.
     """
 
     place: int
@@ -37,7 +37,7 @@ class Star:
 
 
 class UnseenColumns:
-    """Finder of the places where a statement would show added columns.
+    """Finds the parts of a statement that would expose added columns.
 
     Args:
         tokens: Tokens of the statement.
@@ -49,7 +49,7 @@ class UnseenColumns:
         self._scopes = scopes
 
     def stars(self, table_read: TableRead, scope: Scope) -> list[Star] | None:
-        """Return the stars that include columns of a table; None if its SELECT shows them in other ways."""
+        """Return the stars that include columns of a table. Returns None if the SELECT exposes them in other ways."""
         if self._is_odd(table_read, scope):
             return None
         if all(word != "select" for word, _ in scope.clauses):
@@ -71,7 +71,7 @@ class UnseenColumns:
         return stars
 
     def _is_of_another(self, name: str, at: int, scope: Scope) -> bool:
-        """Return whether a name means a table of a SELECT within another."""
+        """Return whether a name refers to a table of a nested SELECT."""
         inner: Scope | None = self._scopes.scope_of(at)
         while inner is not None and inner is not scope:
             if any(folded(table_read.alias) == name for table_read in inner.tables):
@@ -80,12 +80,12 @@ class UnseenColumns:
         return False
 
     def may_be_value(self, table_read: TableRead, scope: Scope, replaced: Collection[int] = ()) -> bool:
-        """Return whether the name of a table is used where it may mean its rows.
+        """Return whether the name of a table may be used as a row value.
 
         Args:
             table_read: The table.
             scope: The SELECT that reads it.
-            replaced: Tokens that are replaced.
+            replaced: Indices of tokens that are replaced.
         """
         named = {at for each in self._scopes.tables for at in each.named}
         return any(
@@ -101,13 +101,13 @@ class UnseenColumns:
         )
 
     def _is_definition(self, at: int) -> bool:
-        """Return whether a name is that of a common table expression where it is defined."""
+        """Return whether a name defines a common table expression."""
         return self._scopes.word(at + 1) == "as" and (
             self._scopes.text(at + 2) == "(" or self._scopes.word(at + 2) in ("materialized", "not")
         )
 
     def _is_odd(self, table_read: TableRead, scope: Scope) -> bool:
-        """Return whether a SELECT is of a kind not known here, or has columns that say the database of the table."""
+        """Return whether a SELECT has an unsupported form, or qualifies columns with a database or schema."""
         for at in range(scope.start, scope.end):
             word = self._scopes.word(at)
             if word in _ODD and not (word in _OF_QUERIES and self._scopes.word(at + 1) == "select"):
@@ -118,7 +118,7 @@ class UnseenColumns:
         return False
 
     def _may_be_star(self, at: int) -> bool:
-        """Return whether a `*` may be one, and not a multiplication or that of `count(*)`."""
+        """Return whether a `*` may be a star, not a multiplication or `count(*)`."""
         before, after = self._scopes.text(at - 1).lower(), self._scopes.text(at + 1).lower()
         if before == "(" and after == ")":
             return self._scopes.word(at - 2) != "count"
@@ -142,7 +142,7 @@ class UnseenColumns:
         return self._scopes.word(opener - 1) == "on" and self._scopes.word(opener - 2) == "distinct"
 
     def _first_from(self, scope: Scope) -> list[Star] | None:
-        """Return the SELECT list to add to a statement that begins with FROM and has none."""
+        """Return the SELECT list for a statement that begins with FROM and lacks one."""
         place = next((place for word, place in scope.clauses if word == "from"), -1)
         before = self._scopes.text(place - 1).lower()
         if place < 0 or before in ("delete", "update"):

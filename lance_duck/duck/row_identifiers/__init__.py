@@ -1,9 +1,9 @@
-"""`rowid`, `_rowid` and `_rowaddr`, which every table has and no star shows, in plain SQL.
+"""`rowid`, `_rowid` and `_rowaddr` in plain SQL. Every table has them, and stars do not include them.
 
     SELECT rowid, * FROM t WHERE _rowid IN (3, 7)
 
-You hold: a statement as it was given, or the SELECT that a change is made of. You get: one in which the tables of which
-these are asked have them as columns, and the stars leave them out. The way: `references` (tables and stars, by tokens;
-pure) → `rewrite` (statements that read, and SELECTs that changes are made of) → `tables/row_identifier_columns`.
-Never here: where a row lies, and what its id is.
+You hold: the user's statement, or the SELECT of a change. You get: a statement whose tables have the requested
+identifiers as columns, and whose stars exclude them. Steps: `references` (tables and stars, from tokens, pure) →
+`rewrite` (queries, and SELECTs of changes) → `tables/row_identifier_columns`.
+Never here: computing row addresses and row ids.
 """

@@ -1,10 +1,10 @@
-"""Finds the tables whose `rowid`, `_rowid` or `_rowaddr` a statement uses. Pure.
+"""Find the tables whose `rowid`, `_rowid` or `_rowaddr` a statement uses. Pure.
 
     SELECT t.rowid, * FROM t JOIN u USING (id)
     → SELECT t.rowid, * EXCLUDE ("t"."rowid") FROM <t with rowid> AS "t" JOIN u USING (id)
 
-An unqualified name is looked up in each table of the SELECT, or of the nearest enclosing SELECT with tables; DuckDB
-reports ambiguity. A name that means something else does no harm, since the columns are not visible.
+An unqualified name is looked up in each table of the SELECT, or of the nearest enclosing SELECT with tables. DuckDB
+reports ambiguities. Names with another meaning are harmless, because the added columns are not visible.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class IdentifiedTable:
 
     Attributes:
         read: The table as the statement names it.
-        start, end: Place of the name in the text.
-        names: Names of the used identifiers, in lower case.
+        start, end: Range of the name in the text, in characters.
+        names: Row identifiers that the statement uses, in lower case.
         stars: Stars that include its columns.
-        may_be_value: Whether its name may mean whole rows, unless it has a column of that name.
+        may_be_value: Whether the table name may refer to whole rows, unless a column has the same name.
     """
 
     read: TableRead
@@ -42,7 +42,7 @@ class IdentifiedTable:
     may_be_value: bool
 
     def is_value(self, columns: Iterable[str]) -> bool:
-        """Return whether its name means whole rows, which would include the added columns.
+        """Return whether the table name refers to whole rows, which would include the added columns.
 
         Args:
             columns: Names of its stored columns.
@@ -51,7 +51,7 @@ class IdentifiedTable:
 
 
 def may_ask(sql: str) -> bool:
-    """Return whether a text has one of the names, wherever it stands."""
+    """Return whether a text may use a row identifier. Strings and comments also count."""
     text = sql.lower()
     return DUCKDB_ROW_ID in text or ROW_ADDRESS in text
 
@@ -64,10 +64,10 @@ def find_identified_tables(statement: Statement) -> tuple[IdentifiedTable, ...]:
 
 
 def edits_of(tables: Mapping[IdentifiedTable, tuple[str, Sequence[str]]]) -> list[Edit]:
-    """Return the edits of a statement that reads tables with columns.
+    """Return the edits that make a statement read tables with added columns.
 
     Args:
-        tables: For each table, SQL of its replacement, and the columns added by it.
+        tables: SQL of the replacement and names of the added columns, by table.
     """
     edits, unseen = [], dict[tuple[int, str], list[str]]()
     for table, (source, names) in tables.items():
@@ -98,7 +98,7 @@ def _tables(scopes: Scopes) -> Iterator[IdentifiedTable]:
 
 
 def _means_otherwise(scopes: Scopes, at: int) -> bool:
-    """Return whether a name is that of a function, a title, or a field of a struct."""
+    """Return whether a name is a function, a qualifier or an alias."""
     return scopes.text(at + 1) in ("(", ".") or scopes.word(at - 1) == "as" or is_colon(scopes.tokens, at + 1)
 
 
@@ -119,5 +119,5 @@ def _asked(scopes: Scopes, at: int) -> Iterator[tuple[TableRead, Scope]]:
 
 
 def _is_natural(scopes: Scopes, scope: Scope) -> bool:
-    """Return whether a SELECT joins tables by all columns of one name."""
+    """Return whether a SELECT has a NATURAL JOIN."""
     return any(scopes.word(at) == "natural" for at in range(scope.start, scope.end))

@@ -1,4 +1,4 @@
-"""Rewrites statements, and the SELECTs of changes, so that tables have `rowid`, `_rowid` and `_rowaddr` where used."""
+"""Rewrite statements, and SELECTs of changes, to add `rowid`, `_rowid` and `_rowaddr` to tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RowIdentifierRewriter:
 
     Args:
         catalog: Its Lance tables.
-        names: Meaning of names on the connection.
+        names: Name resolver of the connection.
     """
 
     def __init__(self, catalog: TableCatalog, names: Names) -> None:
@@ -31,18 +31,21 @@ class RowIdentifierRewriter:
         self._names = names
 
     def edits(self, statement: Statement, *, later: bool) -> list[Edit]:
-        """Return edits that give the tables of a statement the row identifiers that it uses.
+        """Return edits that add the row identifiers that a statement uses to its tables.
 
         Args:
-            statement: The statement, or several.
-            later: An unfetched result must stay intact.
+            statement: One or more statements.
+            later: Whether an unfetched result must stay intact.
         """
         tables: tuple[IdentifiedTable, ...] = statement.result("row identifiers", find_identified_tables)
         calls = {table: call for table in tables if (call := self._call(table, later=later)) is not None}
         return edits_of(calls)
 
     def _call(self, table: IdentifiedTable, *, later: bool) -> tuple[str, list[str]] | None:
-        """Return a call that reads a table with added columns, and these columns; None if it is not a Lance table."""
+        """Return a call that reads a Lance table with added columns, and their names.
+
+        Returns None for other tables, and if columns cannot be added.
+        """
         handle = handle_of(table.read, self._catalog, self._names, later=later)
         if handle is None:
             return None
@@ -54,7 +57,7 @@ class RowIdentifierRewriter:
         return f"__lance_matching({literal(self._qualified(table.read, later))}, {literal(asked.text)})", names
 
     def _qualified(self, table_read: TableRead, later: bool) -> str:
-        """Return the name or path of a table as functions take it."""
+        """Return the name or path of a table, as a function argument."""
         if table_read.name is None:
             return str(table_read.path)
         database = self._names.database(table_read.name, later=later)
@@ -64,11 +67,11 @@ class RowIdentifierRewriter:
 def with_row_identifiers(
     sql: str, table_of: Callable[[TableRead], DuckTable | None]
 ) -> tuple[str, Mapping[str, TableWithColumns]]:
-    """Return a query that reads its tables with the row identifiers that it asks for, and these tables by name.
+    """Return a query with row identifiers added to its tables, and these tables by name.
 
     Args:
         sql: The query.
-        table_of: Returns a table that it reads, at the version at which it does; None for what is not a Lance table.
+        table_of: Returns a table of the query at its version, or None for tables other than Lance tables.
     """
     tables: dict[str, TableWithColumns] = {}
     sources = {}

@@ -1,4 +1,4 @@
-"""Aggregates of whole columns that metadata or the ends of an index may tell. Pure.
+"""Aggregates of whole columns that metadata or an index may answer. Pure.
 
 SELECT count(*) | count(x) | min(x) | max(x) [[AS] name] [, …] FROM t [;]
 """
@@ -24,10 +24,10 @@ class Aggregate:
     """One column of the result.
 
     Attributes:
-        start, end: Its place in the text.
-        title: Title of the column.
+        start, end: Range in the text, in characters.
+        title: Name of the result column.
         function: One of `FUNCTIONS`.
-        column: Column whose values other than NULL are aggregated, in any case; None to count all rows.
+        column: Column whose non-NULL values are aggregated, case-insensitive. None to count all rows.
     """
 
     start: int
@@ -39,11 +39,11 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class AggregatedTable:
-    """A statement that asks only for aggregates of a table.
+    """A statement that returns only aggregates of one table.
 
     Attributes:
-        start, end: Its place in the text, without the `;`.
-        name: Parts of the name of the table.
+        start, end: Range in the text, in characters, without the `;`.
+        name: Parts of the table name.
         aggregates: The requested aggregates, in order.
     """
 
@@ -54,9 +54,9 @@ class AggregatedTable:
 
 
 def find(statement: Statement) -> tuple[AggregatedTable, ...]:
-    """Find the table that a statement aggregates; nothing if it asks for anything else.
+    """Find the table that a statement aggregates. Returns an empty tuple for other statements.
 
-    A column is a plain word that is not a keyword of DuckDB's, which titles would have in quotes.
+    Columns must be plain words and not DuckDB keywords, because DuckDB quotes keywords in column names.
     """
     if len(statement.parts) != 1 or not 7 <= len(statement.tokens) <= _MOST_TOKENS:
         return ()
@@ -76,7 +76,7 @@ def find(statement: Statement) -> tuple[AggregatedTable, ...]:
 
 
 def _aggregate(item: Clauses) -> Aggregate | None:
-    """Read one expression of a SELECT; None where it is not an aggregate of a column, or says more."""
+    """Read one SELECT item. Returns None if it is not just an aggregate of a column."""
     tokens = item.tokens
     function = tokens[0].text.lower() if tokens else ""
     if function not in FUNCTIONS or item.text_at(1) != "(" or item.text_at(3) != ")":

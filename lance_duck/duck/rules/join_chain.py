@@ -22,7 +22,7 @@ class FromItem:
     Attributes:
         node: Its syntax.
         alias: Qualifier of its columns, in lower case.
-        join: Its join to the items before; None for the first.
+        join: Its join to the previous items, or None for the first item.
     """
 
     node: Node
@@ -31,13 +31,13 @@ class FromItem:
 
     @property
     def is_nearest(self) -> bool:
-        """Whether a row before the join gets the nearest rows of all of it: none may be left out before."""
+        """Whether the item is joined by NEAREST. Its rows must not be filtered before the search."""
         on = None if self.join is None else self.join.args.get("on")
         return isinstance(on, exp.Anonymous) and str(on.this).startswith(MARK)
 
     @property
     def kind(self) -> str:
-        """How it is joined: LEFT, RIGHT, SEMI, ANTI, or "" for an inner or cross join."""
+        """The kind of its join: LEFT, RIGHT, SEMI, ANTI, or "" for an inner or cross join."""
         if self.join is None:
             return ""
         return self.join.side if self.join.side else self.join.kind if self.join.kind in ("SEMI", "ANTI") else ""
@@ -45,14 +45,14 @@ class FromItem:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A FROM of tables one after the other, of which each has a name of its own."""
+    """A FROM clause whose items are joined in order and have distinct aliases."""
 
     select: exp.Select
     sources: tuple[FromItem, ...]
 
     @classmethod
     def of(cls, select: exp.Select) -> Chain | None:
-        """Return the chain of a SELECT; None where it has none, or joins of other kinds than those known here."""
+        """Return the chain of a SELECT. Returns None without FROM, and for unsupported joins or duplicate aliases."""
         from_ = select.args.get("from_")
         if from_ is None or select.args.get("laterals"):
             return None
@@ -74,11 +74,11 @@ class Chain:
         return any(source.alias == name.lower() for source in self.sources)
 
     def source_of(self, column: exp.Column, join: int | None = None) -> FromItem | None:
-        """Return the table that a column names.
+        """Return the table that a column belongs to, or None if it is uncertain.
 
         Args:
             column: A column in WHERE or in ON.
-            join: Place of the table whose ON it is; None for WHERE.
+            join: Index of the item whose ON contains the column, or None for WHERE.
         """
         if not column.table:
             found = self.sources_of(column, join)
@@ -89,10 +89,10 @@ class Chain:
         return None
 
     def sources_of(self, column: Node, join: int | None = None) -> list[FromItem]:
-        """Return the tables that a column may be of; the arguments are those of `source_of`.
+        """Return the tables that a column may belong to. The arguments are the same as for `source_of`.
 
-        Where it does not say which: that one which has it. (Of two, DuckDB calls it ambiguous, but for columns that
-        USING makes one; those are equal.)
+        An unqualified column belongs to the table that has it. If several tables have it, DuckDB reports an ambiguity,
+        except for USING columns, whose values are equal.
         """
         if column.table:
             found = self.source_of(column, join)
@@ -101,11 +101,11 @@ class Chain:
         return [source for i, source in enumerate(seen) if i == join or source.kind not in ("SEMI", "ANTI")]
 
     def may_narrow(self, source: FromItem, join: int) -> bool:
-        """Return whether rows of a table that fulfil ON with no row of the other side may be left out.
+        """Return whether rows of a table without a match in ON may be skipped.
 
         Args:
             source: The table.
-            join: Place of the table whose ON it is.
+            join: Index of the item whose ON is meant.
         """
         kind = self.sources[join].kind
         if source is self.sources[join]:
@@ -113,7 +113,10 @@ class Chain:
         return kind in ("", "RIGHT", "SEMI")
 
     def sure_of(self, source: FromItem) -> list[Node]:
-        """Return the conditions of WHERE, where no join fills the columns of this table with NULL, or ranks it."""
+        """Return the WHERE conditions that apply to a table's rows before the joins.
+
+        Empty if a join fills its columns with NULL or hides them, and for NEAREST joins.
+        """
         place = self.sources.index(source)
         filled = source.kind == "LEFT" or any(later.kind == "RIGHT" for later in self.sources[place + 1 :])
         where = self.select.args.get("where")
@@ -122,7 +125,7 @@ class Chain:
 
 
 def and_operands(condition: Node) -> Iterator[Node]:
-    """Yield the conditions that must all be true for one to be so."""
+    """Yield the operands of nested ANDs, in order."""
     pending = [condition] if condition is not None else []
     while pending:
         part = pending.pop()

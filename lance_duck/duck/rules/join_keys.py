@@ -1,19 +1,19 @@
-"""Semi-joins of a statement: which tables keep only rows with the keys of a smaller part. Pure.
+"""Find tables that a join or IN restricts to the keys of a smaller relation. Pure.
 
-DuckDB never tells a scan in Python which keys a join looks for. So the keys are read first, by a query of their own,
-and the table is read as if it had no other rows:
+DuckDB does not pass the join keys to a scan in Python. The keys are therefore read first, by a separate query, and the
+table is read with only the rows that have these keys:
 
     FROM big b JOIN small s ON b.k = s.x WHERE s.y = 3        keys: SELECT s.x FROM small s WHERE s.y = 3
     FROM big WHERE k IN (SELECT x FROM small)                 keys: SELECT x FROM small
 
-The condition itself stays where it is. Rows are left out of a table, never values put into a text: types, NULL and NaN
-need no spelling, the keys may be many, and DuckDB plans with the number of rows that are left. (A condition in the
-text would be parsed and bound again, and is pushed down to a scan only in some shapes; a join through a table function
-of its own would have to bring all columns through a list of structs.)
+The condition itself stays in the statement. Filtering rows instead of inserting values into the text avoids literals,
+also for NULL and NaN, allows many keys, and lets DuckDB plan with the remaining row count. (Inserted conditions would
+have to be parsed and bound again, and only some forms are pushed down to a scan. A join through a table function would
+have to pass all columns through a list of structs.)
 
-A row may be left out where it cannot be part of the result: its key fails a condition that is not true for NULL
-either, in WHERE, in an inner or semi join, or, on the side that an outer or anti join fills or only looks at, in ON.
-Whatever is not known here to be so is left alone.
+A row may be skipped if it cannot be part of the result: its key fails a condition that also rejects NULL. The
+condition must be in WHERE or in the ON of a join. For an outer join, only rows of the side that is filled with NULL may
+be skipped, and for an anti join, only rows of the right side. All other tables are left unchanged.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _ODD: Final = (exp.TableSample, exp.Pivot, exp.Collate, exp.Command)
 
 @dataclass(frozen=True)
 class KeyJoin:
-    """A table that may be read without the rows whose key is not among some keys.
+    """A table that can be read with only the rows of certain keys.
 
     Attributes:
-        start, end: Place of its name in the text.
-        alias: Alias to add to the text; None if the text has one.
+        start, end: Range of its name in the text, in characters.
+        alias: Alias to add to the text, or None if the text has one.
         name: Parts of its name.
-        column: Column of the table; the statement may spell it another way.
-        keys: Query for the keys: one column.
-        parameters: The statement's parameters that the keys need, by the names that `keys` gives them; a number is
-            that of a position, from 1.
+        column: Key column of the table, in the statement's spelling.
+        keys: Query that returns the keys in one column.
+        parameters: Parameters of `keys`, as pairs of the name in `keys` and the statement's parameter: a name, or a
+            position from 1.
         reads: Names of the tables that `keys` reads, in lower case.
     """
 
@@ -71,17 +71,17 @@ class KeyJoin:
 
 @dataclass(frozen=True)
 class KeyJoins:
-    """Tables of a statement for which another part gives keys.
+    """Tables of a statement that are restricted by keys.
 
     Attributes:
-        joins: Proposals; a table may occur more than once, and any one of them is enough.
+        joins: Proposals. If a table occurs more than once, any one of its proposals is sufficient.
     """
 
     joins: tuple[KeyJoin, ...]
 
 
 def find(statement: Statement) -> tuple[KeyJoins, ...]:
-    """Find the tables of a statement that another part gives keys for."""
+    """Find tables that a join or IN restricts to the keys of a smaller relation."""
     if not _MAYBE.search(statement.text) or statement.tree is None or statement.tree.find(*_ODD):
         return ()
     try:
@@ -129,7 +129,7 @@ class _Finder:
             yield from self._exists(part.this, chain)
 
     def _equal(self, big: FromItem, column: Node, other: Node, chain: Chain) -> Iterator[KeyJoin]:
-        """Yield `big.k = small.x`, where small is of the same FROM, or of the one around it."""
+        """Yield the proposals of `big.k = small.x`. Small is in the same FROM or in the enclosing one."""
         small = _other_of(big, chain.sources_of(other))
         if small is None and other.table and not chain.knows(other.table):
             around = chain.select.find_ancestor(exp.Select)
@@ -140,12 +140,12 @@ class _Finder:
             yield from self._narrowed(big, column.name, self._keys_of(small, other.name, chain.sure_of(small)))
 
     def _among(self, big: FromItem, column: Node, query: Node) -> Iterator[KeyJoin]:
-        """Yield `big.k IN (SELECT …)`, `big.k = (SELECT …)`."""
+        """Yield the proposals of `big.k IN (SELECT …)` and `big.k = (SELECT …)`."""
         if is_plain_query(query):
             yield from self._narrowed(big, column.name, (query, f"SELECT key FROM ({sql_of(query)}) AS keys(key)"))  # noqa: S608
 
     def _exists(self, inner: exp.Select, chain: Chain) -> Iterator[KeyJoin]:
-        """Read `EXISTS (SELECT … FROM small WHERE small.x = big.k)`."""
+        """Yield the proposals of `EXISTS (SELECT … FROM small WHERE small.x = big.k)`."""
         within = self._chain(inner)
         shape = {name for name, value in inner.args.items() if value}
         if within is None or len(within.sources) != 1 or not shape <= {"expressions", "from_", "where"}:
@@ -185,7 +185,10 @@ class _Finder:
             yield from self._narrowed(big, name, self._keys_of(small, name, chain.sure_of(small)))
 
     def _keys_of(self, small: FromItem, column: str, conditions: list[Node]) -> tuple[Node, str] | None:
-        """Return the query for the values of a column, of the rows that fulfil those conditions that read it alone."""
+        """Return the relation read for the keys, and the key query with the conditions that read only `small`.
+
+        Returns None if the relation is not deterministic.
+        """
         node = small.node
         name = sql_of(exp.to_identifier(small.alias))
         if isinstance(node, exp.Subquery) and is_plain_query(node.this) and not node.alias_column_names:
@@ -234,13 +237,13 @@ class _Finder:
 
 
 def _other_of(big: FromItem, sources: list[FromItem]) -> FromItem | None:
-    """Return the only other table of those that a column may be of."""
+    """Return the only source other than `big`, or None."""
     others = [source for source in sources if source is not big]
     return others[0] if len(others) == 1 else None
 
 
 def _equal_pairs(part: Node) -> Iterator[tuple[Node, Node]]:
-    """Yield (column, column or query) of a condition that is true only where both are equal, in both orders."""
+    """Yield the operands of an equality or IN as (column, column or query), in both orders."""
     if (
         isinstance(part, exp.In)
         and isinstance(part.this, exp.Column)

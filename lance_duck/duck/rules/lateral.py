@@ -1,9 +1,9 @@
-"""LATERAL searches: the rows of a table nearest to each row of another one. Pure.
+"""LATERAL searches: the rows of a table nearest to each row of another table. Pure.
 
     SELECT … FROM queries q, LATERAL (SELECT … FROM t ORDER BY array_distance(t.vec, q.vec) LIMIT 5) n
 
-The rest of the statement applies after the rows are found; only the two tables of its FROM matter, and the subquery
-inside LATERAL, which must be one that `order_by_distance` recognises.
+The rest of the statement applies after the search. Only the two tables in FROM matter, and the subquery inside LATERAL.
+`order_by_distance` must recognize this subquery.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MAYBE: Final = re.compile(r"\blateral\b.*\border\s+by\b.*\blimit\b", re.IGNOREC
 
 @dataclass(frozen=True)
 class LateralNearest:
-    """A statement that asks for the rows of a table nearest to each row of another one.
+    """A statement that finds the rows of a table nearest to each row of another table.
 
     Attributes:
-        inner: The search inside LATERAL; its vector is a column of the other table.
-        start, end: Place of the name of the other table in the text.
+        inner: The search inside LATERAL. Its vector is a column of the other table.
+        start, end: Range of the other table's name in the text, in characters.
         name: Parts of that name.
-        alias: Name of the other table in the statement.
-        has_alias: Whether the text has an alias for it.
+        alias: Alias or name of the other table.
+        has_alias: Whether the text gives it an alias.
     """
 
     inner: NearestSelect
@@ -43,7 +43,7 @@ class LateralNearest:
 
 
 def find(statement: Statement) -> tuple[LateralNearest, ...]:
-    """Find the search for each row of another table that a statement is; nothing where it is none."""
+    """Find the LATERAL search of a statement. Returns an empty tuple for other statements."""
     opening = statement.opening
     if len(statement.text) > LONGEST or not _MAYBE.search(statement.text) or opening is None or opening.first == "with":
         return ()

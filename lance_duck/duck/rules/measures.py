@@ -1,4 +1,4 @@
-"""Expressions of SQL that measure how far a column of vectors is from one vector."""
+"""SQL expressions for the distance or similarity between a vector column and a vector."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _CASTS: Final = ("FLOAT", "DOUBLE")
 
 @dataclass(frozen=True)
 class Measure:
-    """A distance, or a similarity.
+    """A distance or similarity.
 
     Attributes:
         metric: Metric of searches: "l2", "cosine" or "dot".
         similarity: Whether larger values are nearer.
         column: The column as named in the text.
         vector: The other operand, the same for all rows.
-        takes_arrays: Both sides must be arrays of one length; a list is refused.
+        takes_arrays: Whether both operands must be arrays of equal length. Lists are rejected.
     """
 
     metric: str
@@ -48,18 +48,18 @@ class Measure:
 
 
 def measure_of(node: Node, outer: str = "") -> Measure | None:
-    """Return the measure that an expression is; None where it is none that is known.
+    """Return the measure that an expression computes, or None for other expressions.
 
     Args:
         node: The expression.
-        outer: A table of which a column may be the vector, in lower case.
+        outer: Alias of a table whose column may be the vector, in lower case.
     """
     if isinstance(node, exp.Paren):
         return measure_of(node.this, outer)
     if isinstance(node, exp.Neg) or (isinstance(node, exp.Sub) and _is_one(node.left)):
         inner = measure_of(node.this if isinstance(node, exp.Neg) else node.right, outer)
         if inner is None or (inner.metric == "l2" and isinstance(node, exp.Sub)):
-            return None  # what is near to zero is all the same near to one
+            return None  # `1 - l2` is not a recognized similarity
         return Measure(inner.metric, not inner.similarity, inner.column, inner.vector, inner.takes_arrays)
     call = _called(node)
     if call is None:
@@ -72,7 +72,7 @@ def measure_of(node: Node, outer: str = "") -> Measure | None:
 
 
 def cast_length(node: Node) -> tuple[Node, int | None]:
-    """Return what a cast to an array or a list of floats is of, and its length; without one, the node itself."""
+    """Return the operand and the array length of a cast to a float array or list. Returns other nodes unchanged."""
     while isinstance(node, exp.Paren):
         node = node.this
     if not isinstance(node, exp.Cast) or not isinstance(node.to, exp.DataType):
@@ -112,7 +112,7 @@ def _is_of(node: Node, table: str) -> bool:
 
 
 def _is_constant(node: Node) -> bool:
-    """Return whether it is the same for all rows: no column, but in a query of its own."""
+    """Return whether a node has the same value for all rows: a subquery, or an expression without columns."""
     inner = cast_length(node)[0]
     return isinstance(inner, exp.Subquery) or inner.find(exp.Column) is None
 

@@ -1,10 +1,11 @@
-"""Joins with the nearest rows: `JOIN t NEAREST k BY DISTANCE expression`. Pure.
+"""Joins with nearest rows: `JOIN t NEAREST k BY DISTANCE expression`. Pure.
 
     SELECT … FROM queries q JOIN t NEAREST 5 BY DISTANCE array_distance(q.vec, t.vec) WHERE …
 
-The join gives the same when the table holds, for each vector of the other table, only rows that come first. Known to
-be so is a join with one table, or a plain query of one, by a measure of one of its columns and a column of a table
-before it. Conditions of WHERE hold after the join; those about the other table alone choose the vectors.
+The join returns the same result if the table contains only the nearest rows for each vector of the other table. The
+joined item must be a table or a plain query of one table. The expression must measure the distance between one of its
+columns and a column of a table on the left. WHERE applies after the join. Conditions that only read the other table
+restrict the vectors.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ class NearestBy:
 
     Attributes:
         clause: The NEAREST BY clause.
-        search: The search; its column and vector are names.
-        is_guess: Whether neither name is qualified: the vector is a column of the other table only if no other has it.
-        where: The condition of rows of the other table, with `$name` for its parameters; None for all.
-        where_keys: These parameters by name.
+        search: The search. Its column and vector are column names.
+        is_guess: Whether the vector is unqualified. It then belongs to the other table only if no other table has it.
+        where: Condition on the other table, with `$name` parameters. None for all rows.
+        where_keys: Its parameters, by name.
     """
 
     clause: NearestClause
@@ -57,17 +58,17 @@ class NearestBy:
 
 @dataclass(frozen=True)
 class NearestJoins:
-    """The joins with nearest rows of a statement.
+    """The NEAREST joins of a statement.
 
     Attributes:
-        joins: Proposals; a clause may have two readings.
+        joins: Proposals. A clause may have two interpretations.
     """
 
     joins: tuple[NearestBy, ...]
 
 
 def find(statement: Statement) -> tuple[NearestJoins, ...]:
-    """Find the joins with nearest rows of a statement; nothing where there is none that is known."""
+    """Find the NEAREST joins of a statement that a search can answer. Empty for other statements."""
     if len(statement.text) > LONGEST or not statement.nearest or statement.tree is None:
         return ()
     calls = [call for call in statement.tree.find_all(exp.Anonymous) if str(call.this).startswith(MARK)]
@@ -106,7 +107,7 @@ class _JoinReader:
     place: int
 
     def measures(self, node: Node) -> Iterator[tuple[Measure, FromItem, bool]]:
-        """Yield the ways to read an expression: a measure, the table of its vector, and whether that is a guess."""
+        """Yield the interpretations of an expression: a measure, its vector's table, and whether that is a guess."""
         own, before = self.chain.sources[self.place].alias, self.chain.sources[: self.place]
         columns = list(node.find_all(exp.Column))
         if len(columns) != 2 or any(column.args.get("db") for column in columns):
@@ -124,13 +125,13 @@ class _JoinReader:
                 yield measure, others[0], not vector.table
 
     def read(self, measure: Measure, other: FromItem, *, is_guess: bool) -> NearestBy | None:
-        """Return the join; None where it is not known to be sound."""
+        """Return the join, or None if a search may change its result."""
         clause, node = self.clause, other.node.copy()
         searched = self._table(measure)
         if searched is None:
             return None
         table, condition = searched
-        node.set("joins", None)  # those of a FROM that comes first
+        node.set("joins", None)  # the first item of FROM carries the joins
         named = {cte.alias.lower() for cte in self.chain.select.root().find_all(exp.CTE)}
         is_known = (
             measure.similarity == clause.largest_first
@@ -162,7 +163,7 @@ class _JoinReader:
         return NearestBy(clause, search, is_guess, *self._where(other))
 
     def _table(self, measure: Measure) -> tuple[exp.Table, Condition | None] | None:
-        """Return the table that is searched, and the condition that its rows fulfil; None where it is not known.
+        """Return the searched table and its condition, or None for unsupported queries.
 
         Raises:
             ValueError: The condition cannot be applied before the search.
@@ -186,7 +187,7 @@ class _JoinReader:
         return table, None if where is None else Condition.of_where(where, table.alias_or_name.lower())
 
     def _columns(self) -> frozenset[str] | None:
-        """Return all names that the statement may mean columns by, in lower case; None if it may mean any."""
+        """Return all possible column names of the statement, in lower case. None if it may read any column."""
         root, aliases = self.chain.select.root(), {item.alias for item in self.chain.sources}
         if root.find(*_IMPLICIT) is not None or any(
             join.args.get("using") or join.method for join in root.find_all(exp.Join)
@@ -199,7 +200,7 @@ class _JoinReader:
         return None if bare & aliases else frozenset(names)
 
     def _where(self, other: FromItem) -> tuple[str | None, tuple[tuple[str, Key], ...]]:
-        """Return the condition of rows of the other table, where no other rows can be part of the result."""
+        """Return the condition that all joined rows of the other table satisfy, and its parameters."""
         plain = [part for part in self.chain.sure_of(other) if is_plain_condition(part, [other.alias])]
         if not plain:
             return None, ()

@@ -2,11 +2,11 @@
 
     SELECT … FROM t WHERE … ORDER BY array_distance(vec, [1, 2]::FLOAT[2]) LIMIT 5
 
-Such a SELECT gives the same result when t holds only rows that come first, also if it is a subquery, a common table
-expression or a part of a UNION. That is known of a SELECT from one table, with nothing that counts rows before they
-are sorted (windows, groups, DISTINCT, unnest), whose first key measures one column, and whose WHERE is simple, so that
-a search can apply it first. LEFT JOIN may follow the table: each of its rows stays, once or several times, so the first
-rows still stem from those that come first. Anything else is left alone.
+The SELECT returns the same result if t contains only its nearest rows, also as a subquery or a common table expression.
+This holds for a SELECT from one table that sorts by a measure of one column first, and does not combine rows before
+sorting (windows, groups, DISTINCT, unnest). Its WHERE must be simple enough for the search to apply. The table may be
+followed by LEFT JOINs: they keep each of its rows at least once, so the first result rows still come from the nearest
+rows. All other statements are left unchanged.
 """
 
 from __future__ import annotations
@@ -37,24 +37,23 @@ REFUSED: Final = (exp.Window, exp.AggFunc, exp.UDTF, exp.Explode, exp.Query, exp
 
 @dataclass(frozen=True)
 class NearestSelect:
-    """A statement that asks for the nearest rows of a table.
+    """A SELECT of the nearest rows of a table.
 
     Attributes:
-        place: Where it reads the table.
+        place: The table in the text.
         metric: "l2", "cosine" or "dot".
-        largest_first: Ordered by a similarity, largest first.
-        column: Column of vectors.
-        vector: The query vector: a parameter (a list of the text is one of the name `__lance_v…`), a query
-            for it, or the name of a column of the table around.
-        length: Length of the array that the vector is cast to; None without a cast.
-        bare: Place and end of a vector that DuckDB would refuse because it is not cast to an array.
-        query_place: Place and end of the query, without its parentheses; None where the vector is not a query.
-        vector_keys: What the query needs of the parameters: the name that it has for each, the parameter, and how the
-            text spells it; in the order of the text.
-        condition: Condition on rows; None for all rows.
-        limit, offset: Numbers, or parameters.
-        columns: Names that the statement reads, in lower case; None if it may mean any.
-        explained: Whether it is an EXPLAIN.
+        largest_first: Whether rows are ordered by a similarity, largest first.
+        column: Vector column.
+        vector: The query vector: a parameter (`__lance_v…` for a list in the text), a query that returns it, or the
+            name of a column of the outer table.
+        length: Array length in the vector's cast, or None if it is not cast to a fixed-size array.
+        bare: Range of a vector that needs a cast to an array, in characters. None if no cast is needed.
+        query_place: Range of the query without its parentheses, in characters. None if the vector is not a query.
+        vector_keys: Parameters of the query, in text order: the name in the query, the parameter, and its source text.
+        condition: Condition on the rows, or None for all rows.
+        limit, offset: Numbers or parameters.
+        columns: Column names that the statement reads, in lower case. None if it may read any column.
+        explained: Whether the statement is an EXPLAIN.
     """
 
     place: TablePlace
@@ -83,7 +82,7 @@ class DistanceParameter:
 def find(statement: Statement) -> tuple[NearestSelect, ...]:
     """Find the searches of a statement, its subqueries and its common table expressions.
 
-    Not those in parts of a UNION, whose ORDER BY it would be, nor in queries whose text is the name of a column.
+    Skips operands of set operations, whose ORDER BY applies to the whole, and queries that name a result column.
     """
     text = statement.text
     if len(text) > LONGEST or not _HINT.search(text) or not _MAYBE.search(text) or statement.tree is None:
@@ -102,8 +101,8 @@ class SelectReader:
 
     Args:
         select: Tree of the SELECT.
-        statement: What it is part of.
-        outer: A table around it of which a column may be the vector, in lower case; "" for none.
+        statement: The statement that contains it.
+        outer: Alias of an outer table whose column may be the vector, in lower case. Empty without one.
     """
 
     def __init__(self, select: exp.Select, statement: Statement, *, outer: str) -> None:
@@ -113,7 +112,7 @@ class SelectReader:
         self._named = {cte.alias.lower() for cte in select.root().find_all(exp.CTE)}
 
     def nearest(self) -> NearestSelect | None:
-        """Return the search that the SELECT asks for; None if it is not a search."""
+        """Return the search of the SELECT, or None if it is not a search."""
         try:
             return self._nearest()
         except (LookupError, ValueError, StopIteration):
@@ -181,7 +180,7 @@ class SelectReader:
         )
 
     def _key(self, order: exp.Order) -> tuple[Measure, bool] | None:
-        """Return the measure of the first key, and whether large ones come first."""
+        """Return the measure of the first sort key, and whether the order is descending."""
         first = order.expressions[0]
         if not isinstance(first, exp.Ordered) or first.args.get("nulls_first") or first.args.get("with_fill"):
             return None
@@ -204,14 +203,14 @@ class SelectReader:
         return all(each.args.get("with_fill") is None for each in order)
 
     def _reads_named(self, node: Node) -> bool:
-        """Return whether a part of the statement reads a common table expression, which means nothing outside."""
+        """Return whether a node reads a common table expression, which cannot be read separately."""
         return any(not table.db and table.name.lower() in self._named for table in node.find_all(exp.Table))
 
     def _is_measured(self, node: Node) -> bool:
         return measure_of(node, self._outer) is not None
 
     def _is_hidden(self, name: str) -> bool:
-        """Return whether something else of the statement has this name, which an expression may mean instead."""
+        """Return whether the alias of another expression hides a column name."""
         return any(
             each.alias.lower() == name.lower() and not (isinstance(each.this, exp.Column) and each.this.name == name)
             for each in self._select.expressions
@@ -219,7 +218,7 @@ class SelectReader:
         )
 
     def _condition(self, alias: str) -> Condition | None:
-        """Return WHERE as a condition of the table; None without one.
+        """Return WHERE as a condition on the table, or None without WHERE.
 
         Raises:
             ValueError: The condition cannot be applied before the search.
@@ -233,7 +232,7 @@ class SelectReader:
         return Condition.of_where(where, alias, hidden)
 
     def _vector(self, measure: Measure) -> tuple[Node, int | None, tuple[int, int] | None] | None:
-        """Return the vector, the length that it is cast to, and where it has to be cast."""
+        """Return the vector, the array length of its cast, and the range that still needs a cast."""
         inner, length = cast_length(measure.vector)
         if isinstance(inner, exp.Subquery):
             is_plain = is_plain_query(inner.this) and not inner.alias and not self._reads_named(inner)
@@ -255,7 +254,7 @@ class SelectReader:
         return inner, length, (edited.origin(places[0][0]), edited.origin(places[0][1] - 1) + 1)
 
     def _place(self, query: exp.Subquery) -> tuple[int, int]:
-        """Return the place and end of what stands between the parentheses of a query."""
+        """Return the range between the parentheses of a subquery, in characters."""
         within = query.this.find(exp.Column, exp.Table)
         first = self._statement.for_sqlglot.origin(next(p.meta["start"] for p in within.walk() if "start" in p.meta))
         tokens = self._statement.tokens
@@ -279,7 +278,7 @@ def joins_of(select: exp.Select) -> list[exp.Join]:
 
 
 def _keeps_rows(join: exp.Join) -> bool:
-    """Return whether a join leaves no row of what stands before it out: a LEFT JOIN with a table, ON a condition."""
+    """Return whether a join keeps all rows on its left: a LEFT JOIN with a table and an ON condition."""
     table, on = join.this, join.args.get("on")
     if join.side != "LEFT" or join.kind not in ("", "OUTER") or join.method or on is None or not is_plain_table(table):
         return False
@@ -287,11 +286,11 @@ def _keeps_rows(join: exp.Join) -> bool:
 
 
 def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
-    """Return the names that a statement may mean columns of a table by, in lower case; None if it may mean any.
+    """Return the possible names of a table's columns in a SELECT, in lower case. None if it may read any column.
 
     Args:
-        select: Reads this one table.
-        alias: By what it calls the table.
+        select: A SELECT that reads the table.
+        alias: Alias or name of the table, in lower case.
     """
     stars = (node for each in select.expressions for node in each.find_all(exp.Star, exp.Columns))
     if any(not isinstance(node.parent, exp.Count) for node in stars):
@@ -300,13 +299,13 @@ def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
     for column in select.find_all(exp.Column):
         parts = [part.name.lower() for part in column.parts]
         if parts == [alias]:
-            return None  # the name means whole rows
+            return None  # the name refers to whole rows
         names.update(parts[1:] if len(parts) == 2 and parts[0] == alias else parts)
     return frozenset(names)
 
 
 def row_count(clause: Node) -> int | DistanceParameter | None:
-    """Return the value of LIMIT or OFFSET; None if it is not simple. A missing clause limits nothing."""
+    """Return the value of LIMIT or OFFSET, or 0 without the clause. Returns None for other expressions."""
     if clause is None:
         return 0
     node = clause.expression

@@ -1,6 +1,6 @@
 """Point lookups: statements that read one table with a simple WHERE. Pure.
 
-See `table_select` for why the result is the same when the table holds only rows that satisfy the condition.
+`table_select` explains why the result stays the same if the table contains only rows that satisfy the condition.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _is_known = partial(is_plain_condition, aliases=[""])
 
 @dataclass(frozen=True)
 class PlainWhere:
-    """A statement that reads one table.
+    """A statement that reads one table with a simple WHERE.
 
     Attributes:
-        table: Where it stands.
+        table: The table in the text.
         condition: Condition on its rows.
-        columns: Names that the statement reads, in lower case; None: perhaps all.
+        columns: Column names that the statement reads, in lower case. None if it may read any column.
     """
 
     table: TablePlace
@@ -39,7 +39,7 @@ class PlainWhere:
 
 
 def find(statement: Statement) -> tuple[PlainWhere, ...]:
-    """Find the table and the simple WHERE of a statement; nothing where it has none."""
+    """Find the table and the simple WHERE of a statement. Returns an empty tuple for other statements."""
     opening = statement.opening
     if len(statement.text) > LONGEST or not _MAYBE.search(statement.text) or opening is None:
         return ()
@@ -56,7 +56,7 @@ def _where(select: exp.Select, statement: Statement) -> PlainWhere | None:
     if select.args.get("with_"):
         return None
     if all(isinstance(each.unalias(), exp.Count) and each.find(exp.Column) is None for each in select.expressions):
-        return None  # an index may answer it alone
+        return None  # an index may answer the count without reading rows
     table = TableSelect.of(select, statement)
     condition = None if table is None else Condition.of(table.conditions(table.conjuncts, _is_known))
     if table is None or condition is None:

@@ -1,11 +1,10 @@
-"""Conditions of WHERE beside a call that searches, as `lance_vector_search(…, prefilter := true)`. Pure.
+"""WHERE conditions on searches with a prefilter: `lance_vector_search(…, prefilter := true)`. Pure.
 
     SELECT … FROM lance_vector_search('t', 'vec', [1, 2], k := 10, prefilter := true) WHERE label = 1
 
-Whoever asks for it by name means: k rows that fulfil the condition. So reads it the `lance` extension of DuckDB, and
-so it is read here: parts of the condition that are known to mean the same as `filter` (constants and columns of the
-table) become that argument, and WHERE stays. A call with a `filter` of its own, or without the word, is left alone:
-there WHERE chooses among the rows that were found.
+As in DuckDB's `lance` extension, the search then returns k rows that satisfy the condition. Parts of the condition that
+are equivalent to a `filter` (constants and columns of the table) become that argument, and WHERE stays. Calls with a
+`filter`, or without `prefilter`, are left unchanged: WHERE then applies to the rows found.
 """
 
 from __future__ import annotations
@@ -46,16 +45,16 @@ _ENDS: Final = frozenset(
     ]
 )
 _MADE: Final = ("_distance", "_score", "_hybrid_score")
-"""Columns that only the rows found have."""
+"""Columns that only search results have."""
 
 
 @dataclass(frozen=True)
 class PrefilterCondition:
-    """A condition that the rows of a call have to fulfil.
+    """A condition for the search of a call.
 
     Attributes:
-        function: That is called.
-        start, end: Place of the call in the text; its parenthesis closes before `end`.
+        function: Name of the function.
+        start, end: Range of the call in the text, in characters. `end` follows the closing parenthesis.
         condition: SQL of bare columns and constants.
     """
 
@@ -66,7 +65,7 @@ class PrefilterCondition:
 
 
 def find(statement: Statement) -> tuple[PrefilterCondition, ...]:
-    """Find the calls of a statement that are the only table of their FROM, with a WHERE."""
+    """Find the calls of a statement that are the only item of their FROM and are followed by WHERE."""
     if len(statement.text) > LONGEST or not _MAYBE.search(statement.text):
         return ()
     return tuple(_conditions(statement))
@@ -90,11 +89,11 @@ def _conditions(statement: Statement) -> Iterator[PrefilterCondition]:
 
 
 def _asks(arguments: Sequence[Token]) -> bool:
-    """Return whether a call says `prefilter := true`, and has no filter."""
+    """Return whether a call has `prefilter := true` and no `filter`."""
     prefilters = False
     for part in divided(arguments, ","):
         text = part[0].source[part[0].start : part[-1].end] if part else ""
-        named = _NAMED.match(text)  # DuckDB cuts operators after their first character
+        named = _NAMED.match(text)  # operator tokens contain only the first character
         if named is None:
             continue
         if named[1].lower() == "filter":
@@ -104,7 +103,7 @@ def _asks(arguments: Sequence[Token]) -> bool:
 
 
 def _alias(tokens: Sequence[Token], function: str, at: int) -> tuple[str, int | None]:
-    """Return what a call is called, and the place of the WHERE right after it."""
+    """Return the alias or name of a call, and the index of the WHERE right after it, or None."""
     alias = function
     place = at + (at < len(tokens) and tokens[at].word == "as")
     if place < len(tokens) and tokens[place].name is not None and tokens[place].word != "where":
@@ -114,7 +113,7 @@ def _alias(tokens: Sequence[Token], function: str, at: int) -> tuple[str, int | 
 
 
 def _end(tokens: Sequence[Token], at: int, longest: int) -> int:
-    """Return the place in the text where the clause that begins at a token ends."""
+    """Return the end offset of the clause that begins at a token, in characters."""
     depth = 0
     for token in tokens[at:]:
         if depth == 0 and token.text.lower() in _ENDS:
@@ -124,7 +123,7 @@ def _end(tokens: Sequence[Token], at: int, longest: int) -> int:
 
 
 def _plain(text: str, alias: str) -> str:
-    """Return the parts of a condition that mean the same as a filter; empty where there are none."""
+    """Return the parts of a condition that are equivalent to a filter. Empty if no part is."""
     try:
         tree = sqlglot.parse_one(text, read="duckdb")
     except (SqlglotError, RecursionError):

@@ -1,4 +1,4 @@
-"""Tables by their names in a statement that may name one of them more than once. Pure.
+"""Tables that a statement may name more than once. Pure.
 
 SELECT … FROM t AS a JOIN lance.t AS b USING (k) WHERE a.x > (SELECT avg(x) FROM t)
 """
@@ -24,10 +24,10 @@ _ODD: Final = (exp.TableSample, exp.Pivot, exp.Command)
 
 @dataclass(frozen=True)
 class RepeatedTables:
-    """Tables of which two share the last part of their names.
+    """Tables whose unqualified names occur more than once.
 
     Attributes:
-        places: Where the statement reads them.
+        places: Their names in the text.
     """
 
     places: tuple[TablePlace, ...]

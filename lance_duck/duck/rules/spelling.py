@@ -1,15 +1,16 @@
-"""Spellings that DuckDB leaves to catalogs (`FROM 'x.lance'`, `AT (VERSION => n)`), rewritten as calls.
+"""Rewrite syntax that DuckDB leaves to catalogs (`FROM 'x.lance'`, `AT (VERSION => n)`) as function calls.
 
     FROM 'dir/x.lance'                    → FROM lance_scan('dir/x.lance') AS "x"
     FROM t [AS] a AT (VERSION => 3)       → FROM lance_scan('t', version := 3) AS "a"
     FROM t [AS] a AT (VERSION => v)       → FROM lance_scan('t', version := coalesce((v)::VARCHAR, '')) AS "a"
     FROM t [AS] a AT (TIMESTAMP => time)  → FROM lance_scan('t', asof := coalesce((time)::VARCHAR, '')) AS "a"
-    FROM lance.versions('t')              → FROM lance_versions('t', database := 'lance'); likewise its kind
-    FROM lance_scan('t')                  → FROM lance_scan('"ns"."t"'), where the name means a table of ns;
-                                            likewise all functions whose first argument is a table
+    FROM lance.versions('t')              → FROM lance_versions('t', database := 'lance'), and
+                                            likewise for the other history functions
+    FROM lance_scan('t')                  → FROM lance_scan('"ns"."t"') if the name refers to a table of ns;
+                                            likewise for all functions whose first argument is a table
 
-The statement's tokens decide, never its mere text: strings, comments and quoted names stay what they are, and
-everything outside the rewritten places keeps its bytes. Where the tokens leave a doubt, nothing is rewritten.
+Matching uses tokens, not the raw text: strings, comments and quoted names stay unchanged, as does all text outside the
+rewritten ranges. If the tokens are ambiguous, nothing is rewritten.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ _CTE: Final = frozenset({"(", "not", "materialized"})
 
 @dataclass(frozen=True)
 class Spelling:
-    """A table written in syntax that DuckDB leaves to catalogs.
+    """A table reference in syntax that DuckDB leaves to catalogs.
 
     Attributes:
         edit: The call that replaces it.
-        name: Parts of the name, which has to be that of one of our tables; None for a path.
-        is_version: Whether it names a version.
+        name: Parts of the name, which must refer to a Lance table. None for a path.
+        is_version: Whether it gives a version.
         database: Qualifier of a call, which must be a database of Lance tables.
-        is_argument: The name is the text that a function is given, and is qualified where it has to be.
-        is_reference: The name qualifies a column, and loses what qualifies itself.
-        value: What the version is, where no call takes it: a query, which has to be run before, or a column.
+        is_argument: Whether the name is a string argument of a function, and may have to be qualified.
+        is_reference: Whether the name qualifies a column. The edit removes its own qualifiers.
+        value: The version if a call does not accept it: a query that must run first, or a column.
     """
 
     edit: Edit
@@ -68,11 +69,11 @@ class Spelling:
 
     @property
     def asks(self) -> bool:
-        """Whether a query has to be run first."""
+        """Whether a query must run first."""
         return self.value is not None and _QUERY.search(self.value) is not None
 
     def answered(self, text: str | None) -> Spelling:
-        """Return the spelling with the result of the query."""
+        """Return the spelling with the query replaced by its result."""
         assert self.value is not None
         constant = "''" if text is None else literal(text)
         return replace(self, edit=replace(self.edit, text=self.edit.text.replace(self.value, constant, 1)), value=None)
@@ -90,7 +91,7 @@ class Spelling:
 
 
 def may_find(text: str) -> bool:
-    """Return whether a text has words of such a spelling, wherever they stand."""
+    """Return whether a text may contain this syntax. Strings and comments also count."""
     return (
         _PATH.search(text) is not None
         or ("=>" in text and _AT.search(text) is not None)
@@ -100,7 +101,7 @@ def may_find(text: str) -> bool:
 
 
 def find(statement: Statement) -> tuple[Spelling, ...]:
-    """Find `FROM 'path.lance'` and `AT (…)` in one statement or several."""
+    """Find table references to rewrite in one or more statements."""
     if not may_find(statement.text):
         return ()
     tokens = statement.tokens
@@ -129,7 +130,7 @@ def find(statement: Statement) -> tuple[Spelling, ...]:
 
 
 def versions_in(text: str) -> tuple[Spelling, ...]:
-    """Find `AT (…)` alone."""
+    """Find only `AT (…)`, and the columns that refer to its table."""
     if not may_find(text):
         return ()
     spellings: tuple[Spelling, ...] = Statement.of(text).result("spelling", find)
@@ -137,7 +138,7 @@ def versions_in(text: str) -> tuple[Spelling, ...]:
 
 
 def _call(tokens: Sequence[Token], opener: int) -> Spelling | None:
-    """Return the spelling of a call of a function of history that a database qualifies, by its parenthesis."""
+    """Return the spelling of a history function qualified by a database, given its opening parenthesis."""
     first = _name_start(tokens, opener - 1)
     close = closing(tokens, opener)
     if first is None or close is None or opener - first < 3:
@@ -152,7 +153,7 @@ def _call(tokens: Sequence[Token], opener: int) -> Spelling | None:
 
 
 def _argument(tokens: Sequence[Token], opener: int) -> Spelling | None:
-    """Return the spelling of the table that a function is given as a plain text, by the parenthesis before it."""
+    """Return the spelling of a table that a function takes as a string, given its opening parenthesis."""
     function = folded(tokens[opener - 1].name or "") if opener > 0 else ""
     if not function.startswith(PREFIX) or opener + 2 >= len(tokens) or tokens[opener + 2].text not in (",", ")"):
         return None
@@ -196,7 +197,7 @@ def _statement(tokens: Sequence[Token], i: int) -> str | None:
 
 
 def _opener(tokens: Sequence[Token], i: int) -> int:
-    """Return the place of the parenthesis that token i is in, -1 for none."""
+    """Return the index of the innermost parenthesis around token i, or -1."""
     depth = 0
     for at in range(i - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(tokens[at].text, 0)
@@ -206,7 +207,7 @@ def _opener(tokens: Sequence[Token], i: int) -> int:
 
 
 def _alias(tokens: Sequence[Token], after: int, name: str) -> str:
-    """Return ` AS "name"` unless what follows is an alias already."""
+    """Return ` AS "name"`, or an empty string if an alias follows."""
     ends = after >= len(tokens) or tokens[after].text.lower() in _AFTER_TABLE
     if not ends and not is_nearest_clause(tokens, after):
         return ""
@@ -214,7 +215,7 @@ def _alias(tokens: Sequence[Token], after: int, name: str) -> str:
 
 
 def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
-    """Return the spelling that ends in an AT clause, and the token after it; None if it is not one."""
+    """Return the spelling of a table with AT, and the token after the clause. None if it is not an AT clause."""
     head = [token.text for token in tokens[at + 1 : at + 4]]
     if len(head) < 3 or head[0] != "(" or head[1].lower() not in _KEYS or head[2] != "=>":
         return None
@@ -233,7 +234,7 @@ def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
     value = tokens[at + 4].source[tokens[at + 4].start : tokens[close].start]
     key = _KEYS[head[1].lower()]
     is_constant = key == "version" and _CONSTANT.fullmatch(value) is not None
-    # lance_scan takes NULL for "not given", and refuses an empty text.
+    # lance_scan treats NULL as "not given" and rejects empty strings.
     chosen = value.strip() if is_constant else f"coalesce(({value})::VARCHAR, '')"
     call = f"lance_scan({literal(table)}, {key} := {chosen})"
     name = stem(table) if parts is None else table
@@ -244,7 +245,7 @@ def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
 
 
 def _is_column(tokens: Sequence[Token]) -> bool:
-    """Return whether tokens are a column, as far as that is certain: a qualified name, or a name alone."""
+    """Return whether tokens are certainly a column name, qualified or not."""
     names = [token.name is not None for token in tokens]
     if len(tokens) == 1:
         return names[0] and folded(tokens[0].name or "") not in _CONSTANTS
@@ -252,7 +253,7 @@ def _is_column(tokens: Sequence[Token]) -> bool:
 
 
 def _references(tokens: Sequence[Token], spelling: Spelling) -> list[Spelling]:
-    """Return the places where columns are qualified by the qualified name of a table that a call replaces."""
+    """Return the columns that are qualified by the full name of a replaced table."""
     parts = tuple(map(folded, spelling.name or ()))
     size = 2 * len(parts) - 1
     if len(parts) < 2 or not spelling.edit.text.endswith(f" AS {quoted((spelling.name or ())[-1])}"):
@@ -300,7 +301,7 @@ def _name_start(tokens: Sequence[Token], last: int) -> int | None:
 
 
 def _is_shadowed(tokens: Sequence[Token], table: str) -> bool:
-    """Return whether a common table expression of the statement has the name."""
+    """Return whether a common table expression of the statement has this name."""
     followers = zip(tokens, tokens[1:], tokens[2:], strict=False)
     return any(
         token.name is not None

@@ -1,4 +1,4 @@
-"""A table that a statement reads: where its name stands, and a condition of its rows. Pure."""
+"""Tables that a statement reads, and conditions on their rows. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Key = int | str
 
 @dataclass(frozen=True)
 class TablePlace:
-    """Where a statement reads a table.
+    """A table name in a statement.
 
     Attributes:
-        start, end: Place of its name in the text.
-        alias: Alias to add to the text; None if the text has one.
+        start, end: Range of the name in the text, in characters.
+        alias: Alias to add to the text, or None if the text has one.
         name: Parts of its name.
     """
 
@@ -34,16 +34,16 @@ class TablePlace:
 
     @classmethod
     def of(cls, table: exp.Table, statement: Statement) -> TablePlace:
-        """Return where a statement reads a table.
+        """Locate a table of the syntax tree in the text.
 
         Raises:
-            LookupError: The parser gives no place for the name.
+            LookupError: Sqlglot does not report the position of the name.
         """
         added = None if table.alias else table.name
         return cls(*statement.place(table), added, tuple(part.name for part in table.parts))
 
     def reading(self, source: str) -> Edit:
-        """Return the edit that makes the statement read something else under the same name.
+        """Return the edit that replaces the table by another source under the same alias.
 
         Args:
             source: SQL for FROM, in parentheses.
@@ -56,8 +56,8 @@ class Condition:
     """Conditions on one table, all of which its rows must satisfy.
 
     Attributes:
-        where: SQL with every name in quotes, and `?` for its parameters.
-        keys: Keys of these parameters.
+        where: SQL with quoted identifiers and `?` parameters.
+        keys: Keys of these parameters, in order.
         columns: Names of the columns that it reads.
     """
 
@@ -67,21 +67,21 @@ class Condition:
 
     @classmethod
     def of(cls, parts: Iterable[Node]) -> Condition | None:
-        """Return conditions as one, None where there are none."""
+        """Combine conditions by AND. Returns None for an empty iterable."""
         nodes = list(parts)
         return cls._read(" AND ".join(f"({sql_of(node)})" for node in nodes), nodes) if nodes else None
 
     @classmethod
     def of_where(cls, where: exp.Where, alias: str, hidden: Collection[str] = ()) -> Condition:
-        """Return a whole WHERE.
+        """Return the whole WHERE as a condition.
 
         Args:
             where: WHERE of a SELECT from one table.
-            alias: By what it calls the table, in lower case.
-            hidden: Names that mean something else there, in lower case.
+            alias: Alias or name of the table, in lower case.
+            hidden: Names that do not refer to columns of the table, in lower case.
 
         Raises:
-            ValueError: The condition may mean something else on its own.
+            ValueError: The condition may have another meaning outside the statement.
         """
         bare = without_table(where.this, alias, hidden)
         if bare is None or not is_plain_condition(bare, [""], lists=True):
@@ -99,12 +99,12 @@ class Condition:
 
 
 def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node | None:
-    """Return a condition with the bare names of its columns; None where one may be of something else.
+    """Return a condition with unqualified columns, or None if a column may belong to another table.
 
     Args:
         condition: Condition of a statement that reads one table.
-        alias: By what it calls the table.
-        hidden: Names that mean something else there, in lower case.
+        alias: Alias or name of the table, in lower case.
+        hidden: Names that do not refer to columns of the table, in lower case.
     """
     bare = condition.copy()
     for column in list(bare.find_all(exp.Column)):
@@ -115,5 +115,5 @@ def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node 
 
 
 def as_key(name: str) -> Key:
-    """Return the parameter that `$name` means."""
+    """Return the key of the parameter `$name`."""
     return int(name) if name.isdigit() else name

@@ -1,7 +1,7 @@
-"""SELECTs from one table: the place of the table, and the conditions of WHERE. Pure.
+"""SELECTs from one table, with their WHERE conditions. Pure.
 
-Such a SELECT gives the same result if the table holds only rows that may satisfy its WHERE, also as a subquery, a
-common table expression or a part of a UNION: everything else in it applies after WHERE.
+The SELECT returns the same result if the table contains only rows that may satisfy WHERE, because all other clauses
+apply after WHERE. This also holds in a subquery, a common table expression or a UNION.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class TableSelect:
 
     Attributes:
         select: Tree of the SELECT.
-        place: Where it reads the table.
-        alias: By what it calls the table, in lower case.
-        conjuncts: The conditions of WHERE.
+        place: The table in the text.
+        alias: Alias or name of the table, in lower case.
+        conjuncts: The AND operands of WHERE.
     """
 
     select: exp.Select
@@ -38,10 +38,10 @@ class TableSelect:
 
     @classmethod
     def of(cls, select: exp.Select, statement: Statement) -> TableSelect | None:
-        """Return what a SELECT reads; None where that is not one table, by its name, with a WHERE.
+        """Read a SELECT. Returns None if it does not read exactly one named table with a WHERE.
 
         Raises:
-            LookupError: The parser does not say where the name stands.
+            LookupError: Sqlglot does not report the position of the name.
         """
         from_, where = select.args.get("from_"), select.args.get("where")
         if from_ is None or where is None or any(select.args.get(name) for name in _BESIDE):
@@ -54,11 +54,11 @@ class TableSelect:
         )
 
     def conditions(self, parts: Iterable[Node], is_known: Callable[[Node], bool]) -> list[Node]:
-        """Return those conditions that say something of columns of the table alone, with bare names.
+        """Return the conditions that only read columns of the table, with unqualified column names.
 
         Args:
             parts: Operands from `and_operands`.
-            is_known: Tells whether a condition means the same on its own.
+            is_known: Returns whether a condition keeps its meaning outside the statement.
         """
         shown = {each.alias.lower() for each in self.select.expressions if isinstance(each, exp.Alias)}
         bare = (without_table(part, self.alias, shown) for part in parts)
@@ -66,11 +66,11 @@ class TableSelect:
 
 
 def table_selects(statement: Statement, *odd: type[exp.Expression]) -> Iterator[TableSelect]:
-    """Yield the SELECTs of a statement that read one table each, whose name no common table expression has.
+    """Yield the SELECTs of a statement that read one table each, not a common table expression.
 
     Args:
-        statement: The statement; one that stores what it selects has none.
-        odd: Kinds of expressions with which the statement is left alone.
+        statement: The statement. Statements that store their rows are skipped.
+        odd: Expression types whose statements are skipped.
 
     Raises:
         LookupError, RecursionError, ValueError: The tree cannot be read.

@@ -1,6 +1,6 @@
-"""Conditions on parts of texts: SELECTs of one table whose WHERE has contains, LIKE '%part%' and the like. Pure.
+"""SELECTs from one table with string conditions in WHERE, such as contains or LIKE '%part%'. Pure.
 
-DuckDB does not pass such conditions to a scan in Python.
+DuckDB does not pass these conditions to a scan in Python.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _is_known = partial(is_plain_condition, aliases=[""], texts=True)
 
 @dataclass(frozen=True)
 class TextSelect:
-    """A table of a SELECT with conditions on its texts.
+    """A table of a SELECT with conditions on its strings.
 
     Attributes:
-        table: Where it stands.
+        table: The table in the text.
         condition: Condition on its rows.
     """
 
@@ -41,7 +41,7 @@ class TextSelect:
 
 
 def find(statement: Statement) -> tuple[TextSelect, ...]:
-    """Find the tables of a statement with conditions on parts of texts."""
+    """Find the tables of a statement that have string conditions."""
     if len(statement.text) > LONGEST or not _MAYBE.search(statement.text):
         return ()
     try:

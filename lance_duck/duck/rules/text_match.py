@@ -1,10 +1,10 @@
-"""Best rows that match words: SELECTs of one table that ask for those with the highest scores. Pure.
+"""SELECTs of the best matching rows of one table. Pure.
 
     SELECT … FROM t WHERE __lance_match(["t"."body"], …, 'words', '') AND k > 3 ORDER BY __lance_score(…) DESC LIMIT 10
 
-`match` and `score` have been replaced by functions before: see `duck.full_text`. Where the score is the first key of
-ORDER BY, best first, and all other conditions are known, such a SELECT gives the same where the table holds only rows
-with scores as high as the last one wanted. Other statements are handled by `full_text.asked_tables`.
+`duck.full_text` has already replaced `match` and `score` by functions. The rule requires that the SELECT sorts by score
+first, in descending order, and that all other conditions are known. The result is then the same if the table contains
+only rows with scores at least as high as the last result row. `full_text.asked_tables` handles other statements.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class MatchCall:
     """A `match` condition that every row must satisfy.
 
     Attributes:
-        start, end: Its place in the text.
-        request: The text of its `TextRequest`.
-        words: The query; None if it is a parameter.
-        key: Key of the parameter.
-        mark: The parameter as spelled in the text.
+        start, end: Range in the text, in characters.
+        request: The serialized `TextRequest`.
+        words: The query string, or None for a parameter.
+        key: Key of the parameter. 0 for a constant.
+        mark: The parameter in the text. Empty for a constant.
     """
 
     start: int
@@ -54,7 +54,7 @@ class TopMatches:
     """The rows with the best scores, up to a limit.
 
     Attributes:
-        limit, offset: Numbers, or parameters.
+        limit, offset: Numbers or parameters.
         condition: The other conditions, or None.
     """
 
@@ -65,12 +65,12 @@ class TopMatches:
 
 @dataclass(frozen=True)
 class MatchSelect:
-    """A table of a SELECT that asks for the best matching rows.
+    """A table whose best matching rows a SELECT returns.
 
     Attributes:
-        table: Where it stands.
-        calls: The `match` conditions, all of which must hold.
-        best: The number of rows, and the other conditions.
+        table: The table in the text.
+        calls: The `match` conditions, combined by AND.
+        best: The row limit and the other conditions.
     """
 
     table: TablePlace
@@ -79,7 +79,7 @@ class MatchSelect:
 
 
 def find(statement: Statement) -> tuple[MatchSelect, ...]:
-    """Find the tables of a statement whose best rows it asks for."""
+    """Find the tables of a statement whose best matching rows it returns."""
     if MATCHES not in statement.text or len(statement.text) > LONGEST:
         return ()
     try:
@@ -97,7 +97,7 @@ def _selects(statement: Statement) -> Iterator[MatchSelect]:
 
 
 def _is_asked(part: Node, alias: str) -> bool:
-    """Return whether a condition is a `match` of a column of a table, with constants or parameters."""
+    """Return whether a condition is a `match` on a table column, with constants or parameters."""
     if not isinstance(part, exp.Anonymous) or part.name != MATCHES or len(part.expressions) != 4:
         return False
     texts, request, words, values = part.expressions
@@ -109,15 +109,15 @@ def _is_asked(part: Node, alias: str) -> bool:
 
 
 def _words(node: Node) -> Node:
-    """Return what stands in `(…)::VARCHAR`."""
+    """Return the operand of `(…)::VARCHAR`."""
     return node.this.unnest() if isinstance(node, exp.Cast) else node
 
 
 def _call(part: Node, statement: Statement) -> MatchCall:
-    """Return a condition with its place in the text.
+    """Return a condition with its range in the text.
 
     Raises:
-        LookupError: The place cannot be determined.
+        LookupError: Sqlglot does not report a position.
     """
     first = next(node.meta["start"] for node in part.expressions[0].walk() if "start" in node.meta)
     place, tokens = statement.for_sqlglot.origin(first), statement.tokens
@@ -145,7 +145,7 @@ def _arguments(call: Node) -> str:
 
 
 def _best(table: TableSelect, asked: list[Node]) -> TopMatches | None:
-    """Return the best rows that are wanted; None where all that match are, or others may be."""
+    """Return the limit and conditions of a SELECT. Returns None if it may return other rows than the best matches."""
     select, known = table.select, PARTS - {"kind"}
     order = select.args.get("order")
     if order is None or any(value and name not in known for name, value in select.args.items()):
@@ -160,7 +160,7 @@ def _best(table: TableSelect, asked: list[Node]) -> TopMatches | None:
 
 
 def _is_by_score(select: exp.Select, key: Node, asked: list[str]) -> bool:
-    """Return whether a key of ORDER BY is the score of the matches, best first."""
+    """Return whether a sort key is the score of the matches, in descending order."""
     if not isinstance(key, exp.Ordered) or key.args.get("nulls_first") or key.args.get("with_fill"):
         return False
     node = key.this
@@ -174,7 +174,7 @@ def _is_by_score(select: exp.Select, key: Node, asked: list[str]) -> bool:
 
 
 def _is_plain(select: exp.Select) -> bool:
-    """Return whether each row of the result stems from one row of the table."""
+    """Return whether each result row comes from one table row."""
     keys = [each.this for each in select.args["order"].expressions]
     nodes = (node for part in [*select.expressions, *keys] for node in part.walk())
     refused = (node for node in nodes if isinstance(node, REFUSED))

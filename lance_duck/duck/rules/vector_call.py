@@ -20,7 +20,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 FUNCTION: Final = "lance_vector_search"
 _PLACE: Final = "__lance_found"
-"""What stands for the call in the tree."""
+"""Table name that replaces the call in the syntax tree."""
 _NAMES: Final = ("table_name", "column_name", "query_vector", "k", "nprobes", "refine_factor", "ef", "metric")
 _MORE: Final = ("recall", "prefilter", "filter", "use_index", "version", "tag", "asof", "branch")
 _WORDS: Final = {"true": True, "false": False, "null": None}
@@ -38,12 +38,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class VectorCall:
-    """A call that is the only source of rows of a statement.
+    """A call that is the only source of a statement.
 
     Attributes:
-        start, end: Its place in the text.
-        arguments: Arguments of `Binder.bind_nearest` by name.
-        columns: Names that the statement reads, in lower case; None: perhaps all.
+        start, end: Range in the text, in characters.
+        arguments: Arguments of `Binder.bind_nearest`, by name.
+        columns: Column names that the statement reads, in lower case. None if it may read any column.
         own: Names of parameters that only the call uses.
     """
 
@@ -55,7 +55,7 @@ class VectorCall:
 
 
 def find(statement: Statement) -> tuple[VectorCall, ...]:
-    """Find the call of a statement that reads nothing else."""
+    """Find the call that is the only source of a statement."""
     tokens, opening = statement.tokens, statement.opening
     calls = [i for i, token in enumerate(tokens) if token.word == FUNCTION]
     if len(calls) != 1 or len(statement.text) > LONGEST or opening is None or calls[0] + 2 >= len(tokens):
@@ -80,7 +80,10 @@ def find(statement: Statement) -> tuple[VectorCall, ...]:
 
 
 def _columns(select: exp.Select) -> tuple[frozenset[str] | None] | None:
-    """Return the names that a SELECT reads of a call, in a tuple; None where it does not read one call alone, once."""
+    """Return the column names that a SELECT reads from a call, in a tuple.
+
+    Returns None if the call is not its only source.
+    """
     select = select.copy()
     table: Any = None if select.args.get("from_") is None else select.args["from_"].this
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Anonymous):
@@ -94,7 +97,7 @@ def _columns(select: exp.Select) -> tuple[frozenset[str] | None] | None:
 
 
 def _arguments(statement: Statement, first: int, end: int) -> dict[str, Any] | None:
-    """Return the arguments by their names; None where one is neither a constant nor a parameter."""
+    """Return the arguments by name. Returns None if one is neither a constant nor a parameter."""
     arguments: dict[str, Any] = {}
     for number, part in enumerate(divided(statement.tokens[first:end], ",")):
         if not part:
@@ -116,16 +119,16 @@ def _arguments(statement: Statement, first: int, end: int) -> dict[str, Any] | N
 
 
 def _text(tokens: Sequence[Token]) -> str:
-    """Return the text of an argument: up to what follows its last token."""
+    """Return the source text of an argument."""
     first, last = tokens[0], tokens[-1]
     source = first.source
-    # A number is cut after its first character.
+    # Number tokens contain only the first character.
     number = re.compile(r"[\w.]*").match(source, last.end)
     return source[first.start : last.end if number is None else number.end()]
 
 
 def _constant(text: str, mark: int | None, *, is_vector: bool) -> tuple[Any] | None:
-    """Return the value that a text says, in a tuple; None where it is neither a constant nor a parameter."""
+    """Return the value of a constant or parameter, in a tuple. Returns None for other expressions."""
     if is_vector:
         cast = _CAST.search(text)
         if cast is not None:

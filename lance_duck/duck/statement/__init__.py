@@ -1,7 +1,7 @@
-"""The text of a statement: its tokens, its clauses, its placeholders, its tree, and edits of it.
+"""Parse and edit the text of a statement: tokens, clauses, placeholders and syntax tree.
 
-You hold: SQL text. You get: tokens with offsets, clauses cut at them, a sqlglot tree of a SELECT, a text after edits.
-Each is found once for a text. Clauses of statements that change something are cut by tokens and left to DuckDB, for
-sqlglot misreads them; only the SELECT of a statement is parsed.
-Pure. Never here: questions to DuckDB but for tokens, and whether a name is a table of ours.
+You hold: SQL text. You get: tokens with offsets, clauses, a sqlglot tree of a SELECT, edited text. Each result is
+computed once per text. Only the SELECT of a statement is parsed: sqlglot misreads the clauses of changes, so these are
+cut by tokens and left to DuckDB.
+Pure. Never here: DuckDB calls other than the tokenizer, and lookups of Lance tables.
 """

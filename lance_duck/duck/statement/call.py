@@ -1,8 +1,8 @@
-"""Arguments of a CALL, cut by DuckDB's own tokens.
+"""Parser for the arguments of a CALL, based on DuckDB's tokens.
 
     CALL [database.][schema.]name([argument, …] [parameter => argument, …])
 
-A parameter may be followed by `:=` or `=` as well. Each argument stays text, which DuckDB evaluates.
+`:=` and `=` are also accepted after a parameter. Arguments stay text; DuckDB evaluates them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Call:
     """A CALL of a procedure.
 
     Attributes:
-        name: The parts of the (qualified) name of the procedure, as DuckDB folds them.
-        positional: The arguments without a name, in order.
-        named: The arguments with a name, by that name as DuckDB folds it.
+        name: Parts of the procedure's qualified name, folded.
+        positional: Positional arguments, in order.
+        named: Named arguments, by folded name.
     """
 
     name: tuple[str, ...]
@@ -31,11 +31,11 @@ class Call:
 
     @classmethod
     def of(cls, body: Clauses) -> Call | None:
-        """Read a statement from its CALL on; None if it is not one whole CALL.
+        """Parse a CALL. Returns None if the statement is not a single, complete CALL.
 
         Raises:
-            InvalidInputError: An argument has no value, one without a name follows one with a name, or a name is given
-                twice.
+            InvalidInputError: An argument lacks a value, a positional argument follows a named one, or a name is
+                repeated.
         """
         name = TableName.at(body, 1) if body.word(0) == "call" else None
         if name is None or name.path is not None or body.text_at(name.after) != "(":
@@ -61,14 +61,14 @@ class Call:
         return cls(tuple(map(folded, name.parts)), tuple(positional), named)
 
     def bound(self, parameters: Sequence[str], required: int = 0) -> dict[str, Clauses]:
-        """Return the arguments by the parameters of the procedure that they are for; those not given are left out.
+        """Return the arguments by parameter name. Omitted parameters are left out.
 
         Args:
-            parameters: Names of all parameters, in the order in which arguments without a name are for them.
-            required: How many of them, from the first on, have to be given.
+            parameters: Names of all parameters, in positional order.
+            required: Number of leading parameters that are required.
 
         Raises:
-            InvalidInputError: An argument is missing, is for no parameter, or is given twice.
+            InvalidInputError: An argument is missing, unknown, or given twice.
         """
         where = f"CALL {'.'.join(self.name)}"
         expected = ", ".join(parameters) or "no argument"
@@ -90,7 +90,7 @@ class Call:
 
 
 def named_argument(argument: Clauses) -> tuple[str | None, Clauses]:
-    """Return the name of an argument (`name => value`, with `:=` or `=`), if it has one, and its value."""
+    """Return the folded name of an argument, or None, and its value. Accepts `=>`, `:=` and `=`."""
     name = argument.tokens[0].name if len(argument) > 2 else None
     if name is None:
         return None, argument

@@ -1,7 +1,7 @@
-"""Clauses of a statement, cut by DuckDB's own tokens.
+"""Split statements into clauses, based on DuckDB's tokens.
 
-No parser outside DuckDB reads statements that change tables correctly. Only the boundaries of clauses are decided here,
-by words outside parentheses, brackets, braces and CASE … END. DuckDB reads the text of each clause.
+No parser outside DuckDB reads statements that change tables correctly. This module only finds clause boundaries, by
+words outside parentheses, brackets, braces and CASE … END. DuckDB parses the text of each clause.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Clauses:
 
     @classmethod
     def of(cls, sql: str) -> Clauses:
-        """Cut a text. Empty if DuckDB cannot cut it; cached unless it is long."""
+        """Tokenize a text. Empty if DuckDB cannot tokenize it. Cached unless the text is long."""
         return _cut(sql) if len(sql) <= LONGEST else cls.over(sql, tokens_of(sql))
 
     @classmethod
     def over(cls, sql: str, tokens: Sequence[Token]) -> Clauses:
-        """Return the clauses of a text whose tokens are known."""
+        """Return the clauses of a tokenized text."""
         return cls(sql, tokens, _depths(tokens), len(sql))
 
     def __len__(self) -> int:
@@ -57,18 +57,18 @@ class Clauses:
         return self.tokens[place].word if 0 <= place < len(self) else None
 
     def text_at(self, place: int) -> str:
-        """Return a token as it is spelled; empty beyond the end."""
+        """Return the source text of a token. Empty beyond the end."""
         return self.tokens[place].text if 0 <= place < len(self) else ""
 
     def says(self, place: int, *words: str) -> bool:
-        """Return whether these words follow each other, beginning at a token."""
+        """Return whether the tokens from here on are exactly these words."""
         for at, word in enumerate(words, place):  # noqa: SIM110  a generator takes longer than the rest
             if self.word(at) != word:
                 return False
         return True
 
     def find(self, *words: str, start: int = 0, stop: int | None = None) -> int:
-        """Return the first token at depth 0 where these words follow each other, or -1."""
+        """Return the first token at depth 0 that begins this sequence of words, or -1."""
         first, tokens, depths = words[0], self.tokens, self.depths
         for place in range(start, len(self) if stop is None else stop):
             if (
@@ -81,13 +81,13 @@ class Clauses:
         return -1
 
     def _is_inside(self, place: int) -> bool:
-        """Return whether a word is a part of a name or of IS [NOT] DISTINCT FROM."""
+        """Return whether a word belongs to a qualified name or to IS [NOT] DISTINCT FROM."""
         before = self.word(place - 2)
         is_distinct = self.says(place - 1, "distinct", "from") and before in ("is", "not")
         return self.text_at(place - 1) == "." or is_distinct
 
     def closer(self, place: int) -> int:
-        """Return the token that closes what a token opens, or the end."""
+        """Return the closing token for an opening token, or the token count if it is missing."""
         depth = self.depths[place]
         inner = (i for i in range(place + 1, len(self)) if self.depths[i] == depth)
         return next(inner, len(self))
@@ -111,12 +111,12 @@ class Clauses:
         return self.sql[self.start : self.end].rstrip() + "\n" if self.tokens else ""
 
     def edited(self, edits: Iterable[Edit]) -> str:
-        """Return the text of the part after edits, which say positions in the whole text."""
+        """Return the edited text of the part. Edit offsets refer to the whole text."""
         start = self.start
         return apply(self.text, (Edit(edit.start - start, edit.end - start, edit.text) for edit in edits))
 
     def split(self, separator: str = ",") -> list[Clauses]:
-        """Return the parts between separators at depth 0; empty without tokens."""
+        """Split the part at separators at depth 0. Returns an empty list for an empty part."""
         return list(self._pieces(lambda token: token.text == separator)) if self.tokens else []
 
     def cut(self, *beginnings: str, start: int = 0) -> list[Clauses] | None:
@@ -164,7 +164,7 @@ class TableName:
     """A table as a statement names it.
 
     Attributes:
-        parts: Parts of its qualified name. For a path, the name of the table alone.
+        parts: Parts of its qualified name. For a path, only the table name.
         path: Its path, if the statement names it by path.
         first: Its first token.
         after: The token after it.
@@ -217,7 +217,7 @@ def stem(path: str) -> str:
 
 
 def divided(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
-    """Divide tokens at each separator that stands outside all parentheses, brackets and CASE … END."""
+    """Split tokens at each separator outside all parentheses, brackets and CASE … END."""
     parts, first = [], 0
     for at in _outside(tokens):
         if tokens[at].text == separator:

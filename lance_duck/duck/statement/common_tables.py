@@ -14,7 +14,7 @@ QUERIES: Final = frozenset(
 )
 """Words that begin a query."""
 _CHANGES: Final = frozenset({("insert", "into"), ("insert", "or"), ("delete", "from"), ("merge", "into")})
-"""First two words of changes that a common table expression may be. UPDATE is another: it has no fixed second word."""
+"""First two words of changes allowed in a common table expression. UPDATE lacks a fixed second word."""
 _BEGINNINGS: Final = QUERIES | {"insert", "update", "delete", "merge"}
 
 
@@ -24,7 +24,7 @@ class CommonTable:
 
     Attributes:
         name: Its name, folded.
-        start, end: The tokens between which the name means it. They follow its query, or the UNION of a recursive one.
+        start, end: Token range in which the name is visible. It follows the query, or the UNION of a recursive query.
         query: Tokens of its query, `end` exclusive. None if its columns have other names.
     """
 
@@ -49,7 +49,7 @@ def parentheses(tokens: Sequence[Token]) -> tuple[dict[int, int], list[int]]:
 
 
 def begins_query(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether the first words in parentheses are those of a query or of a change."""
+    """Return whether a query or a change begins at this token, the first one in parentheses."""
     if place + 1 >= len(tokens):
         return place < len(tokens) and tokens[place].word in QUERIES
     first, second = tokens[place].word, tokens[place + 1]
@@ -92,7 +92,7 @@ def _after_keys(tokens: Sequence[Token], closers: Mapping[int, int], place: int)
 
 
 def _query_opener(tokens: Sequence[Token], place: int) -> int | None:
-    """Return the parenthesis of the query after `AS`. None for others, such as that of a window."""
+    """Return the opening parenthesis of the query after `AS`. Returns None for other uses, such as a window."""
     follows = [each.text.lower() for each in tokens[place : place + 4]]
     words = {"as": 1, "as materialized": 2, "as not materialized": 3}.get(" ".join(follows).split(" (")[0])
     if words is None or follows[words : words + 1] != ["("]:
@@ -102,7 +102,7 @@ def _query_opener(tokens: Sequence[Token], place: int) -> int | None:
 
 
 def _union(tokens: Sequence[Token], closers: Mapping[int, int], opener: int, close: int) -> int:
-    """Return the position of the UNION behind which a query may read itself. Return `close` if it has none."""
+    """Return the index of the UNION that precedes the recursive part of a query, or `close` without one."""
     while tokens[opener + 1].text == "(" and closers.get(opener + 1) == close - 1:
         opener, close = opener + 1, close - 1
     last, place = close, opener + 1

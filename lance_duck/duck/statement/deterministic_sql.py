@@ -1,6 +1,6 @@
-"""Deterministic SQL: parts of a statement that read the same rows when they are run on their own.
+"""Recognize deterministic SQL: parts of a statement that return the same rows when run separately.
 
-Only constructs known to be deterministic are listed; a part with anything else is left alone.
+Only constructs known to be deterministic are listed. Parts with any other construct are left unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TEXT_FUNCTIONS: Final = (
     *(*sorted(_TEXT_CALLS), "regexp_matches", "lower", "upper", "lcase", "ucase"),
     *("~~", "~~*", "~~~", "like_escape", "ilike_escape", "^@"),
 )
-"""Functions of DuckDB's, operators among them, that conditions on parts of texts are made of."""
+"""DuckDB functions and operators for string conditions."""
 
 _QUERY: Final = (
     *(exp.Select, exp.From, exp.Where, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Values, exp.Tuple),
@@ -45,13 +45,13 @@ _JOINS: Final = frozenset({"", "INNER", "CROSS", "LEFT", "RIGHT", "SEMI", "ANTI"
 
 
 def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = False, texts: bool = False) -> bool:
-    """Return whether an expression reads columns of these tables alone, and is known to give the same on every run.
+    """Return whether an expression is deterministic and reads only columns of these tables.
 
     Args:
         node: The expression.
-        aliases: Names of the tables, in lower case; each column must name its table.
-        lists: A parameter may stand for a list of numbers: see `LiftedText`.
-        texts: Functions of texts may be called, as long as those of DuckDB's names are DuckDB's.
+        aliases: Table aliases, in lower case. Each column must be qualified.
+        lists: Accept parameters that replace number lists. See `LiftedText`.
+        texts: Accept string functions. The caller must check that no macro overrides them.
     """
     known = set(aliases)
     kinds = _CONDITION + _TEXTS if texts else _CONDITION
@@ -64,12 +64,12 @@ def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = Fals
 
 
 def calls_text_functions(node: Node) -> bool:
-    """Return whether a condition calls functions of texts."""
+    """Return whether a condition calls string functions."""
     return node.find(exp.Like, *_TEXTS) is not None
 
 
 def is_plain_query(node: Node) -> bool:
-    """Return whether a query gives the same rows on every run, as long as nobody changes its tables."""
+    """Return whether a query always returns the same rows while its tables are unchanged."""
     if not isinstance(node, exp.Select | exp.Union | exp.Except | exp.Intersect):
         return False
     return all(isinstance(part, _CONDITION + _QUERY) and _is_known(part) for part in node.walk())
@@ -82,14 +82,14 @@ def is_plain_values(node: Node) -> bool:
 
 
 def is_plain_table(node: Node) -> bool:
-    """Return whether a node is a named table, without a sample, column aliases and the like."""
+    """Return whether a node is a named table without a sample, column aliases or other modifiers."""
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         return False
     return _has_only(node, "this", "alias", "db", "catalog") and not node.alias_column_names
 
 
 def names_a_column(node: Node) -> bool:
-    """Return whether a part stands in an expression whose text is the name of a column of the result."""
+    """Return whether a node is inside an unaliased result column, which is named by its expression."""
     while node.parent is not None:
         parent = node.parent
         if isinstance(parent, exp.Select) and node.arg_key == "expressions" and not isinstance(node, exp.Alias):
@@ -99,12 +99,12 @@ def names_a_column(node: Node) -> bool:
 
 
 def sql_of(node: Node) -> str:
-    """Return the text of a part, every name in quotes."""
+    """Return the SQL of a node with all identifiers quoted."""
     return str(node.sql(dialect="duckdb", identify=True, comments=False))
 
 
 def _is_known(part: Node) -> bool:
-    """Return whether a node has no parts beyond those known for its kind."""
+    """Return whether a node has only the arguments known for its kind."""
     match part:
         case exp.Literal():
             return bool(part.is_string) or _LITERAL.fullmatch(str(part.this)) is not None
@@ -146,7 +146,7 @@ def _is_known(part: Node) -> bool:
 
 
 def _is_list(part: Node) -> bool:
-    """Return whether a node is the parameter for a list of numbers."""
+    """Return whether a node is a parameter that replaces a number list."""
     return isinstance(part, exp.Placeholder) and str(part.this).startswith(LISTED)
 
 

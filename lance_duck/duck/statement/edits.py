@@ -1,4 +1,4 @@
-"""Edits of a text: places and their replacements."""
+"""Text edits, and the mapping from edited to original offsets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Edit:
-    """A replacement of a part of a text.
+    """A replacement of one range of a text.
 
     Attributes:
-        start, end: The replaced part, in characters; `end` is exclusive.
+        start, end: Replaced range, in characters. `end` is exclusive.
         text: The replacement.
         values: Values of the placeholders in `text`, in order or by name. None if `text` keeps the placeholders of the
-            replaced part.
+            replaced range.
     """
 
     start: int
@@ -27,13 +27,13 @@ class Edit:
     values: Sequence[Any] | Mapping[str, Any] | None = None
 
     def overlaps(self, start: int, end: int) -> bool:
-        """Return whether the replaced part overlaps another part."""
+        """Return whether the replaced range overlaps another range."""
         return self.start < end and start < self.end
 
 
 @dataclass(frozen=True)
 class EditedText:
-    """A text after edits, which knows the origin of its characters.
+    """An edited text with a mapping back to the offsets of its source.
 
     Attributes:
         source: The text before the edits.
@@ -66,7 +66,7 @@ class EditedText:
         return "".join(pieces) + self.source[at:]
 
     def origin(self, place: int) -> int:
-        """Return the position in the source of a character outside all edits."""
+        """Return the source offset of a character outside all edits."""
         passed = bisect_right(self._ends, place)
         return place - (self._growth[passed - 1] if passed else 0)
 

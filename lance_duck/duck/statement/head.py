@@ -1,4 +1,4 @@
-"""Kinds of statements by their first words.
+"""Classify statements by their first words.
 
 [comments, blanks, ;] [EXPLAIN [ANALYZE | (options)]] word [word …] …  →  StatementKind
 [EXPLAIN …] [WITH …] verb …                                            →  StatementHead
@@ -19,24 +19,24 @@ from lance_duck.scan.sql.tokens import COMMENT
 
 
 class StatementKind(Enum):
-    """StatementKind of a statement."""
+    """The kind of a statement."""
 
     BEGIN = auto()
     COMMIT = auto()
     ROLLBACK = auto()
     PREPARED = auto()
-    """It makes, runs or drops a prepared statement."""
+    """Creates, runs or drops a prepared statement."""
     SETTING = auto()
     NAMING = auto()
-    """It changes the meaning of names."""
+    """Changes how names are resolved."""
     EXTENSION = auto()
-    """It installs or loads an extension of DuckDB."""
+    """Installs or loads a DuckDB extension."""
     FILES = auto()
-    """It reads or writes files."""
+    """Reads or writes files."""
     UPKEEP = auto()
-    """It always concerns Lance tables."""
+    """Always concerns Lance tables, never native tables."""
     ROWS = auto()
-    """It reads rows, or changes those of one table."""
+    """Reads rows, or changes the rows of one table."""
     OTHER = auto()
 
 
@@ -74,7 +74,7 @@ KINDS: Final[Mapping[str, StatementKind]] = {
     "delete": StatementKind.ROWS,
     "merge": StatementKind.ROWS,
 }
-"""Kinds by the first word of a statement, or by its first two."""
+"""Statement kinds by the first word, or by the first two."""
 
 _SKIPPED: Final = rf"(?:\s|;|{COMMENT})*+"
 """Comments, blanks and semicolons before a statement and between its words."""
@@ -88,12 +88,12 @@ _CACHED: Final = 512
 
 @dataclass(frozen=True)
 class FirstWords:
-    """The first words of a statement, or of the first one of several.
+    """The first words of the first statement in a text.
 
     Attributes:
         kind: Kind of the statement.
-        word: First word after EXPLAIN, in lower case; empty without one.
-        explain: EXPLAIN with its options as they are spelled; empty for other statements.
+        word: First word after EXPLAIN, in lower case. Empty if no word follows.
+        explain: Source text of EXPLAIN with its options. Empty for other statements.
         start: Position of the word, in characters.
     """
 

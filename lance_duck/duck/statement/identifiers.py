@@ -1,4 +1,4 @@
-"""Names in SQL, spelled (by `lance_duck.scan.identifiers`) and read."""
+"""Quote SQL names (see `lance_duck.scan.identifiers`) and parse them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^".,]+)')
 
 
 def parts_of_name(text: str) -> tuple[str, ...]:
-    """Return the parts of a (qualified) name as SQL spells it; empty for other text."""
+    """Return the parts of a qualified name in SQL syntax. Empty for other text."""
     names = qualified_names(text)
     return names[0] if len(names) == 1 else ()
 

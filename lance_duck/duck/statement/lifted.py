@@ -1,4 +1,4 @@
-"""Lifts lists and numbers out of a text, so that statements with other vectors or keys have the same text.
+"""Replace number lists and numbers by parameters, so that statements for other vectors or keys share one text.
 
 [1, 2.5, …]                              →  $__lance_v0
 SELECT … WHERE [t.]x = 5 [AND …] [;]     →  SELECT … WHERE x = ?
@@ -29,16 +29,16 @@ _TAIL: Final = re.compile(rf"\bwhere\s+{_CONDITION}(?:\s+and\s+{_CONDITION})*\s*
 _NUMBERS: Final = re.compile(rf"\b{_NUMBER}\b", re.ASCII)
 _SELECTS: Final = re.compile(r"\s*select\b", re.IGNORECASE)
 _MAY_HAVE_PARAMETERS: Final = re.compile(r"""['"?$]|--|/\*""")
-"""Parameters, and tokens that may contain characters that look like one."""
+"""Start of a parameter, or of a token that may contain similar characters."""
 
 
 @dataclass(frozen=True)
 class LiftedText:
-    """A text without its lists of numbers.
+    """A text with parameters instead of number lists.
 
     Attributes:
-        text: The text, with `$__lance_v0`, `$__lance_v1`, … for the lists.
-        lists: The lists as they were spelled.
+        text: The text, with `$__lance_v0`, `$__lance_v1`, … instead of the lists.
+        lists: Source text of the lists.
     """
 
     text: str
@@ -46,7 +46,7 @@ class LiftedText:
 
     @classmethod
     def of(cls, sql: str) -> LiftedText:
-        """Lift the lists out of a text. Unchanged if a comment or string might contain one."""
+        """Replace the lists of a text. Texts are unchanged if a comment or string might contain a list."""
         if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
             return cls(sql)
         lists: list[str] = []
@@ -57,7 +57,7 @@ class LiftedText:
             between, seen = sql[seen : match.start()], match.start()
             quotes.update({mark: between.count(mark) for mark in _QUOTES})
             if any(count % 2 for count in quotes.values()):
-                return match[0]  # within a string or a name
+                return match[0]  # inside a string or a quoted name
             lists.append(match[0])
             return f"${LISTED}{len(lists) - 1}"
 
@@ -65,28 +65,28 @@ class LiftedText:
 
     @cached_property
     def sql(self) -> str:
-        """The text with its lists."""
+        """The text with the original lists."""
         return self.restored(self.text)
 
     @cached_property
     def statement(self) -> Statement:
-        """The text, read once."""
+        """The cached analysis of the text."""
         return Statement.of(self.text)
 
     def edited(self, edits: Iterable[Edit]) -> LiftedText:
-        """Return the text after edits of `statement`. Itself without any."""
+        """Apply edits of `statement`. Returns `self` if nothing changes."""
         text = edited(self.text, edits)
         return self if text is self.text else LiftedText(text, self.lists)
 
     def restored(self, text: str) -> str:
-        """Return a text with the lists put back for their parameters."""
+        """Replace the parameters in a text by the original lists."""
         if not self.lists:
             return text
         return re.sub(rf"\${LISTED}(\d+)", lambda match: self.lists[int(match[1])], text)
 
 
 def lifted_numbers(sql: str) -> tuple[LiftedText, tuple[int, ...]] | None:
-    """Return a SELECT with `?` for the numbers of its WHERE, and these numbers. None for other statements."""
+    """Return a SELECT with `?` instead of the numbers in WHERE, and the numbers. None for other statements."""
     if len(sql) > _LONGEST or _SELECTS.match(sql) is None or _MAY_HAVE_PARAMETERS.search(sql):
         return None
     tail = _TAIL.search(sql)

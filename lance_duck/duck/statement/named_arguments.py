@@ -1,4 +1,4 @@
-"""Named arguments as the `lance` extension of DuckDB spells them: `name = value`, which DuckDB reads as a comparison.
+"""Support the named arguments of DuckDB's `lance` extension: `name = value`, which DuckDB parses as a comparison.
 
 FROM lance_scan('x.lance', version = 3)  →  FROM lance_scan('x.lance', version := 3)
 """
@@ -20,10 +20,10 @@ _TABLE_FOLLOWS: Final = frozenset({"from", "join", ",", "(", "lateral"})
 
 
 def named_arguments(lifted: LiftedText, functions: Collection[str]) -> list[Edit]:
-    """Return edits that spell named arguments of table functions as DuckDB understands them.
+    """Return edits that convert the named arguments of table functions to DuckDB's syntax.
 
     Args:
-        lifted: One statement or several.
+        lifted: One or more statements.
         functions: Names of the functions, in lower case.
     """
     sql = lifted.text
@@ -40,12 +40,12 @@ def named_arguments(lifted: LiftedText, functions: Collection[str]) -> list[Edit
 
 
 def _is_table(clauses: Clauses, at: int) -> bool:
-    """Return whether the name at a place is called where a table may stand."""
+    """Return whether a name is called as a table function."""
     return clauses.text_at(at + 1) == "(" and clauses.text_at(at - 1).lower() in _TABLE_FOLLOWS
 
 
 def _equals_sign(argument: Clauses) -> int | None:
-    """Return where in the text the `=` between the name and the value of an argument stands; None if it has no name."""
+    """Return the offset of the `=` in a named argument, in characters, or None for positional arguments."""
     if len(argument) < 3 or argument.tokens[0].name is None or argument.text_at(1) != "=":
         return None
     place = argument.tokens[1].start

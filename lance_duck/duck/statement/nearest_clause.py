@@ -1,10 +1,10 @@
-"""The clause of a join that asks for the nearest rows, cut by tokens: sqlglot does not read it, nor does DuckDB 1.
+"""Token-based parser for the NEAREST clause of joins, which sqlglot and DuckDB 1 do not support.
 
     [INNER | LEFT [OUTER]] JOIN table [[AS] alias] [APPROX | EXACT] NEAREST [k] BY (DISTANCE | SIMILARITY) expression
 
-Its meaning in DuckDB: of the rows of the table for which the expression is not NULL, the k with the smallest distance
-or the largest similarity, for each row before the JOIN. In the expression, a name that the table has refers to the
-table.
+Semantics in DuckDB: each row on the left is joined with the k rows of the table that have the smallest distance or the
+largest similarity. Rows with a NULL expression never match. In the expression, the table's own columns take
+precedence.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.statement.tokens import Token
 
 KNOWS_NEAREST: Final = not duckdb.__version__.startswith(("0.", "1."))
-"""Whether this DuckDB reads `JOIN … NEAREST k BY …`."""
+"""Whether this DuckDB version parses `JOIN … NEAREST k BY …`."""
 MARK: Final = "__lance_nearest_"
-"""Prefix of the names of calls that stand for clauses in the text that sqlglot reads."""
+"""Name prefix of the calls that replace NEAREST clauses in the text for sqlglot."""
 _DISTANCE: Final = "__lance_distance"
 _NUMBER: Final = re.compile(r"[$\d.](?:[eE][+-]?\d|\w|\.)*")
 _COUNT: Final = re.compile(r"0*[1-9]\d*")
@@ -40,18 +40,18 @@ _JOINED: Final = frozenset({*_JOINING, "join", "outer"})
 
 @dataclass(frozen=True)
 class NearestClause:
-    """The clause of one join.
+    """The NEAREST clause of one join. Offsets are in characters.
 
     Attributes:
-        table: Where the table begins in the text.
+        table: Start of the table.
         start: Start of the clause.
         expression: Start of its expression.
         end: End of its expression.
-        alias: Name of the table in the statement; None for a query without a name.
+        alias: Alias or name of the table, or None for a query without an alias.
         k: Number of rows, at least 1.
         largest_first: Whether the expression is a similarity.
-        is_exact: Whether it says EXACT.
-        is_left: Whether a row without any match stays.
+        is_exact: Whether EXACT is given.
+        is_left: Whether rows without a match are kept.
     """
 
     table: int
@@ -65,7 +65,7 @@ class NearestClause:
     is_left: bool
 
     def reading(self, number: int) -> tuple[Edit, ...]:
-        """Return edits after which sqlglot reads the join: a call in its ON holds the expression.
+        """Return edits that let sqlglot parse the join. The expression becomes a call in ON.
 
         Args:
             number: Number of the clause in the statement.
@@ -76,7 +76,7 @@ class NearestClause:
         )
 
     def as_lateral(self) -> tuple[Edit, ...]:
-        """Return edits after which any DuckDB reads the join: it compares all rows."""
+        """Return edits that let any DuckDB version run the join. It compares all rows."""
         order = "DESC" if self.largest_first else "ASC"
         return (
             Edit(self.table, self.table, "LATERAL (FROM (FROM "),
@@ -90,7 +90,7 @@ class NearestClause:
         )
 
     def sorted_lateral(self) -> tuple[Edit, ...]:
-        """Return edits after which the join sorts what stands in the place of the table, which holds no NULL."""
+        """Return edits that sort the source replacing the table. The expression must not be NULL for its rows."""
         order = "DESC" if self.largest_first else "ASC"
         return (
             Edit(self.table, self.table, "LATERAL (SELECT * FROM "),
@@ -104,12 +104,12 @@ class NearestClause:
 
 
 def is_nearest_clause(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a clause begins at a place."""
+    """Return whether a NEAREST clause begins at a token."""
     return _length(Clauses("", tokens, (), 0), place) > 0
 
 
 def nearest_clauses(sql: str, tokens: Sequence[Token]) -> tuple[NearestClause, ...]:
-    """Return the clauses of a text, in its order.
+    """Return the NEAREST clauses of a text, in text order.
 
     Args:
         sql: The text.
@@ -130,7 +130,7 @@ def _found(clauses: Clauses) -> Iterator[NearestClause]:
 
 
 def _after_join(clauses: Clauses, join: int) -> NearestClause | None:
-    """Return the clause of a join; None where it has none."""
+    """Return the NEAREST clause of a join, or None."""
     table = _table(clauses, join + 1)
     if table is None:
         return None
@@ -157,7 +157,10 @@ def _after_join(clauses: Clauses, join: int) -> NearestClause | None:
 
 
 def _table(clauses: Clauses, place: int) -> tuple[str | None, int] | None:
-    """Return what a joined table is called, and the place after that; None for what is not a table, query or call."""
+    """Return the alias or name of a joined table, and the next token.
+
+    Returns None if no table, query or call begins at this token.
+    """
     if clauses.text_at(place) == "(":
         name, after = None, clauses.closer(place) + 1
     else:
@@ -181,13 +184,13 @@ def _table(clauses: Clauses, place: int) -> tuple[str | None, int] | None:
 
 
 def _after_travel(clauses: Clauses, place: int) -> int:
-    """Return the place after AT (…), where it stands at a place."""
+    """Return the token after `AT (…)`, or the given token if it does not begin AT."""
     travels = clauses.says(place, "at") and clauses.text_at(place + 1) == "("
     return clauses.closer(place + 1) + 1 if travels else place
 
 
 def _length(clauses: Clauses, place: int) -> int:
-    """Return the number of tokens before the expression of a clause that begins at a place; 0 where none does."""
+    """Return the token count of a clause up to its expression, or 0 if no clause begins at this token."""
     at = place + (clauses.word(place) in ("approx", "exact"))
     if clauses.word(at) != "nearest":
         return 0
@@ -201,7 +204,7 @@ def _length(clauses: Clauses, place: int) -> int:
 
 
 def _end(clauses: Clauses, start: int) -> int:
-    """Return the place after the expression that begins at a place."""
+    """Return the first token after an expression."""
     depth = clauses.depths[start] if start < len(clauses) else 0
     for place in range(start, len(clauses)):
         text, word = clauses.text_at(place), clauses.word(place)
@@ -217,13 +220,13 @@ def _end(clauses: Clauses, start: int) -> int:
 
 
 def _number(clauses: Clauses, place: int) -> str:
-    """Return the number or parameter at a place as it is spelled: DuckDB says only where one begins."""
+    """Return the source text of a number or parameter. DuckDB reports only its start."""
     start = clauses.tokens[place].start if place < len(clauses) else 0
     match = _NUMBER.match(clauses.tokens[place].source, start) if place < len(clauses) else None
     return "" if match is None else match[0]
 
 
 def _text_end(clauses: Clauses, place: int) -> int:
-    """Return where the token before a place ends in the text."""
+    """Return the end offset of the previous token, in characters."""
     last = clauses.tokens[place - 1]
     return max(last.end, last.start + len(_number(clauses, place - 1)))

@@ -1,4 +1,4 @@
-"""Placeholders that have a number or a name: `$1` and `$name`."""
+"""Numbered and named placeholders: `$1` and `$name`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 from lance_duck.duck.statement.tokens import Token
 
 LISTED: Final = "__lance_v"
-"""Prefix of the parameter names that replace lists of numbers: see `lifted`."""
+"""Prefix of the parameter names that replace number lists. See `lifted`."""
 _PLACEHOLDER: Final = re.compile(r"\$(\d+|[^\W\d]\w*)(?![\w$])")
 
 
 def placeholders_in(tokens: Sequence[Token]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the name or number of each placeholder as text, with its start and end."""
+    """Yield the name or number of each placeholder as a string, and its range in characters."""
     for token in tokens:
         match = _PLACEHOLDER.match(token.source, token.start) if token.text == "$" else None
         if match is not None:

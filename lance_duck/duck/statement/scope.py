@@ -1,8 +1,8 @@
-"""The SELECTs of a statement and the tables that each reads, from tokens alone. Pure.
+"""Find the SELECTs of a statement and the tables that each reads, from tokens alone. Pure.
 
-No parser outside DuckDB reads all statements in which an expression may stand (UPDATE, MERGE, CREATE VIEW, PREPARE,
-…), so names are resolved as far as tokens allow: anything not known to be a plain table counts as a table with unknown
-columns.
+No parser outside DuckDB covers every statement that may contain an expression (UPDATE, MERGE, CREATE VIEW, PREPARE,
+…). Names are therefore resolved as far as tokens allow. Anything that is not clearly a plain table counts as a table
+with unknown columns.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _PIVOTS: Final = frozenset({"pivot", "unpivot"})
 _WITHOUT_ON: Final = frozenset({"cross", "natural", "positional"})
 _NAMING: Final = frozenset({"table", "describe", "desc", "summarize"})
 _BEFORE_NAMING: Final = frozenset({"insert", "with", "explain", "describe", "desc", "summarize"})
-"""First words of statements in which `TABLE t` may stand anywhere."""
+"""First words of statements that accept `TABLE t` anywhere."""
 _COMBINED: Final = frozenset({"union", "except", "intersect", ";"})
 _AFTER_QUERY: Final = frozenset({")", "", "union", "except", "intersect", "order", "limit", "offset"})
-"""What may follow a query in parentheses within others."""
+"""Tokens that may follow a nested query in parentheses."""
 _CLAUSES: Final = frozenset(
     {"select", "from", "where", "group", "having", "window", "qualify", "order", "limit", "offset", "returning", "set"}
 )
@@ -33,7 +33,7 @@ _FOLLOWING: Final = (
     "tablesample at pivot unpivot when with values"
 )
 _AFTER_TABLE: Final = _CLAUSES | frozenset(_FOLLOWING.split())
-"""Words that begin what follows a table, and so are not an alias of it."""
+"""Keywords that may follow a table, and therefore are not its alias."""
 _SCAN: Final = "lance_scan"
 _MATCHING: Final = "__lance_matching"
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
@@ -42,11 +42,11 @@ _VERSIONS: Final = ("version", "tag", "asof", "branch")
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a list.
+    """One item of a comma-separated list.
 
     Attributes:
-        tokens: Tokens of the part.
-        end: Where what follows it begins in the text; a token does not know the end of a number.
+        tokens: Tokens of the item.
+        end: Offset of the next token, in characters. The end of a number token is not reliable.
     """
 
     tokens: Sequence[Token]
@@ -54,24 +54,24 @@ class Part:
 
     @property
     def start(self) -> int:
-        """Where it begins in the text."""
+        """Start offset, in characters."""
         return self.tokens[0].start if self.tokens else self.end
 
     @property
     def text(self) -> str:
-        """The text as it is spelled, with a line break behind a comment."""
+        """The source text of the item, with a trailing newline if it contains a line comment."""
         text = self.tokens[0].source[self.start : self.end].rstrip() if self.tokens else ""
         return f"{text}\n" if "--" in text else text
 
     @property
     def string(self) -> str | None:
-        """The string that it is; None for anything else."""
+        """The value of a string literal, or None for any other item."""
         text = self.tokens[0].text if len(self.tokens) == 1 else ""
         return text[1:-1].replace("''", "'") if text.startswith("'") else None
 
     @property
     def named(self) -> tuple[str | None, Part]:
-        """The name of an argument (`name := value`, `name => value`), folded, None without one, and its value."""
+        """The folded name of an argument (`name := value`, `name => value`), or None, and the argument's value."""
         tokens = self.tokens
         if len(tokens) > 1 and tokens[0].name is not None:
             place = tokens[1].start
@@ -86,18 +86,18 @@ class TableRead:
     """A table that a SELECT reads.
 
     Attributes:
-        alias: Qualifier of its columns, without quotes; empty if there is none.
-        name: Parts of its name; None where it has none, or is something else: a subquery, a function.
+        alias: Qualifier of its columns, without quotes. Empty if the table cannot be qualified.
+        name: Parts of the qualified name, or None for a path, subquery or function.
         path: Its path, if it is named by a path or read by `lance_scan`.
         version: The chosen version, as arguments of `lance_scan`.
         is_hidden: Whether no SELECT sees its columns. ON sees those on the right of a SEMI or ANTI JOIN.
-        place: Tokens that say what is read, from the first one to that behind the last. None if an alias stands among
-            or before them, and if only a name may stand there.
+        place: Token range of the name, path or call, `end` exclusive. None if an alias precedes or interrupts it, or if
+            the syntax accepts only a name.
         end: The token after its alias.
         is_called: Whether the text gives it an alias.
-        query: Tokens of the subquery or common table expression that it is, from the first one to that behind the last;
-            None for others, and where its columns have other names.
-        columns: The text of the `AskedColumns` that it has besides its own; None where it has none.
+        query: Token range of the subquery or common table expression, `end` exclusive. None for other tables, and if
+            the columns are renamed.
+        columns: Serialized `AskedColumns` that extend the table, or None.
     """
 
     alias: str
@@ -127,7 +127,7 @@ class Scope:
         outer: The enclosing scope, or None.
         start, end: Range of its tokens.
         tables: Tables that it reads, in order.
-        clauses: The word that begins each clause, with the place of its token.
+        clauses: The first word of each clause, and its token index.
     """
 
     outer: Scope | None
@@ -137,7 +137,7 @@ class Scope:
     clauses: list[tuple[str, int]] = field(default_factory=list)
 
     def clause_of(self, place: int) -> tuple[str, int, int]:
-        """Return the word of the clause that a token stands in, its first token behind the word, and its end."""
+        """Return the clause that contains a token: its first word, and its token range after that word."""
         for (word, begin), (_, end) in pairwise([*self.clauses, ("", self.end)]):
             if begin < place < end:
                 return word, begin + 1, end
@@ -163,27 +163,27 @@ class Scopes:
         return self._of_tokens[place]
 
     def closer(self, opener: int) -> int:
-        """Return the place of the parenthesis that closes another; the end of the text where none does."""
+        """Return the index of the matching closing parenthesis, or the token count if it is missing."""
         return self._closers.get(opener, len(self.tokens))
 
     def opener_of(self, closer: int) -> int | None:
-        """Return the position of the parenthesis that another closes. None for other tokens."""
+        """Return the index of the matching opening parenthesis, or None for other tokens."""
         return next((opener for opener, close in self._closers.items() if close == closer), None)
 
     def opener(self, place: int) -> int:
-        """Return the place of the parenthesis that a token stands in; -1 for none."""
+        """Return the index of the innermost parenthesis around a token, or -1."""
         return self._openers[place]
 
     def word(self, place: int) -> str | None:
-        """Return the word at a place."""
+        """Return the lower-case word of a token, or None if the token is not a word or does not exist."""
         return self.tokens[place].word if 0 <= place < len(self.tokens) else None
 
     def text(self, place: int) -> str:
-        """Return the token at a place as it is spelled; empty beyond the end."""
+        """Return the source text of a token. Empty beyond the end."""
         return self.tokens[place].text if 0 <= place < len(self.tokens) else ""
 
     def name(self, place: int) -> str | None:
-        """Return the identifier at a place."""
+        """Return the identifier of a token, or None if the token is not a name or does not exist."""
         return self.tokens[place].name if 0 <= place < len(self.tokens) else None
 
     @property
@@ -192,16 +192,16 @@ class Scopes:
         return (table for scope in dict.fromkeys(self._of_tokens) for table in scope.tables)
 
     def cte(self, name: str, place: int) -> CommonTable | None:
-        """Return the common table expression that a name means where it stands; None where it means none."""
+        """Return the innermost common table expression that a name refers to at a token, or None."""
         visible = [cte for cte in self._ctes if cte.name == folded(name) and cte.start <= place < cte.end]
         return max(visible, key=lambda cte: cte.start, default=None)
 
     def readers(self, table_read: TableRead, replaced: Collection[int] = ()) -> list[tuple[Scope, TableRead]] | None:
-        """Return all that read the query of a table, with the SELECTs that do; None where there may be more of them.
+        """Return all reads of a table's query, each with its SELECT. Returns None if further reads are possible.
 
         Args:
             table_read: The table.
-            replaced: Tokens that are replaced.
+            replaced: Indices of tokens that are replaced.
         """
         read = [
             (scope, each)
@@ -224,21 +224,21 @@ class Scopes:
         return read if mentions == places and len(places) == len(read) else None
 
     def is_query(self, opener: int) -> bool:
-        """Return whether a query stands in the parentheses that begin at a place."""
+        """Return whether these parentheses contain a query."""
         inner = opener
         while self.text(inner) == "(":
             inner += 1
         if inner == opener or self.text(inner + 1) == "." or not begins_query(self.tokens, inner):
             return False
         behind = (self.text(self.closer(at) + 1).lower() for at in range(opener + 1, inner))
-        return all(text in _AFTER_QUERY for text in behind)  # else it is a join of subqueries
+        return all(text in _AFTER_QUERY for text in behind)  # otherwise a join of subqueries
 
     def read_nested(self, opener: int, outer: Scope) -> None:
         """Read the query in parentheses."""
         self._read(opener + 1, self.closer(opener), outer)
 
     def _read(self, start: int, end: int, outer: Scope | None) -> None:
-        """Read the SELECTs between two places, which set operations divide."""
+        """Read the SELECTs of a token range, divided by set operations."""
         end = min(end, len(self.tokens))
         begin = place = start
         while place <= end:
@@ -250,7 +250,7 @@ class Scopes:
             place = self.closer(place) if place < end and self.text(place) == "(" else place + 1
 
     def _excludes(self, place: int) -> bool:
-        """Return whether a word is that of `* EXCEPT (a, b)`."""
+        """Return whether an EXCEPT excludes columns: `* EXCEPT (a, b)`."""
         return self.text(place - 1) == "*" and self.text(place + 1) == "(" and not self.is_query(place + 1)
 
 
@@ -269,16 +269,16 @@ class _ScopeReader:
         self._expects = False
         """A table may begin here."""
         self._is_hidden = False
-        """The columns of the table that comes next are seen in ON alone."""
+        """Only ON sees the columns of the next table."""
         self._lists: list[int] = []
-        """Depths of the lists of tables that a place is in: after a comma there, a table follows."""
+        """Depths of the enclosing table lists. A comma at one of these depths precedes a table."""
         self._item = {0: scope.start}
-        """By depth, the token at which the current item of FROM began: FROM, a comma or a parenthesis."""
+        """Token before the current item of FROM, by depth: FROM, a comma or a parenthesis."""
         self._awaits_using = False  # whether USING begins the tables of DELETE or MERGE
         self._pivot_ends = -1
 
     def read(self) -> None:
-        """Read the scope, and the SELECTs within."""
+        """Read the scope and its nested SELECTs."""
         place = self._scope.start
         while place < self._scope.end:
             place = self._step(place)
@@ -320,7 +320,7 @@ class _ScopeReader:
         return after
 
     def _close(self, place: int) -> int:
-        """Leave parentheses; return the place after them, or after the alias of a PIVOT."""
+        """Leave parentheses. Returns the token after them, or after the alias of a PIVOT."""
         self._depth -= 1
         self._lists = [depth for depth in self._lists if depth <= self._depth]
         self._expects = False
@@ -350,7 +350,7 @@ class _ScopeReader:
                 self._awaits_using = self._all.word(place - 1) in ("delete", "merge")
 
     def _pivot(self, place: int) -> None:
-        """Hide the tables that a PIVOT in FROM turns: one table, a join in parentheses, or all of a longer join."""
+        """Hide the input tables of a PIVOT in FROM: one table, a join in parentheses, or a whole longer join."""
         opener = next((at for at in range(place + 1, place + 4) if self._all.text(at) == "("), -1)
         tables = self._scope.tables
         begin = self._all.opener_of(place - 1)
@@ -362,13 +362,13 @@ class _ScopeReader:
         self._pivot_ends = self._all.closer(opener)
 
     def _is_crossed(self) -> bool:
-        """Return whether a join without ON leads to the last table: PIVOT then turns all of the join."""
+        """Return whether a join without ON precedes the last table. PIVOT then applies to the whole join."""
         *before, last = self._scope.tables
         tokens = range(before[-1].end if before else self._scope.start, last.end)
         return any(self._all.word(at) == "join" and self._all.word(at - 1) in _WITHOUT_ON for at in tokens)
 
     def _names_query(self, place: int, word: str) -> bool:
-        """Return whether a table follows that is read without a SELECT: `TABLE t`, `DESCRIBE t`, `PIVOT t ON …`."""
+        """Return whether a table read without a SELECT follows: `TABLE t`, `DESCRIBE t`, `PIVOT t ON …`."""
         before, follows = self._all.word(place - 1), self._all.word(place + 1)
         if follows in _AFTER_TABLE or follows in QUERIES or follows == "as":
             return False
@@ -381,20 +381,20 @@ class _ScopeReader:
         return word in _NAMING and begins and is_name
 
     def _names_target(self, place: int, word: str) -> bool:
-        """Return whether the table that a statement changes follows, or what it is compared with."""
+        """Return whether the target of a change follows, or the table that it is compared with."""
         before = self._all.word(place - 1)
         if word == "update":
             return before not in ("do", "then", "for")
         return (word == "using" and self._awaits_using) or (word, before) == ("into", "merge")
 
     def _is_inside(self, place: int) -> bool:
-        """Return whether a word is a part of a name, or of IS [NOT] DISTINCT FROM."""
+        """Return whether a word belongs to a qualified name or to IS [NOT] DISTINCT FROM."""
         before = self._all.word(place - 2)
         is_distinct = self._all.word(place - 1) == "distinct" and before in ("is", "not")
         return self._all.text(place - 1) == "." or is_distinct
 
     def _table(self, place: int) -> int:
-        """Read a table and its alias; return the place after it."""
+        """Read a table and its alias. Returns the next token."""
         self._expects = False
         alias_name = None
         if is_colon(self._all.tokens, place + 1):
@@ -424,7 +424,7 @@ class _ScopeReader:
         return after
 
     def _source(self, place: int) -> tuple[TableRead, int]:
-        """Read a (qualified) name, a path or a call; return the place after it."""
+        """Read a qualified name, a path or a call. Returns the table and the next token."""
         path = self._all.tokens[place].path if place < len(self._all.tokens) else None
         if path is not None or self._all.text(place)[:1] == "'":
             return TableRead(stem(path or self._all.text(place)[1:-1]), None, path), place + 1
@@ -441,7 +441,7 @@ class _ScopeReader:
         return _called(parts[-1], list_parts(self._all.tokens, after + 1, close)), close + 1
 
     def _at(self, place: int) -> tuple[tuple[tuple[str, Part], ...], int]:
-        """Read `AT (VERSION => …)`; return the place after it."""
+        """Read `AT (VERSION => …)`. Returns the version, empty without AT, and the next token."""
         if self._all.word(place) != "at" or self._all.text(place + 1) != "(":
             return (), place
         close = self._all.closer(place + 1)
@@ -452,7 +452,7 @@ class _ScopeReader:
         return ((key, Part(tokens[place + 4 : close], tokens[close].start)),), close + 1
 
     def _alias(self, place: int) -> tuple[str | None, int]:
-        """Read the alias of a table, or None; return the place after it."""
+        """Read the alias of a table. Returns the alias, or None, and the next token."""
         if self._all.word(place) == "as":
             return self._all.name(place + 1), place + 2
         if self._all.name(place) is None or self._all.word(place) in _AFTER_TABLE:
@@ -461,7 +461,7 @@ class _ScopeReader:
 
 
 def _called(function: str, arguments: Sequence[Part]) -> TableRead:
-    """Return the table that a call of a function gives."""
+    """Return the table that a function call reads."""
     unknown = TableRead("")
     strings = [argument.string for argument in arguments]
     if folded(function) == _MATCHING and len(strings) == 2 and None not in strings:
@@ -478,7 +478,7 @@ def _called(function: str, arguments: Sequence[Part]) -> TableRead:
 
 
 def list_parts(tokens: Sequence[Token], begin: int, end: int) -> list[Part]:
-    """Return the parts of a list between two places, which commas divide; none of an empty one."""
+    """Return the items of a comma-separated list in a token range. Empty for an empty range."""
     parts, place = [], begin
     for part in divided(tokens[begin:end], ",") if begin < end else ():
         place += len(part)
@@ -489,7 +489,7 @@ def list_parts(tokens: Sequence[Token], begin: int, end: int) -> list[Part]:
 
 
 def is_colon(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a colon stands at a place that is not part of `::` or `:=`."""
+    """Return whether a token is a single colon, not part of `::` or `:=`."""
     if not 0 <= place < len(tokens) or tokens[place].text != ":":
         return False
     start, source = tokens[place].start, tokens[place].source

@@ -1,4 +1,4 @@
-"""The text of one or several statements, read once."""
+"""Cached analysis of the text of one or more statements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_duck.duck.statement.scope import Scopes
 from lance_duck.duck.statement.tokens import LONGEST, Token, edited, tokens_of
 
 LONGEST_TREE: Final = 100_000
-"""Characters of a statement that is parsed at most."""
+"""Maximum length of a parsed statement, in characters."""
 _CACHED: Final = 512
 _DOLLAR_FOLLOWS: Final = re.compile(r"[^\s$?]*[$?]")
 """Characters directly before `$`, or before a `?` that becomes one."""
@@ -29,10 +29,10 @@ _SELECTS: Final = ("select", "from", "with")
 
 
 class Statement:
-    """The text of a statement with its tokens, placeholders and tree. Each is read once, at its first use.
+    """A statement with its tokens, placeholders and tree. Each is computed once, on first use.
 
     Args:
-        text: The statement, without long lists of numbers: see `LiftedText`.
+        text: The statement, without long number lists. See `LiftedText`.
     """
 
     def __init__(self, text: str) -> None:
@@ -45,7 +45,7 @@ class Statement:
         return _statement(text) if len(text) <= LONGEST else cls(text)
 
     def result(self, key: Any, read: Callable[[Statement], Any]) -> Any:
-        """Return what a function reads in the statement. The result is cached; the tree is dropped."""
+        """Return the cached result of a function of the statement. Drops the tree after a new computation."""
         if key not in self._results:
             self._results[key] = read(self)
             self.__dict__.pop("tree", None)
@@ -53,7 +53,7 @@ class Statement:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        """Tokens without comments; empty if DuckDB cannot cut the text."""
+        """Tokens without comments. Empty if DuckDB cannot tokenize the text."""
         return tokens_of(self.text)
 
     @cached_property
@@ -90,26 +90,26 @@ class Statement:
 
     @cached_property
     def scopes(self) -> Scopes:
-        """The SELECTs of the text, and the tables that each reads."""
+        """The SELECTs of the text and the tables that each reads."""
         return Scopes(self.tokens)
 
     @cached_property
     def opening(self) -> Opening | None:
-        """Words before the SELECT. None if the text is not a single statement with a SELECT."""
+        """Words before the SELECT, or None if the text is not a single statement with a SELECT."""
         return Opening.of(self.parts[0]) if len(self.parts) == 1 else None
 
     @cached_property
     def for_sqlglot(self) -> EditedText:
-        """The text as sqlglot reads it: with `$1`, `$2`, … for `?`, and calls for NEAREST.
+        """The text for sqlglot, with `$1`, `$2`, … instead of `?` and calls instead of NEAREST clauses.
 
-        Placeholders are followed by a blank, because sqlglot takes `$1,$` for the beginning of a string.
+        A space follows each placeholder, because sqlglot reads `$1,$` as the start of a string.
         """
         nearest = (edit for number, clause in enumerate(self.nearest) for edit in clause.reading(number))
         return EditedText.of(self.text, (*nearest, *self._numbers(), *self._blanks()))
 
     @cached_property
     def numbered(self) -> str:
-        """The text with `$1`, `$2`, … for `?`."""
+        """The text with `$1`, `$2`, … instead of `?`."""
         return edited(self.text, self._numbers())
 
     @cached_property
@@ -122,7 +122,7 @@ class Statement:
         return [Edit(mark, mark + 1, f"${number}") for number, mark in enumerate(self.marks, 1)]
 
     def _blanks(self) -> list[Edit]:
-        """Return edits that put a blank after each placeholder that is directly followed by `$`."""
+        """Return edits that insert a space after each placeholder directly followed by `$`."""
         places = [(mark, mark + 1) for mark in self.marks]
         if "$" in self.text:
             places += [span for _, span in placeholders_in(self.tokens)]
@@ -130,7 +130,7 @@ class Statement:
 
     @cached_property
     def tree(self) -> Node | None:
-        """Sqlglot's tree of the SELECT. None without a SELECT, and if sqlglot cannot parse it."""
+        """The sqlglot tree of the SELECT. None without a SELECT, or if sqlglot cannot parse it."""
         if self.opening is None or len(self.text) > LONGEST_TREE:
             return None
         try:
@@ -150,7 +150,7 @@ class Statement:
 
     @property
     def _blanked(self) -> str:
-        """The edited text with blanks before the SELECT."""
+        """The text for sqlglot, with everything before the SELECT replaced by spaces."""
         start = self.opening.end if self.opening is not None else 0
         return " " * start + self.for_sqlglot.text[start:]
 

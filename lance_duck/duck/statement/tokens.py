@@ -1,7 +1,7 @@
-"""Tokens of a statement, cut where DuckDB's own lexer cuts.
+"""Tokenize statements as DuckDB's lexer does.
 
-DuckDB cuts the text that the user wrote. A text that edits make of it has the same tokens, moved, and those of the
-replacements, which are cut here (`edited`).
+DuckDB tokenizes the user's text. The tokens of an edited text are derived from it: unchanged tokens are shifted, and
+replacements are tokenized here (`edited`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lance_duck.cache import LruCache
 from lance_duck.duck.statement.edits import Edit, EditedText
 
 LONGEST: Final = 20_000
-"""Maximum length of a text whose tokens are cached, and that a rule for one SELECT reads, in characters."""
+"""Maximum text length for cached tokens and for rules that match one SELECT, in characters."""
 _CACHED: Final = 512
 _TOKEN = re.compile(
     rb"""(?P<string>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<word>[A-Za-z_\x80-\xff][\w$\x80-\xff]*)|=>|.""",
@@ -29,9 +29,9 @@ _REPLACEMENT: Final = re.compile(
     |(?P<symbol>[(){}\[\],;?]|\.(?!\.)|(?::[:=]?|[*+/%=-]|\|\||[=<>]>|[<>!]=?|->>?)(?![-+*/<>=~!@#%^&|`?:]))""",
     re.ASCII | re.IGNORECASE | re.VERBOSE,
 )
-"""Tokens in which DuckDB's lexers of all versions agree."""
+"""Tokens that all DuckDB versions lex identically."""
 _ORDINALS_APART: Final = len(duckdb.tokenize("$1")) == 2
-"""Whether the number of a placeholder is a token of its own: since DuckDB 2."""
+"""Whether DuckDB tokenizes `$` and the number separately. True since DuckDB 2."""
 _NEVER_GLUED: Final = frozenset("()[]{},; \t\r\n")
 _WORDLIKE: Final = re.compile(r"[\w$\x80-\U0010ffff]", re.ASCII)
 
@@ -42,9 +42,9 @@ class Token:
 
     Attributes:
         source: The whole text.
-        start, end: Its position in the text, in characters; `end` is exclusive.
+        start, end: Range in the text, in characters. `end` is exclusive.
         word: An unquoted word, in lower case.
-        name: The identifier that it spells, or could spell.
+        name: Identifier value of a word, including keywords, or of a quoted name.
         path: The value of a plain string constant that ends in `.lance` or `.lance/`.
     """
 
@@ -57,7 +57,7 @@ class Token:
 
     @property
     def text(self) -> str:
-        """As it is spelled."""
+        """Source text of the token."""
         return self.source[self.start : self.end]
 
 
@@ -67,15 +67,15 @@ _EDITED: Final = LruCache[EditedText](_CACHED)
 
 
 def tokens_of(sql: str) -> tuple[Token, ...]:
-    """Return the tokens in order. DuckDB's tokenizer cuts a text once, unless it is long.
+    """Return the tokens of a text in order. Cached unless the text is long.
 
-    Empty if DuckDB cannot cut the text, or if it holds half of a surrogate pair.
+    Empty if DuckDB cannot tokenize the text, or if the text contains a lone surrogate.
     """
     return _TOKENS.get(sql, lambda: _derived(sql) or _cut(sql)) if len(sql) <= LONGEST else _cut(sql)
 
 
 def edited(sql: str, edits: Iterable[Edit]) -> str:
-    """Return a text after edits in any order. Its tokens will derive from those of the text.
+    """Apply edits in any order. The result's tokens are later derived from the tokens of `sql`.
 
     Raises:
         ValueError: Two edits overlap.
@@ -104,24 +104,24 @@ def _cut(sql: str) -> tuple[Token, ...]:
 
 
 def _derived(sql: str) -> tuple[Token, ...] | None:
-    """Return the tokens of a text that edits made. None for other texts, and if DuckDB should cut this one."""
+    """Return the tokens of an edited text. Returns None for other texts, and if DuckDB must tokenize this one."""
     after = _EDITED.find(sql)
     if after is None:
         return None
-    _EDITED.drop(sql)  # its source may be an edit of this text
+    _EDITED.drop(sql)  # its source may be an edited version of this text
     tokens = tokens_of(after.source)
     return _tokens_after(after, tokens) if tokens else None
 
 
 def _tokens_after(after: EditedText, tokens: Sequence[Token]) -> tuple[Token, ...] | None:
-    """Return the tokens of the source outside of edits, moved, and those of the replacements.
+    """Combine the shifted tokens outside all edits with the tokens of the replacements.
 
-    An edit begins and ends where a token does, or among the blanks between two tokens. Returns None if an edit may not,
-    or if it stands beside a comment.
+    An edit must begin and end at a token boundary, or in the whitespace between two tokens. Returns None if an edit may
+    break this rule or touches a comment.
 
     Args:
         after: The edited text.
-        tokens: Tokens of its source.
+        tokens: Tokens of the original text.
     """
     source, text = after.source, after.text
     derived: list[Token] = []
@@ -161,7 +161,7 @@ def _moved(token: Token, text: str, shift: int) -> Token:
 
 
 def _may_glue(text: str, at: int) -> bool:
-    """Return whether characters on both sides of a position may be of one token."""
+    """Return whether the characters around an offset may belong to one token."""
     if not 0 < at < len(text):
         return False
     before, after = text[at - 1], text[at]
@@ -172,7 +172,7 @@ def _may_glue(text: str, at: int) -> bool:
 
 
 def _lexed(text: str, start: int, stop: int) -> list[Token] | None:
-    """Return the tokens of a part of a text. None if DuckDB's lexer should decide."""
+    """Return the tokens of a text range. Returns None if DuckDB must tokenize it."""
     tokens: list[Token] = []
     while start < stop:
         match = _REPLACEMENT.match(text, start, stop)
@@ -207,7 +207,7 @@ def _token(sql: str, start: int, end: int, kind: str | None) -> Token:
 
 
 def _character_places(sql: str, data: bytes) -> list[int]:
-    """Return the character position of each byte; empty for ASCII."""
+    """Return the character offset of each byte. Empty for ASCII."""
     if len(sql) == len(data):
         return []
     places = [i for i, character in enumerate(sql) for _ in character.encode()]

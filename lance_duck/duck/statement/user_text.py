@@ -1,7 +1,7 @@
-"""Translates errors of DuckDB about generated statements to the statement that the user wrote.
+"""Translate DuckDB's errors about generated statements to the user's statement.
 
-DuckDB draws the generated statement with a mark at the error. The user's statement replaces it if the position can be
-found there. Otherwise the drawing is removed.
+DuckDB quotes the generated line with a mark at the error. The line of the user's statement replaces it if the position
+can be found there. Otherwise the quoted line is removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 import duckdb
 
 _SHOWN: Final = 60
-"""Characters of a line that are drawn before and after the position."""
+"""Number of characters shown before and after the position."""
 _DRAWING: Final = re.compile(r"\n+(LINE (\d+): )(.*)\n( *)(\^+)[^\S\n]*")
 _CANDIDATES: Final = re.compile(r"\n*Candidate bindings: (.*)")
 _UNGROUPED: Final = re.compile(r'column "__lance_address.*" must appear in the GROUP BY clause.*', re.DOTALL)
@@ -25,7 +25,7 @@ _TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[\w.]+""")
 
 
 def user_message(message: str, sql: str, table: str = "") -> str:
-    """Return a message of DuckDB in terms of the statement that the user wrote.
+    """Return a DuckDB message in terms of the user's statement.
 
     Args:
         message: DuckDB's message.
@@ -45,7 +45,7 @@ def user_message(message: str, sql: str, table: str = "") -> str:
 
 @contextmanager
 def told_of(sql: str, table: str = "") -> Iterator[None]:
-    """Translate errors of DuckDB about the text that it got to the statement that the user wrote.
+    """Translate DuckDB errors about a generated text to the user's statement.
 
     Args:
         sql: The statement of the user.
@@ -61,7 +61,7 @@ def told_of(sql: str, table: str = "") -> Iterator[None]:
 
 
 def _is_of(drawing: re.Match[str], sql: str) -> bool:
-    """Return whether a drawing shows a line of the user's statement."""
+    """Return whether a message quotes a line of the user's statement."""
     lines, number = sql.split("\n"), int(drawing[2])
     return number <= len(lines) and _shown(drawing) in lines[number - 1]
 
@@ -71,7 +71,7 @@ def _shown(drawing: re.Match[str]) -> str:
 
 
 def _redrawn(drawing: re.Match[str], sql: str) -> str:
-    """Return the drawing of the same position in the user's statement; empty if it may be one of several."""
+    """Return the quoted line for the same position in the user's statement. Empty if the position is ambiguous."""
     at = len(drawing[4]) - len(drawing[1])
     shown = _shown(drawing)
     if shown and sql.count(shown) == 1:
@@ -85,7 +85,7 @@ def _redrawn(drawing: re.Match[str], sql: str) -> str:
 
 
 def _texts_at(rest: str, size: int) -> Iterator[str]:
-    """Yield texts at the error that both statements may contain: the marked one, and its first word."""
+    """Yield texts at the error that both statements may contain: the marked text and its first word."""
     if size > 1 and rest[:size].strip():
         yield rest[:size].strip(" :")
     cast = _CAST.match(rest)
@@ -100,7 +100,7 @@ def _without_ours(candidates: re.Match[str]) -> str:
 
 
 def drawn(sql: str, place: int, size: int) -> str:
-    """Return the line of a position as DuckDB draws it: below two line breaks, with marks below `size` characters."""
+    """Return the line of a position in DuckDB's format: after two line breaks, with `size` characters marked."""
     before, start = sql[:place].count("\n"), sql.rfind("\n", 0, place) + 1
     end = sql.find("\n", place)
     line = sql[start : end if end >= 0 else len(sql)]
