@@ -55,13 +55,14 @@ def connect(
             version, everything else at its newest.
         database: Database of DuckDB, as `duckdb.connect` takes it; an empty string means in memory.
         read_only: Refuse to change Lance tables, and open a database file for reading only.
-        config: Settings of DuckDB, and those of `duck.run.search_settings` by the names that SET has for them:
-            `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`, `lance_recall`.
-        storage_options: Settings of the object store that the folder, or the tables of the mapping, lie in. For others
-            there is CREATE SECRET.
+        config: DuckDB settings and search settings, by the names that SET uses. The search settings are
+            `lance_nearest`,
+            `lance_nprobes`, `lance_ef`, `lance_refine_factor` and `lance_recall`.
+        storage_options: Settings of the object store that holds the folder, or the tables of the mapping. Use CREATE
+            SECRET for other stores.
 
     Raises:
-        NotFoundError: There is no such table, or no such folder to read.
+        NotFoundError: A table does not exist, or the connection is read-only and the folder does not exist.
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
     place = checked_place(_IN_MEMORY if database == "" else database)
@@ -252,7 +253,7 @@ class Connection:
         if name.startswith("__") or name == "_native":
             raise AttributeError(name)
         if hasattr(type(self), name):
-            return object.__getattribute__(self, name)  # raises what the property raised
+            return object.__getattribute__(self, name)  # raises the property's own error
         return self._of_duckdb(name)
 
     def _of_duckdb(self, name: str) -> Any:

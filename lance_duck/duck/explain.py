@@ -1,6 +1,6 @@
-"""EXPLAIN: after DuckDB's plan, a row that says how each Lance table is read.
+"""EXPLAIN: adds a row to DuckDB's plan that describes how each Lance table is read.
 
-In a plan of FORMAT JSON it stands inside the document: `extra_info` of the outermost operator has `Lance Scans`.
+With FORMAT JSON, the description is part of the document: `Lance Scans` in the outermost operator's `extra_info`.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class ReadPlan:
 
 
 def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> Rows | None:
-    """Return the rows of an EXPLAIN, with one more where Lance tables are read; None for other statements.
+    """Return the rows of an EXPLAIN, plus a row about Lance tables. Returns None for other statements.
 
     Args:
         sql: The statement.
-        run: Runs one and returns its rows.
-        plan: What is known of tables that were read before.
+        run: Runs a statement and returns its rows.
+        plan: Description of tables that were read before the statement.
     """
     first = FirstWords.of(sql)
     if not first.explain:

@@ -19,12 +19,13 @@ from lance_duck.duck.failures import raise_own
 class Inherited:
     """A database, and whether this process may use it; connections to it share one.
 
-    A child has a copy of a database in memory, and its queries run on the thread that asks. Two things it cannot have:
-    a database in a file, which two processes would change, and one that another thread was using at the fork, whose
-    locks are never opened again.
+    A forked child can use its copy of an in-memory database; queries then run on the calling thread. It cannot use a
+    database file, which both processes would change, nor a database that another thread was using at the time of the
+    fork,
+    because its locks are never released.
 
     Args:
-        file: File of the database; None if it is in memory.
+        file: Database file. Omitted for in-memory databases.
     """
 
     def __init__(self, file: str | None = None) -> None:
@@ -38,8 +39,7 @@ class Inherited:
         """Return a context manager for using the database.
 
         Raises:
-            ForkedError: On entry, where the process that this one was forked from opened the database, and it cannot
-                be used here.
+            ForkedError: On entry, if a parent process opened the database and it cannot be used here.
         """
         return self
 
@@ -84,7 +84,7 @@ def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult
     Args:
         method: DuckDB's.
         inherited: The database.
-        count: A result that the method reads where it is held.
+        count: Result to fetch from instead, while it is held.
     """
 
     @wraps(method)

@@ -1,7 +1,7 @@
-"""The variables of the user, among which DuckDB looks for names that are not tables.
+"""The user's Python variables, which DuckDB searches for names that are not tables.
 
-DuckDB looks into the frame that calls it, and into no other. Between that of the user and DuckDB stand frames of this
-package; so a call of DuckDB is evaluated among the user's own names, as the user's own call would be.
+DuckDB only searches the frame that calls it. Frames of this package are between the user's frame and DuckDB, so calls
+of DuckDB are evaluated in the namespace of the user's frame.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
 
 
 def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None) -> T:
-    """Call a function of DuckDB where it sees the variables of the nearest frame outside this package.
+    """Call a DuckDB function with the variables of the nearest frame outside this package in scope.
 
     Args:
         call: Implemented in C, or a partial of such.
@@ -56,9 +56,9 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
 
 
 def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, Any] | None) -> T:
-    """Call a function where DuckDB sees tables, also after `SET enable_external_access = false`.
+    """Call a function with tables in scope, even after `SET enable_external_access = false`.
 
-    DuckDB then reads no variables of Python. The tables become temporary views, until `drop_views`.
+    DuckDB then ignores Python variables, and the tables become temporary views until `drop_views`.
     """
     if not SPEAKS_SOURCE and tables:
         tables = {name: _with_exact_floats(table) for name, table in tables.items()}
@@ -87,7 +87,7 @@ def _with_exact_floats(table: Any) -> Any:
 
 
 def watch(native: duckdb.DuckDBPyConnection) -> None:
-    """Have tables that statements on a connection read become views, since DuckDB reads no variables of Python."""
+    """Pass tables to statements on this connection as views, because DuckDB ignores Python variables."""
     _VIEWS.setdefault(native, set())
 
 
@@ -129,7 +129,7 @@ def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
 
 @contextmanager
 def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Have DuckDB run without threads of its own, unless its configuration is locked."""
+    """Make DuckDB run on the calling thread only, unless its configuration is locked."""
     if _is_called_by_duckdb():
         raise _in_a_function("it would wait for the statement that calls the function")
     with native.cursor() as cursor:
@@ -139,7 +139,7 @@ def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
         except duckdb.Error:  # a configuration that is locked
             yield
             return
-        except RuntimeError as error:  # this is a thread of DuckDB's own, which runs a function of Python
+        except RuntimeError as error:  # a DuckDB worker thread that runs a Python function
             raise _in_a_function(str(error)) from error
         try:
             yield
@@ -166,7 +166,7 @@ def _in_a_function(reason: str) -> UnsupportedError:
 
 
 def add_variable(frame: FrameType, name: str, value: Any) -> None:
-    """Make a table known to the call that runs in a frame: among names of `call_as_user` where it made the frame."""
+    """Add a variable to a frame. Frames of `call_as_user` get a local, others a global."""
     (frame.f_locals if frame.f_code is _CALL else frame.f_globals)[name] = value
 
 

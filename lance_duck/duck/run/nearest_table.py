@@ -22,8 +22,8 @@ from lance_duck.scan.predicate.tree import Predicate
 class FoundRows(pads.Dataset):  # type: ignore[misc]
     """Rows that a search has found, for DuckDB 1.x.
 
-    It makes filters of a join while that runs, and pushes them through ORDER BY and LIMIT into a table of Arrow's, so
-    that other rows are the first; the join applies them, too.
+    DuckDB 1.x pushes the runtime filters of a join through ORDER BY and LIMIT into Arrow tables, which changes the rows
+    that LIMIT keeps. This dataset ignores the filters; the join still applies them.
 
     Args:
         rows: The rows.
@@ -100,7 +100,7 @@ class NearestTable(DuckTable):
 
 
 def explained(dataset: LanceDataset, ask: Ask) -> Iterator[str]:
-    """Yield the lines that say how candidates are found."""
+    """Yield the plan lines for the candidate search."""
     try:
         scanner = ask.scanner(dataset, ask.first)
         candidates(dataset, ask)

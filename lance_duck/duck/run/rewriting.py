@@ -23,7 +23,7 @@ class Rewriting:
         edits: Edits of its text.
         tables: Tables that the edited text reads.
         dropped: Names of parameters that are no longer used.
-        plan: Description of how the tables were made, for EXPLAIN; None if the tables describe themselves.
+        plan: How the tables were built, for EXPLAIN. Unset if the tables describe themselves.
     """
 
     edits: tuple[Edit, ...]

@@ -62,7 +62,7 @@ def facts_as_sql(what: str, dataset: LanceDataset, column: str | None) -> str:
 
     Raises:
         InvalidInputError: The key is unknown.
-        UnknownColumnError: There is no such column.
+        UnknownColumnError: The column does not exist.
     """
     if what not in FACTS:
         raise unknown_value("facts", what, FACTS)
@@ -107,4 +107,4 @@ FACTS: Final[Mapping[str, tuple[Mapping[str, str], Callable[[LanceDataset, str |
     "schema_metadata": (_PAIRS, _schema_metadata),
     "column_metadata": (_PAIRS, _column_metadata),
 }
-"""What can be asked, with the columns of the answer."""
+"""The kinds of facts, each with its result columns and the function that finds it."""

@@ -23,7 +23,7 @@ class Folder:
         may_be_new: Take a folder that does not exist: its first table makes it.
 
     Raises:
-        NotFoundError: There is no such folder.
+        NotFoundError: The folder does not exist.
         InvalidInputError: The folder is a table itself.
     """
 
@@ -51,7 +51,7 @@ class Folder:
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
 
     def missing(self) -> LanceDuckError | None:
-        """Return the error of a folder that does not exist; None if it does."""
+        """Return an error if the folder does not exist, or else None."""
         return self._missing() if self._store.folders() is None else None
 
     def _exists(self) -> bool:
@@ -101,7 +101,9 @@ class Folder:
         return self._store.exists(path) if self._local is None else os.path.exists(os.path.join(self._local, path))
 
     def stamp(self) -> object:
-        """Return a value that changes when a table appears or disappears; None if only a listing would tell."""
+        """Return a value that changes when tables appear or disappear.
+
+        Returns None if only a listing can detect changes."""
         path = self._local
         try:
             return None if path is None else os.stat(path).st_mtime_ns

@@ -18,7 +18,7 @@ class NamespaceFolder(Folder):
         uri: Name of the namespace in messages.
 
     Raises:
-        NotFoundError: There is no such namespace.
+        NotFoundError: The namespace does not exist.
     """
 
     def __init__(self, namespace: Namespace, name: tuple[str, ...], uri: str) -> None:
@@ -40,7 +40,7 @@ class NamespaceFolder(Folder):
         return None if place is None else place.storage_options or None
 
     def place_of_new(self, name: str) -> tuple[str, Mapping[str, str] | None]:
-        """Claim the name of a new table; return where it goes, and the settings of its store."""
+        """Claim the name of a new table. Returns its location and the settings of its store."""
         try:
             place = self._namespace.declare_table((*self._name, name))
         except AlreadyExistsError:  # declared but not written, or else the table would be known

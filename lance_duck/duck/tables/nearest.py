@@ -77,7 +77,7 @@ def found_rows(dataset: LanceDataset, output: pa.Schema, arguments: Mapping[str,
 
 
 def listed_numbers(text: str) -> Any:
-    """Return the numbers of a list, or of a list of lists, that DuckDB has written as text.
+    """Parse a list of numbers, or a list of such lists, from DuckDB's string form.
 
     Raises:
         InvalidInputError: The list holds something else.

@@ -113,7 +113,7 @@ def rows_of_search(dataset: LanceDataset, output: pa.Schema, neighbours: pa.Tabl
 
     Args:
         dataset: The version that was searched.
-        output: Columns of the table in DuckDB's form, and some of those of `neighbours`.
+        output: Columns to return, from the table (in DuckDB types) and from `neighbours`.
         neighbours: `_rowaddr` of the rows, and the columns that the search makes.
     """
     fields = [field for field in output if field.name not in neighbours.schema.names]
@@ -132,6 +132,6 @@ def rows_of_search(dataset: LanceDataset, output: pa.Schema, neighbours: pa.Tabl
 def select_found(source: str, k: int) -> str:
     """Return SQL for the rows of a source that holds `SearchRows`, as SQL spells it.
 
-    The limit, which takes no row away, keeps filters of the statement from being pushed into the search.
+    The limit does not drop rows; it only keeps DuckDB from pushing filters into the search.
     """
     return f"SELECT * FROM {source} LIMIT {k}"  # noqa: S608

@@ -1,7 +1,7 @@
 """A Lance table as DuckDB scans it.
 
-A hidden column `ROWS` of type null precedes the columns of the table. DuckDB asks for the first column when it needs
-none (`count(*)`, `EXISTS`, a cross join), and this one costs nothing. Views and `lance_scan` leave it out:
+A hidden column `ROWS` of type null precedes the table's columns. DuckDB requests the first column if a statement does
+not use any (`count(*)`, `EXISTS`, a cross join), and this one is free. Views and `lance_scan` leave it out:
 `SELECT * EXCLUDE ("__lance_rows") FROM …`.
 """
 
@@ -25,11 +25,12 @@ from lance_duck.scan.predicate.tree import Predicate, all_of
 
 ROWS: Final = "__lance_rows"
 _BATCH: Final = 1 << 20
-"""Rows of a batch that has no column but `ROWS`: it takes no memory."""
+"""Row count of batches that only hold `ROWS`, which does not use memory."""
 
 _FEW_ROWS: Final = 8192
-"""Rows that an index finds up to which they are read before DuckDB's threads ask for them. `benchmarks/costs.py`:
-with a quarter and a half, 24,000 rows take 1.2 times as long; otherwise within noise from 3,000 to 24,000 rows."""
+"""Index results of up to this many rows are read before DuckDB's threads request them. `benchmarks/costs.py`: with a
+quarter and half of this limit, 24,000 rows take 1.2 times as long. Other differences, from 3,000 to 24,000 rows, are
+within noise."""
 
 
 def select_all(source: str) -> str:
@@ -63,7 +64,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """The hidden column, then those of the table in DuckDB's form."""
+        """The hidden column, followed by the table's columns in DuckDB types."""
         if not SPEAKS_SOURCE:
             self._noted()
         return self._schema(self.dataset)
@@ -129,7 +130,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return "keys: read before the statement, from the other side of a join or of IN"
 
     def implied(self) -> Predicate | None:
-        """Return the condition for a scan; None if it no longer holds."""
+        """Return the condition for a scan, or None once it no longer holds."""
         return self.condition
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
