@@ -2,8 +2,7 @@
 
 `query(__lance_bind(…))` in a macro binds the SQL that the function returns, and so becomes a table function whose
 columns depend on its arguments. The SQL refers to a source. On DuckDB 2.0, sources are registered under generated
-names. On 1.x, a source is a Python
-variable that DuckDB finds in the frame that runs the statement.
+names. On 1.x, a source is a Python variable that DuckDB finds in the frame that runs the statement.
 """
 
 from __future__ import annotations
@@ -304,7 +303,7 @@ class Binder:
     ) -> str:
         """Return SQL that reads the rows that two searches find: the body of `lance_hybrid_search`.
 
-        See `bind_nearest`, `bind_text` and `Hybrid.of` for the arguments; `which` holds those of `VersionChoice`.
+        See `bind_nearest`, `bind_text` and `Hybrid.of` for the arguments. `which` is passed to `VersionChoice`.
 
         Raises:
             LanceDuckError: The table does not exist or cannot be read, or an argument is invalid.

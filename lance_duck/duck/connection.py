@@ -56,8 +56,7 @@ def connect(
         database: Database of DuckDB, as `duckdb.connect` takes it; an empty string means in memory.
         read_only: Refuse to change Lance tables, and open a database file for reading only.
         config: DuckDB settings and search settings, by the names that SET uses. The search settings are
-            `lance_nearest`,
-            `lance_nprobes`, `lance_ef`, `lance_refine_factor` and `lance_recall`.
+            `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor` and `lance_recall`.
         storage_options: Settings of the object store that holds the folder, or the tables of the mapping. Use CREATE
             SECRET for other stores.
 

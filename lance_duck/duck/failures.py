@@ -151,8 +151,8 @@ def view_not_changed(statement: str, error: duckdb.Error) -> str | None:
 def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
     """Return the name of a missing table and its qualifiers. Returns None for other messages.
 
-    The qualifiers are read from the statement, at the position that the message marks. They are None if a different
-    name is at that position.
+    The qualifiers are read from the statement, at the position that the message marks. Without the name at that
+    position, the qualifiers are unknown, and the second item is None.
     """
     missing = _MISSING.search(message)
     if missing is None:

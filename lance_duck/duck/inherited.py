@@ -21,8 +21,7 @@ class Inherited:
 
     A forked child can use its copy of an in-memory database; queries then run on the calling thread. It cannot use a
     database file, which both processes would change, nor a database that another thread was using at the time of the
-    fork,
-    because its locks are never released.
+    fork, because its locks are never released.
 
     Args:
         file: Database file. Omitted for in-memory databases.

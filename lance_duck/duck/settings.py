@@ -1,8 +1,8 @@
 """DuckDB settings that change the meaning of SQL, and the settings under which a statement may be rewritten.
 
-DuckDB plans a statement by its own settings, so its own results are right under all of them. Rules that read the text
-of a statement (few rows first, keys first, nearest rows first, LATERAL), or evaluate one of its conditions, assume the
-default meaning of SQL. `SETTINGS` lists the settings that affect it, and the features that each one affects. A rule
+DuckDB plans a statement by its own settings, so its own results are right under all of them. Some rules read the text
+of a statement (few rows first, keys first, nearest rows first, LATERAL) or evaluate its conditions. They assume the
+default meaning of SQL. `SETTINGS` lists the settings that change it, with the features that each one affects. A rule
 checks the features that it relies on with `Dialect.is_usual`, and leaves the statement to DuckDB if the check fails.
 """
 
@@ -65,8 +65,7 @@ SETTINGS: Final[Mapping[str, tuple[About, frozenset[str]]]] = {
     "allow_parser_override_extension": (About.SYNTAX, frozenset({"default", "fallback"})),
 }
 """The features that each setting affects, and its usual values in lower case. A setting that a DuckDB version lacks
-counts
-as usual. Settings that only change a result column's name or an error (`lambda_syntax`,
+counts as usual. Settings that only change a result column's name or an error (`lambda_syntax`,
 `table_function_identifier_conversion`) are left out, because DuckDB always runs the statement itself.
 """
 

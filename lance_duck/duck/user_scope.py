@@ -1,7 +1,7 @@
 """The user's Python variables, which DuckDB searches for names that are not tables.
 
-DuckDB only searches the frame that calls it. Frames of this package are between the user's frame and DuckDB, so calls
-of DuckDB are evaluated in the namespace of the user's frame.
+DuckDB only searches the frame that calls it. Frames of this package lie between the user's frame and DuckDB. DuckDB is
+therefore called in the namespace of the user's frame.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     [WITH] (name = value, …)
 
 Instead of `=` there may be `:=`, `=>` or nothing. A value is an expression, which DuckDB evaluates, or a bare word,
-which stands for its text; names in parentheses are a list of their texts. A name alone stands for true.
+which is read as a string. Names in parentheses are read as a list of strings. A name without a value means true.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Options:
 
     @classmethod
     def of(cls, clauses: Clauses, where: str) -> Options:
-        """Read the options that a part of a statement consists of; there may be none.
+        """Read the options of a statement, which may be empty.
 
         Args:
             clauses: The part, from WITH or the parenthesis to the end of the statement.

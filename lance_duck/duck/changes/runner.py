@@ -85,7 +85,7 @@ class ChangeRunner:
 
     Args:
         native: DuckDB's connection.
-        catalog: The Lance tables that it knows.
+        catalog: The Lance tables of the connection.
         names: Meaning of names on the connection.
         read_only: Whether every change is refused.
 
@@ -113,7 +113,7 @@ class ChangeRunner:
 
         Args:
             sql: The statement.
-            parameters: Its values, as DuckDB takes them; several sets of them where `later` is None.
+            parameters: Its values, as DuckDB takes them. With `later=None`, a list of such sets.
             later: As for `run`.
 
         Raises:
@@ -158,7 +158,7 @@ class ChangeRunner:
         return has_change and (self._catalog.vocabulary.may_be_in(sql) or may_find(sql))
 
     def _is_alone(self, statement: Clauses) -> bool:
-        """Return whether a statement must run by itself."""
+        """Return whether a statement of a script must run separately."""
         first = FirstWords.of(statement.text)
         if first.kind in _RUN_ALONE and not first.explain:  # the name of a file may depend on earlier statements
             return True
@@ -284,7 +284,7 @@ class ChangeRunner:
         return answer()
 
     def append(self, name: str, rows: Any, *, by_name: bool) -> bool:
-        """Add rows to a Lance table as one version, or to the transaction; False if the name is that of another table.
+        """Append rows to a Lance table as one version, or in the transaction. Returns False for other tables.
 
         Args:
             name: As SQL spells it.
@@ -333,7 +333,7 @@ class ChangeRunner:
         """Run a change for each set of parameters, and commit all of them as one version.
 
         Returns:
-            The result of the last set, and the row count of all sets, or -1 if one has no count.
+            The result of the last set, and the total row count, or -1 if a count is missing.
         """
         sets = list(parameters or ())
         if not sets:
@@ -403,7 +403,7 @@ class ChangeRunner:
         return called.edited(self._session().visible(called.text))
 
     def settled(self, answer: Any) -> Any:
-        """Return a relation that reads what the transaction reads, whenever its rows are read.
+        """Return a relation that reads the transaction's versions, even if its rows are read later.
 
         A relation that reads tables through a function or a user's view is read at once.
         """
@@ -414,7 +414,7 @@ class ChangeRunner:
         return call_as_user(partial(self._native.sql, rows.sql), rows.tables)
 
     def _versions_called(self, sql: str) -> Iterator[Edit]:
-        """Return edits that put calls in place of `AT (…)`: the name itself may come to mean a newer version."""
+        """Return edits that replace `AT (…)` by calls, since the name alone may later refer to a newer version."""
         return self._names.spelled(spelling.versions_in(sql), later=True)
 
     def _begin(self, native: Callable[[], Any]) -> Any:
@@ -458,6 +458,6 @@ class ChangeRunner:
 
 
 def _last(results: Sequence[ChangeResult]) -> tuple[ChangeResult, int]:
-    """Return the last result of a statement, and the row count of all, or -1 if one has no count."""
+    """Return the last result, and the total row count, or -1 if a count is missing."""
     counts = [result.rowcount for result in results]
     return results[-1], -1 if min(counts) < 0 else sum(counts)

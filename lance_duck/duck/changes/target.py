@@ -24,7 +24,7 @@ from lance_duck.snapshot import Snapshot
 SOURCE: Final = "__lance_target"
 """The table in statements that are made of clauses, with the addresses of its rows as a last column."""
 ADDRESS: Final = f"__lance_address_{TOKEN}"
-"""The name of that column, which no statement of a user can spell: a table of DuckDB's own has no such column."""
+"""Name of the address column. Users cannot name it, since a native table would not have it."""
 
 _ARRAY: Final = re.compile(r'("(?:[^"]|"")*")|\[\d+\]')
 _OUTER_JOINS_LOSE_ARRAYS: Final = duckdb.__version__.startswith("2.0.0")
@@ -70,7 +70,7 @@ class TargetColumn:
 
     name: str
     type: str
-    arrow: pa.DataType = field(hash=False)  # extension types that users define have no hash
+    arrow: pa.DataType = field(hash=False)  # user-defined extension types are not hashable
     nullable: bool = True
 
     @property
@@ -165,7 +165,7 @@ class TargetTable:
         """Return a column by its name, compared without case.
 
         Raises:
-            InvalidInputError: There is none, or there are several.
+            InvalidInputError: The column does not exist, or several columns match.
         """
         found = [column for column in self.columns if folded(column.name) == folded(name)]
         if len(found) > 1:

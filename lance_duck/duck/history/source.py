@@ -23,7 +23,7 @@ class BatchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     Args:
         schema: Columns, in types that DuckDB reads.
         batches: Returns the rows.
-        rows: Number of rows; None if not known.
+        rows: Number of rows, if known.
     """
 
     def __init__(self, schema: pa.Schema, batches: Batches, rows: int | None = None) -> None:

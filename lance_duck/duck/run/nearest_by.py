@@ -50,7 +50,7 @@ class _Joins:
         self._others: dict[Place, pa.Table] = {}
 
     def is_free(self, join: NearestBy) -> bool:
-        """Return whether no edit overlaps the join's tables, apart from its own earlier result."""
+        """Return whether both tables of a join are unedited. The other one may already be replaced by its copy."""
         inner, other = join.search.inner.place, (join.search.start, join.search.end)
         places = [(inner.start, inner.end), *([] if other in self._others else [other])]
         return not any(edit.overlaps(*place) for edit in (*self._request.edits, *self._edits) for place in places)

@@ -186,7 +186,7 @@ def _distinct(table: pa.Table, name: str, length: int, *, skips_null: bool) -> p
     """Return the vectors of a column, each once.
 
     Raises:
-        NotFoundHere: The column is missing or has no vectors, a NULL vector is not skipped, or a length differs.
+        NotFoundHere: The column is missing or empty, does not hold vectors, or has NULLs or a different vector length.
     """
     matches = [each for each in table.column_names if each.lower() == name.lower()]
     if len(matches) != 1 or {DISTANCE, QUERY, FOR} & {each.lower() for each in table.column_names}:

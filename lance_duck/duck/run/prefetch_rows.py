@@ -196,8 +196,8 @@ def _as_values(rows: pa.Table, start: int, request: Request) -> tuple[str, list[
     """Return a query that reads rows from parameters, and the parameter values.
 
     Returns:
-        The query and the values, or None if the rows are too large, hold values that are not plain, or cannot be
-            combined with the statement's parameters.
+        The query and the values, or None if the rows are too large, hold values that are not plain, or do not fit the
+        statement's parameters.
     """
     types = [_type_name(field.type) for field in rows.schema]
     if not types or None in types or rows.num_rows * sum(map(_width, rows.schema)) > VALUES_BYTES:

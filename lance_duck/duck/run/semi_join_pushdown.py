@@ -281,8 +281,8 @@ class _Objects:
 
     Attributes:
         transaction: DuckDB's number of the transaction that found them.
-        found: Row count and whether the table is temporary, by lower-case name. The row count is None for objects that
-            must not be read twice.
+        found: Row count and whether the table is temporary, by lower-case name. Objects that must not be read twice
+            have the row count None.
     """
 
     transaction: int

@@ -103,7 +103,8 @@ class Folder:
     def stamp(self) -> object:
         """Return a value that changes when tables appear or disappear.
 
-        Returns None if only a listing can detect changes."""
+        Returns None if only a listing can detect changes.
+        """
         path = self._local
         try:
             return None if path is None else os.stat(path).st_mtime_ns

@@ -27,8 +27,7 @@ class MatchingRows(SearchRows):
         dataset: One version of a table.
         column: Its texts.
         query: Words, a phrase in double quotes, or the JSON form of a query: see `query_of_text`.
-        k: Maximum number of rows.
-        options: filter and prefilter, as `LanceDataset.scanner` takes them.
+        k: Maximum number of rows. options: filter and prefilter, as `LanceDataset.scanner` takes them.
 
     Raises:
         InvalidInputError: The search is invalid for this table.

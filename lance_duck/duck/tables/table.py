@@ -29,8 +29,8 @@ _BATCH: Final = 1 << 20
 
 _FEW_ROWS: Final = 8192
 """Index results of up to this many rows are read before DuckDB's threads request them. `benchmarks/costs.py`: with a
-quarter and half of this limit, 24,000 rows take 1.2 times as long. Other differences, from 3,000 to 24,000 rows, are
-within noise."""
+quarter or half the limit, 24,000 rows take 1.2 times as long. Other differences, from 3,000 to 24,000 rows, are within
+noise."""
 
 
 def select_all(source: str) -> str:

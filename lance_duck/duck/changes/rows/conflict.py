@@ -2,9 +2,9 @@
 
     ON CONFLICT [(c, …)] DO NOTHING | DO UPDATE SET … [WHERE …]
 
-The keys are the columns that ON CONFLICT names, or those of the unenforced primary key. Lance does not enforce keys, so
-that a table may hold one twice. DO NOTHING and OR IGNORE skip new rows with such a key. DO UPDATE and OR REPLACE refuse
-them: a native table has one row to update.
+The keys are the columns that ON CONFLICT names, or the unenforced primary key. Lance does not enforce keys, so a key
+may be repeated in a table. DO NOTHING and OR IGNORE skip new rows with a repeated key. DO UPDATE and OR REPLACE refuse
+them, because a native table has only one row to update.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Upsert:
 
     Attributes:
         target: The table.
-        alias: What the statement calls it.
+        alias: Its alias in the statement.
         conflict: ON CONFLICT, or nothing.
         instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
         returning: RETURNING, or nothing.
@@ -71,10 +71,10 @@ def upserted(
         rows: The new rows, in the types of the columns that they have.
 
     Returns:
-        The edits, and what the statement gives.
+        The edits and the statement's result.
 
     Raises:
-        InvalidInputError: No keys, or a row gets those of another one, or rows to update have the same ones.
+        InvalidInputError: Keys are missing, a row gets another row's key, or rows to update share a key.
         UnsupportedError: The number of a row is asked for.
     """
     keys = conflict_keys(table, upsert.conflict)
@@ -176,7 +176,7 @@ def conflict_keys(table: TargetTable, conflict: Clauses) -> Sequence[str]:
     """Return the columns by which rows conflict.
 
     Raises:
-        InvalidInputError: Neither the statement nor the table names any.
+        InvalidInputError: The statement does not name keys, and the table does not have a primary key.
     """
     if conflict.text_at(2) == "(":
         parts = conflict.part(3, conflict.closer(2)).split()

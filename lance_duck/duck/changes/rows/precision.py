@@ -3,7 +3,7 @@
     duration[ns]                DuckDB has microseconds (INTERVAL)
     timestamp[ns, time zone]    likewise (TIMESTAMPTZ)
 
-A row keeps such a value to the nanosecond unless a statement gives it another one.
+Rows keep these values to the nanosecond unless a statement changes the value.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     COMMENT ON TABLE t IS 'text' | NULL
     COMMENT ON COLUMN t.c[.field …] IS 'text' | NULL
 
-The texts are metadata of the table and of its fields under the key "comment", as the `lance` extension of DuckDB has
-them; `duckdb_views()` and `duckdb_columns()` show them.
+Comments are stored in the metadata of the table and its fields under the key "comment", as in DuckDB's `lance`
+extension. `duckdb_views()` and `duckdb_columns()` show them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class CommentStatement(TableStatement):
     """A COMMENT ON.
 
     Attributes:
-        is_column: The last parts of the name are those of a column.
-        value: What follows IS.
+        is_column: Whether the name ends in a column path.
+        value: The value after IS.
     """
 
     is_column: bool

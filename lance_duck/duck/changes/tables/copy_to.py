@@ -25,7 +25,7 @@ from lance_duck.errors import AlreadyExistsError, InvalidInputError, Unsupported
 
 _FORMAT: Final = "lance"
 _MODES: Final = {"create": "create", "error_if_exists": "create", "append": "append", "overwrite": "overwrite"}
-"""Modes of `write_dataset`, by what they are called here."""
+"""Modes of `write_dataset`, by their names in COPY."""
 _OPTIONS: Final = ("format", "mode", "write_empty_file", *WRITE_OPTIONS)
 
 
@@ -35,7 +35,7 @@ class CopyStatement(TableStatement):
 
     Attributes:
         source: A query in parentheses, or a table, perhaps with columns.
-        options: What stands in parentheses at the end, with them; or nothing.
+        options: The options, including parentheses. May be empty.
     """
 
     source: Clauses

@@ -54,7 +54,7 @@ class TableOperation:
         parameters: Names of the arguments after the table, with their types in DuckDB's words.
         required: Number of arguments, from the first after the table, that CALL must have.
         not_null: Names of the arguments that must not be NULL.
-        note: What the operation would do, for EXPLAIN. Empty for a note with the name.
+        note: Effect of the operation, for EXPLAIN. Defaults to a note with the name.
         words: The statement, with the names of its arguments in braces. Empty if only CALL runs the operation.
         writes: Whether the operation changes the table.
         in_transaction: Whether the operation concerns the open transaction instead of a table.
@@ -348,7 +348,7 @@ def _of_metadata(
     """Yield the operations that set and unset a key.
 
     Args:
-        kind: What has the key.
+        kind: The kind of metadata, as in the procedure's name.
         update: Changes a table by the new values and the arguments.
         more: Names of the arguments before the key.
     """
@@ -394,7 +394,7 @@ def _of_references(
 
 
 def _restore(table: TableHandle, given: Given) -> Rows:
-    """Make the table what it was in a version, as a new version, and return its number."""
+    """Restore a version as a new version, and return the new version's number."""
     restored, newest = _version(table, given), table.current().handle.snapshot
     if restored.handle.snapshot.branch != newest.branch:
         raise InvalidInputError(
