@@ -178,7 +178,7 @@ class Binder:
             tag: Likewise.
             asof: Likewise.
             branch: Likewise.
-            search_path: DuckDB's setting of that name.
+            search_path: DuckDB's `search_path` setting.
             identifiers: Names of row identifiers that are columns, too, with blanks between.
 
         Raises:
@@ -360,7 +360,7 @@ class Binder:
             table: Name or path.
             which: Arguments of `VersionChoice`.
             arguments: Arguments of `HistoryCall`, or the column for functions of `FACTS`.
-            search_path: DuckDB's setting of that name.
+            search_path: DuckDB's `search_path` setting.
 
         Raises:
             LanceDuckError: The table or version does not exist or cannot be read, or an argument is invalid.

@@ -105,7 +105,7 @@ class TableCatalog:
 
     @property
     def name(self) -> str:
-        """The name of the database `lance`, which is another one where DuckDB has one of that name."""
+        """The name of the database `lance`, or a substitute if DuckDB already has one of that name."""
         return self.default.name
 
     @property
@@ -147,7 +147,7 @@ class TableCatalog:
         """Return the storage options that secrets define for a URI. Returns None without a secret.
 
         Raises:
-            duckdb.PermissionException: DuckDB's settings do not let statements reach the URI.
+            duckdb.PermissionException: DuckDB's settings do not let statements access the URI.
         """
         self.binder.access.check(uri)
         return self.secrets.options_for(uri)
@@ -235,8 +235,8 @@ class TableCatalog:
         """Look for tables again; return True if some appeared or disappeared.
 
         Args:
-            statement: The text to be run. If it may read the columns of tables from DuckDB's catalog, these are
-                brought up to date; other texts cost nothing more.
+            statement: The text to be run. If it may read table columns from DuckDB's catalog, these are updated first.
+                Other statements do not pay for this.
             force: Look even if nothing seems to have changed, and retry tables that could not be opened.
         """
         changed = False
@@ -284,7 +284,7 @@ class TableCatalog:
         return next((reason for reason in reasons if reason is not None), None)
 
     def describe(self) -> str:
-        """Describe in a few words where the tables come from and how many there are."""
+        """Describe the origin and number of the tables."""
         return ", ".join(database.describe() for database in self.databases)
 
     def _forget(self) -> None:

@@ -26,7 +26,7 @@ from lance_duck.markup import rows_html
 from lance_duck.store import checked_place
 
 _FETCHES = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy"})
-"""Methods of DuckDB's connection that read a result, and change nothing."""
+"""Methods of DuckDB's connection that only read a result."""
 _IN_MEMORY = ":memory:"
 _ROWS_PER_BATCH = 1_000_000  # default of DuckDB 1
 _OF_LANCEDB = {
@@ -51,9 +51,9 @@ def connect(
 
     Args:
         tables: A folder of `*.lance` tables, each named by its folder without the ending. New tables are found, and the
-            first one makes the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its own
+            first one creates the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its own
             version, everything else at its newest.
-        database: Database of DuckDB, as `duckdb.connect` takes it; an empty string means in memory.
+        database: DuckDB database, as for `duckdb.connect`. An empty string means in memory.
         read_only: Refuse to change Lance tables, and open a database file for reading only.
         config: DuckDB settings and search settings, by the names that SET uses. The search settings are
             `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor` and `lance_recall`.
@@ -117,7 +117,7 @@ class Connection:
         return self._native
 
     def sql(self, query: Any, **options: Any) -> Any:
-        """Run a statement; a SELECT gives a relation that is read later. See `duckdb.DuckDBPyConnection.sql`.
+        """Run a statement. A SELECT returns a relation that is read later. See `duckdb.DuckDBPyConnection.sql`.
 
         Raises:
             LanceDuckError: A table cannot be opened or read.
@@ -184,7 +184,7 @@ class Connection:
         return self
 
     def unregister(self, name: str) -> Self:
-        """Remove a name given by `register`."""
+        """Remove a name added by `register`."""
         self._changes.count += 1
         if not self._catalog.remove(name):
             self._native.unregister(name)
@@ -205,7 +205,7 @@ class Connection:
         return self.execute("BEGIN")
 
     def commit(self) -> Self:
-        """Commit the transaction, if one was begun. Raises CommitConflictError where others changed the same rows."""
+        """Commit the transaction, if one was begun. Raises CommitConflictError if others changed the same rows."""
         if self.in_transaction:
             return self.execute("COMMIT")
         guarded(self._native.commit, self._inherited)()  # for hosts that call it without a transaction
@@ -284,7 +284,7 @@ class Connection:
 
 
 def _finds_otherwise(config: Mapping[str, Any]) -> bool:
-    """Return whether settings say where DuckDB looks for variables, which by default is the frame that calls it."""
+    """Return whether settings change where DuckDB looks for variables. The default is the calling frame."""
     return any(str(name).lower().startswith("python_") for name in config)
 
 

@@ -73,7 +73,7 @@ def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> 
 
 
 def rows_as_statement(rows: Rows) -> str:
-    """Return a statement that gives the rows of an EXPLAIN."""
+    """Return a statement that returns the rows of an EXPLAIN."""
     listed = ", ".join(f"({', '.join(literal(str(value)) for value in row)})" for row in rows)
     return f"SELECT * FROM (VALUES {listed}) AS plan(explain_key, explain_value)"  # noqa: S608
 

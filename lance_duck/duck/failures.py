@@ -66,7 +66,7 @@ _SHOWN = 80
 
 
 class _OwnErrors:
-    """Takes our errors out of DuckDB's; holds nothing, so that one is enough."""
+    """Unwraps lance_duck errors from DuckDB errors. Stateless, so one instance is enough."""
 
     def __enter__(self) -> None:
         pass
@@ -151,8 +151,8 @@ def view_not_changed(statement: str, error: duckdb.Error) -> str | None:
 def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
     """Return the name of a missing table and its qualifiers. Returns None for other messages.
 
-    The qualifiers are read from the statement, at the position that the message marks. Without the name at that
-    position, the qualifiers are unknown, and the second item is None.
+    The qualifiers are read from the statement, at the position that the message marks. If the position does not hold
+    the name, None replaces the qualifiers.
     """
     missing = _MISSING.search(message)
     if missing is None:

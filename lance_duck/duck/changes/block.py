@@ -3,7 +3,7 @@
 The changes create versions in memory. Between BEGIN and COMMIT, a changed table's name refers to that version. Other
 tables are read at the version current at their first mention. If other connections already read a different one, a
 temporary view replaces the name, and DuckDB's ROLLBACK removes the view. A DuckDB transaction can only write to one
-database. To count a Lance table as such a write, a macro is created in the `lance` database and dropped at COMMIT.
+database. A macro in the `lance` database, dropped at COMMIT, makes DuckDB count a change of a Lance table as a write.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class DuckTransaction(TransactionBlock):
         self._marker = f"{quoted(catalog.default.name)}.{SCHEMA}.__lance_transaction_{next(_NUMBERS)}"
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
-        """Begin with the changes of a table; from now on its name means them.
+        """Start collecting changes of a table. Its name refers to the changed version from then on.
 
         Raises:
             duckdb.TransactionException: A native table was changed in the transaction.

@@ -1,4 +1,4 @@
-"""Tables in the text of a clause: where each one is read, and the alias of its replacement."""
+"""Finds the tables that a clause reads, and aliases for their replacements."""
 
 from __future__ import annotations
 

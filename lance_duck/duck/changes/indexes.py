@@ -53,7 +53,7 @@ class CreateIndexStatement(TableStatement):
     """A CREATE INDEX.
 
     Attributes:
-        name: Its name; None: made from the column.
+        name: Its name. Defaults to a name derived from the column.
         unique: UNIQUE.
         replaces: OR REPLACE.
         may_exist: IF NOT EXISTS.

@@ -44,7 +44,7 @@ class Options:
             where: The statement, for errors.
 
         Raises:
-            InvalidInputError: The part is something else, or gives an option twice.
+            InvalidInputError: The text is not a list of options, or repeats an option.
         """
         opener = int(clauses.word(0) == "with")
         if not clauses.tokens:
@@ -69,11 +69,11 @@ class Options:
         Args:
             session: Evaluates them.
             names: Names that exist.
-            aliases: Other names that mean one of these.
+            aliases: Aliases of option names.
 
         Raises:
             WrongTypeError: A name does not exist; says which one was probably meant.
-            InvalidInputError: Two names mean one option.
+            InvalidInputError: Two names refer to one option.
         """
         aliases = aliases or {}
         refuse_unknown(self.texts, [*names, *aliases], self.where, "option")

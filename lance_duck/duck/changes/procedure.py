@@ -53,7 +53,7 @@ class ProcedureCall(LanceStatement):
 
         Raises:
             WrongTypeError: An argument is unknown.
-            InvalidInputError: An argument is missing, or given twice.
+            InvalidInputError: An argument is missing or repeated.
         """
         call = Call.of(head.body)
         if call is None:

@@ -61,8 +61,8 @@ def returned(rows: pa.Table, types: Sequence[str], count: int, titles: Sequence[
 
     Args:
         rows: The rows.
-        types: The types of their columns, in DuckDB's words: Arrow has fewer.
-        count: Rows that were changed.
+        types: DuckDB types of the columns. Arrow has fewer types.
+        count: Number of changed rows.
         titles: Column names, possibly repeated. Defaults to the names in `rows`.
     """
     names = [f"c{i}" for i in range(rows.num_columns)]
@@ -78,7 +78,7 @@ def listed(columns: Mapping[str, str], rows: Sequence[Sequence[Any]] | None) -> 
     """Return a result with these rows.
 
     Args:
-        columns: Types of the columns, in DuckDB's words, by name.
+        columns: DuckDB types of the columns, by name.
         rows: Values in column order, if any.
     """
     values = zip(*rows, strict=True) if rows else [[] for _ in columns]
@@ -87,7 +87,7 @@ def listed(columns: Mapping[str, str], rows: Sequence[Sequence[Any]] | None) -> 
 
 
 class CountResult:
-    """The one row that a change without RETURNING gives, until the next statement.
+    """The result row of a change without RETURNING, held until the next statement.
 
     Methods that fetch tuples get it from here. DuckDB makes a result of it where another method asks, for a data frame
     or the names of columns: most callers ask for none, and a call of DuckDB takes 0.7 ms of the 5 ms that an INSERT of
@@ -107,7 +107,7 @@ class CountResult:
         """Hold a result.
 
         Args:
-            count: Rows that were changed.
+            count: Number of changed rows.
             make: Has DuckDB make a result of it, which the connection then fetches.
         """
         self._make, self._rows, self._reads, self.is_held = make, [(count,)], [], True

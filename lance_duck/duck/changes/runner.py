@@ -150,7 +150,7 @@ class ChangeRunner:
         return [edited(sql, (Edit(0, each.start, ""), Edit(each.end, len(sql), ""))) for each in statements]
 
     def _may_repeat(self, sql: str, statements: Sequence[Clauses]) -> bool:
-        """Return whether a change that a text begins with might be made again.
+        """Return whether the first change of a text might be repeated.
 
         A text that reads a Lance table is run in a rewritten form, and again as it is after an error.
         """
@@ -250,7 +250,7 @@ class ChangeRunner:
             change: The change.
             method: DuckDB's `sql`, `execute` or `executemany`.
             options: Further arguments, of which those for parameters count.
-            later: Whether rows are given as a relation; None: there are several sets of parameters.
+            later: Whether to return a relation. None for several parameter sets.
         """
         parameters = options.get("parameters", options.get("params"))
         count: int | None = None
@@ -307,7 +307,7 @@ class ChangeRunner:
         return True
 
     def refuse_appender(self, what: str, *, of: str) -> None:
-        """Refuse an appender of DuckDB's to a Lance table.
+        """Refuse a DuckDB appender to a Lance table.
 
         Args:
             what: The method.

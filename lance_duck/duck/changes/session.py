@@ -157,7 +157,7 @@ class ChangeSession:
         return tuple(map(str, relation.types))
 
     def place_of(self, name: TableName) -> tuple[str, Mapping[str, str] | None]:
-        """Return where a table of a name is, or would be, and the settings of its store.
+        """Return the existing or future location of a named table, and the settings of its store.
 
         Raises:
             UnsupportedError: No folder is connected.
@@ -294,7 +294,7 @@ class ChangeSession:
         return with_one_version(read)
 
     def answer(self, sql: str, tables: Mapping[str, Any]) -> tuple[pa.Table, list[str], list[str]]:
-        """Run a statement, and return the rows that it gives, and the titles and types of its columns.
+        """Run a statement, and return its rows, column titles and column types.
 
         Column titles of a SELECT may repeat; DuckDB numbers repeated titles of other statements.
         """
@@ -363,7 +363,7 @@ class ChangeSession:
     def pinned(
         self, table: TargetTable, name: TableName, *parts: Clauses
     ) -> Iterator[tuple[list[str], dict[str, Any]]]:
-        """Make all mentions of a table in clauses mean one version of it.
+        """Pin all mentions of a table in clauses to one version.
 
         Args:
             table: The table at that version.

@@ -48,7 +48,7 @@ class AddressedTable(TableWithColumns):
         return AddressedTable(self.dataset, [*own, *columns])
 
     def accepts(self, predicate: Any) -> bool:
-        """Apply each filter of DuckDB's that can be applied exactly: a change needs few rows, as a rule.
+        """Apply every DuckDB filter that can be applied exactly, since a change usually needs few rows.
 
         To sample the table, as a query does, costs more than it saves for a version that is read once.
         """
@@ -63,7 +63,7 @@ class TargetColumn:
 
     Attributes:
         name: Its name.
-        type: Its type in DuckDB's words.
+        type: Its DuckDB type.
         arrow: Its type in the table.
         nullable: Whether it may be null.
     """

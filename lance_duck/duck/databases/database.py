@@ -1,4 +1,4 @@
-"""One database of Lance tables: a database of DuckDB's in memory that has a view for each table."""
+"""A database of Lance tables: an in-memory DuckDB database with a view for each table."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class LanceDatabase:
             handle.let_go()
 
     def describe(self) -> str:
-        """Describe in a few words where the tables come from and how many there are."""
+        """Describe the origin and number of the tables."""
         where = f" of {shown(self.folder.uri)}" if self.folder else ""
         return f"{len(self._views)} tables{where}"
 

@@ -20,7 +20,7 @@ _OPTIONS: Final = {
     "account_name": "account_name",
     "account_key": "account_key",
 }
-"""Storage options by the names that secrets of DuckDB's have for them; any other option has its own name."""
+"""Storage options by their names in DuckDB secrets. Other options keep their names."""
 
 
 @dataclass(frozen=True)

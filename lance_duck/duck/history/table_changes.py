@@ -1,8 +1,8 @@
 """Rows changed by versions, in the form of DuckLake's `table_changes`.
 
 Columns are `snapshot_id`, `rowid` and `change_type`, followed by the table's columns in the last requested version. In
-older versions these are found by the ids of their fields; where the schema was replaced, or the type of a column was
-changed, by their names. Before a replacement, a column that a version between lacks is found by its name and type.
+older versions, columns are matched by field id. If the schema was replaced, or a column's type was changed, they are
+matched by name. Before a replacement, a column that a version between lacks is found by its name and type.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Bound:
     """First or last version of the requested span.
 
     Attributes:
-        text: A number or the name of a tag; None: the newest.
-        time: A time, where the text is neither a number nor a tag.
+        text: A number or the name of a tag. Defaults to the newest version.
+        time: A time, if the text is neither a number nor a tag.
     """
 
     text: str | None
@@ -63,7 +63,7 @@ class Bound:
 
         Args:
             snapshot: The newest version of the branch.
-            is_first: A time means the first version that is not older, else the last one that is not younger.
+            is_first: Resolve a time to the first version at or after it, instead of the last one at or before it.
 
         Raises:
             InvalidInputError: The text is not a number, tag or time.

@@ -157,7 +157,7 @@ def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
         return 0.0
     seen: Extremes = scanner.extremes()
     lengths = ask.lengths
-    # The product with an infinite number may be the largest of all; that with NaN is last where small ones are first.
+    # The product with an infinite number may be the largest; NaN sorts last in ascending order.
     odd = seen.infinite if metric == "dot" and not largest_first else seen.odd
     if odd or (seen.zero and metric == "cosine" and largest_first):
         raise NotFoundHere("there are vectors with NaN or infinite numbers, or zero ones")

@@ -52,7 +52,7 @@ class NearestTable(DuckTable):
     Args:
         resolve: See `DuckTable`.
         ask: The request of the statement.
-        is_steady: Tells whether the request is still valid; called when DuckDB scans.
+        is_steady: Returns whether the request is still valid. Called when DuckDB scans.
     """
 
     def __init__(self, resolve: Callable[[], LanceDataset], ask: Ask, is_steady: Callable[[], bool]) -> None:

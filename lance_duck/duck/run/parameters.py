@@ -75,7 +75,7 @@ class ParameterValues:
 
 
 def vector_numbers(value: Any) -> NDArray[np.float64]:
-    """Return the numbers of a value as DuckDB takes it or gives it.
+    """Return the numbers of a parameter value or query result.
 
     Raises:
         NotFoundHere: The value is not a vector.

@@ -173,7 +173,7 @@ def in_place(
     """Replace a part of a statement by rows.
 
     Args:
-        rows: Columns in DuckDB's form.
+        rows: Rows in DuckDB types.
         start: Start of the part, the source in FROM or JOIN.
         end: End of the part.
         alias: Alias of the rows, unless the text has one or does not need one.

@@ -61,9 +61,9 @@ class SearchSettings:
     Attributes:
         nearest: "auto": use an index if there is one; "exact": compare all vectors that satisfy WHERE;
             "off": DuckDB reads the table and sorts all rows.
-        nprobes: Number of index partitions to search; None: chosen automatically.
-        ef: Number of candidates of a graph search; None: chosen automatically.
-        refine_factor: Rank this many times k rows of an index by their own vectors; None: somewhat more than k.
+        nprobes: Number of index partitions to search. Chosen automatically by default.
+        ef: Number of candidates of a graph search. Chosen automatically by default.
+        refine_factor: Re-rank this many times k index results by exact distance. Defaults to slightly more than k.
         recall: Target recall if none of these three is set. Defaults to 0.95.
     """
 

@@ -39,7 +39,7 @@ class NarrowedTable(DuckTable):
         resolve: See `DuckTable`.
         condition: Condition on rows.
         rows: Estimated number of rows that satisfy it.
-        holds: Tells whether the statement would still see the same keys; called before reading.
+        holds: Returns whether the statement would still see the same keys. Called before reading.
     """
 
     def __init__(
@@ -217,8 +217,8 @@ class _Keys:
 
     Attributes:
         values: The keys.
-        type: DuckDB's name of their type.
-        transaction: DuckDB's number of the transaction in which it ran.
+        type: Their DuckDB type.
+        transaction: DuckDB's id of the transaction in which it ran.
         statements: The count of the clock, when it had run.
     """
 
@@ -277,10 +277,10 @@ class _Runner:
 
 @dataclass(frozen=True)
 class _Objects:
-    """Tables and views of DuckDB with given names.
+    """DuckDB tables and views with given names.
 
     Attributes:
-        transaction: DuckDB's number of the transaction that found them.
+        transaction: DuckDB's id of the transaction that found them.
         found: Row count and whether the table is temporary, by lower-case name. Objects that must not be read twice
             have the row count None.
     """
@@ -338,7 +338,7 @@ def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
 
 
 def _column(table: LanceDataset, name: str) -> str | None:
-    """Return the column that SQL means by a name, where the table has an index over it."""
+    """Return a column by its SQL name, if it has an index."""
     columns = [column for column in table.schema.names if column.lower() == name.lower()]
     return columns[0] if len(columns) == 1 and columns[0] in table.indexed_columns() else None
 

@@ -27,7 +27,7 @@ class TextTable(NarrowedTable):
 
     @property
     def condition_words(self) -> str:
-        """Words of a plan for where the condition comes from."""
+        """Plan text for the origin of the condition."""
         return "trigrams: implied by the conditions of the statement, which DuckDB asks of the rows that are left"
 
 

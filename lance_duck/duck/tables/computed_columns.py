@@ -1,7 +1,7 @@
 """A table with computed columns: each has a value for the address of a row.
 
-A statement reads them by names that no user can spell. Filters of DuckDB's on them become filters on addresses, so
-that a scan of rows that match reads these alone.
+A statement reads them by names that no user can spell. DuckDB filters on them become filters on addresses, so that a
+scan only reads matching rows.
 """
 
 from __future__ import annotations

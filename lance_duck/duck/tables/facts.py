@@ -18,7 +18,7 @@ INDEX_COLUMNS: Final[Mapping[str, str]] = {
     "rows_indexed": "UBIGINT",
     "details": "VARCHAR",
 }
-"""Columns that the `lance` extension of DuckDB has for indexes, with their types in DuckDB's words."""
+"""Index columns as in DuckDB's `lance` extension, with their DuckDB types."""
 
 _PAIRS: Final[Mapping[str, str]] = {"Key": "VARCHAR", "Value": "VARCHAR"}
 Rows = Sequence[Sequence[Any]]
@@ -39,10 +39,10 @@ def indexes(dataset: LanceDataset, column: str | None = None) -> Rows:
 
 
 def rows_as_sql(columns: Mapping[str, str], rows: Rows) -> str:
-    """Return a SELECT that gives rows of texts and whole numbers.
+    """Return a SELECT that returns rows of strings and integers.
 
     Args:
-        columns: Types of the columns, in DuckDB's words, by their names.
+        columns: DuckDB types of the columns, by name.
         rows: Values.
     """
     values = rows or [[None] * len(columns)]

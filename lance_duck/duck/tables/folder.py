@@ -20,7 +20,7 @@ class Folder:
     Args:
         uri: The folder.
         storage_options: Settings of its object store.
-        may_be_new: Take a folder that does not exist: its first table makes it.
+        may_be_new: Accept a folder that does not exist. The first table creates it.
 
     Raises:
         NotFoundError: The folder does not exist.
@@ -73,7 +73,7 @@ class Folder:
         return self.storage_options
 
     def place_of_new(self, name: str) -> tuple[str, Mapping[str, str] | None]:
-        """Return where a new table goes, and the settings of its store."""
+        """Return the location of a new table, and the settings of its store."""
         return join_uri(self.uri, name + TABLE_SUFFIX), self.storage_options
 
     def abandon(self, name: str) -> None:

@@ -245,7 +245,7 @@ class PinnedVersions:
         return dataset is newest or (same_manifest and dataset.version == newest.version)
 
     def note_bound(self) -> None:
-        """Note that DuckDB bound a table for which it will ask again, perhaps outside the transaction."""
+        """Note that DuckDB bound a table that it will look up again, possibly outside the transaction."""
         self._bound = True
 
     def take_bound(self) -> bool:
@@ -268,7 +268,7 @@ _PINNED: ContextVar[PinnedVersions | None] = ContextVar("lance_duck_pinned_versi
 
 
 def pinned_versions() -> PinnedVersions | None:
-    """Return the versions that the statement of this thread reads; None outside transactions."""
+    """Return the versions that this thread's statement reads. Returns None outside transactions."""
     return _PINNED.get()
 
 

@@ -29,7 +29,7 @@ class MatchAsk:
     Attributes:
         queries: All of them have to match; scores add up.
         limit: Number of best rows, plus ties with the last one. Defaults to all rows.
-        where: The condition that they fulfil, as `LanceDataset.scanner` takes it; None: none. Only with `limit`.
+        where: Condition on the rows, as for `LanceDataset.scanner`. Only with `limit`.
     """
 
     queries: Sequence[MatchQuery | PhraseQuery]

@@ -18,7 +18,7 @@ DOC_INDEX: Final = "_doc_index"
 
 
 class MatchingRows(SearchRows):
-    """Rows of a table that match a full-text query, best first: its columns in DuckDB's form, and `_score`.
+    """Rows that match a full-text query, best first: the table's columns in DuckDB types, and `_score`.
 
     If documents are list elements, a row is returned once per matching element, with the element's position in
     `_doc_index`.

@@ -60,13 +60,13 @@ class NamespaceFolder(Folder):
         self._namespace.rename_table((*self._name, name), (*self._name, new_name))
 
     def explain(self, name: str) -> LanceDuckError | None:
-        """Return None: a namespace lists only tables."""
+        """Return None. A namespace only lists tables."""
         return None
 
     def missing(self) -> LanceDuckError | None:
-        """Return None: a namespace that does not exist is refused when it is attached."""
+        """Return None. A missing namespace is already refused by ATTACH."""
         return None
 
     def stamp(self) -> object:
-        """Return None: only a listing shows whether a table appeared or disappeared."""
+        """Return None. Only a listing detects new and removed tables."""
         return None

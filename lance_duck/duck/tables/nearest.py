@@ -21,7 +21,7 @@ _WORDS: Final = {"nan": "NaN", "inf": "Infinity", "NULL": "null"}
 
 
 class NearestRows(SearchRows):
-    """Rows of a table nearest to a vector, nearest first: its columns in DuckDB's form, and `_distance`.
+    """Rows nearest to a vector, nearest first: the table's columns in DuckDB types, and `_distance`.
 
     For several queries `query_index` comes first.
 

@@ -22,7 +22,7 @@ ROW_IDENTIFIERS: Final = frozenset(_SOURCES)
 
 
 class RowIdentifierColumn(ComputedColumn):
-    """One row identifier as a column; `rowid` is `_rowid` in DuckDB's type for it.
+    """A row identifier as a column. `rowid` is `_rowid` as BIGINT, DuckDB's type for it.
 
     Args:
         name: Which.

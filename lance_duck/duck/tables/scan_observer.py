@@ -21,11 +21,11 @@ class Scan:
     Attributes:
         dataset: The dataset.
         columns: Names of the columns read.
-        predicate: Which rows; None: all.
+        predicate: Condition on the rows, if any.
         rows: Number of rows returned so far.
         batches: Number of batches returned so far.
         seconds: Time spent producing the batches.
-        plan: How they were found, in words; None: as a scan of these columns and this predicate finds them.
+        plan: How the rows were found, in words. Defaults to the plan of a scan with these columns and this predicate.
     """
 
     dataset: LanceDataset

@@ -38,7 +38,7 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the table, and those that the search makes."""
+        """The table's columns, and the search's own."""
         return self._schema
 
     def __arrow_c_schema__(self) -> object:
@@ -97,11 +97,11 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
 
 def has_own_types(dataset: LanceDataset, output: pa.Schema, made: Sequence[str]) -> bool:
-    """Return whether a search gives columns in the types that DuckDB has for them.
+    """Return whether a search returns columns in DuckDB types.
 
     Args:
         dataset: One version of a table.
-        output: Columns of the table in DuckDB's form, and some that the search makes.
+        output: Table columns in DuckDB types, and some that the search adds.
         made: Names of these.
     """
     stored = dataset.schema
@@ -109,12 +109,12 @@ def has_own_types(dataset: LanceDataset, output: pa.Schema, made: Sequence[str])
 
 
 def rows_of_search(dataset: LanceDataset, output: pa.Schema, neighbours: pa.Table) -> pa.Table:
-    """Read the rows that a search has found, in types that a search does not give.
+    """Read the rows that a search has found, in types that the search does not return.
 
     Args:
         dataset: The version that was searched.
         output: Columns to return, from the table (in DuckDB types) and from `neighbours`.
-        neighbours: `_rowaddr` of the rows, and the columns that the search makes.
+        neighbours: `_rowaddr` of the rows, and the search's own columns.
     """
     fields = [field for field in output if field.name not in neighbours.schema.names]
     if not fields:

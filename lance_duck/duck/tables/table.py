@@ -28,13 +28,13 @@ _BATCH: Final = 1 << 20
 """Row count of batches that only hold `ROWS`, which does not use memory."""
 
 _FEW_ROWS: Final = 8192
-"""Index results of up to this many rows are read before DuckDB's threads request them. `benchmarks/costs.py`: with a
-quarter or half the limit, 24,000 rows take 1.2 times as long. Other differences, from 3,000 to 24,000 rows, are within
+"""Index results of up to this many rows are read before DuckDB's threads request them. `benchmarks/costs.py`: a quarter
+or half of this limit makes 24,000 rows 1.2 times slower. Other differences, from 3,000 to 24,000 rows, are within
 noise."""
 
 
 def select_all(source: str) -> str:
-    """Return SQL for the visible columns of a `DuckTable`, whose name is given as SQL spells it."""
+    """Return SQL for the visible columns of a `DuckTable`, given its SQL name."""
     return f'SELECT * EXCLUDE ("{ROWS}") FROM {source}'  # noqa: S608
 
 
@@ -121,12 +121,12 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def condition(self) -> Predicate | None:
-        """A condition on rows in addition to DuckDB's filters."""
+        """Condition on rows, in addition to DuckDB's filters."""
         return None
 
     @property
     def condition_words(self) -> str:
-        """Words of a plan for where the condition comes from."""
+        """Plan text for the origin of the condition."""
         return "keys: read before the statement, from the other side of a join or of IN"
 
     def implied(self) -> Predicate | None:
@@ -137,7 +137,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         """Return how its rows are found, in words.
 
         Args:
-            parts: Filters of DuckDB's that a scan applies.
+            parts: DuckDB filters that a scan applies.
         """
         conditions = [part for part in (self.condition, *parts) if part is not None]
         plan = self.dataset.scanner(columns=[], filter=all_of(*conditions) if conditions else None).explain_plan()
@@ -151,7 +151,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
             watch.bound.append(self)
 
     def _offered(self, node: Any, *, accepted: bool) -> None:
-        """Tell observers of a filter that DuckDB has offered."""
+        """Notify observers of a filter that DuckDB has offered."""
         if WATCHES and (predicate := predicate_from_node(node, self.filtered_schema(self.dataset))) is not None:
             for watch in WATCHES:
                 watch.offered.append((self, predicate, accepted))

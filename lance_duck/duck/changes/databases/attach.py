@@ -210,7 +210,7 @@ class SchemaStatement(LanceStatement):
 
     Attributes:
         verb: "CREATE" or "DROP".
-        database: The database that it names; None: none.
+        database: The database that it names, if any.
         name: The schema.
     """
 

@@ -92,7 +92,7 @@ class CreateSecretStatement(LanceStatement):
         secrets = session.catalog.secrets
         if self.may_exist and secrets.has(self.name):
             return _succeeded()
-        # An error of DuckDB's about a value may show it.
+        # A DuckDB error about a value may contain it.
         remember({name: text.strip().strip("'") for name, text in self.options.texts.items() if name not in _OWN})
         values = self.options.values(session, self.options.texts)
         if folded(str(values.get("provider") or "config")) != "config":

@@ -72,7 +72,7 @@ class MergeValue:
 def columns_read(part: Clauses) -> list[tuple[str, str]] | None:
     """Return the columns that an expression reads, each with the name that qualifies it, in lower case.
 
-    None if the expression may mean something else in a SELECT.
+    Returns None if its meaning may differ in a SELECT.
     """
     pairs = []
     at = 0

@@ -55,7 +55,7 @@ class MergeJoin:
     Attributes:
         source: Name of the source in the statement.
         target: Name of the table in the statement.
-        types: DuckDB's types of the columns of the source, by name.
+        types: DuckDB types of the source columns, by name.
         updated: Values of updated columns, or None without an UPDATE.
         inserted: Values of new rows, or None without an INSERT.
     """

@@ -33,7 +33,7 @@ _STORED: Final = "__lance_merge_stored"
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column of a source: its name, and its type in DuckDB's words."""
+    """Name and DuckDB type of a source column."""
 
     name: str
     type: str

@@ -5,8 +5,8 @@
             THEN UPDATE … | DELETE | INSERT … | DO NOTHING | ERROR …
         [RETURNING …]
 
-A MERGE that only copies values from the source and the matching row runs without a shadow: see `join`. The shadow has
-an additional column, so INSERT and UPDATE by position get column lists. With BY SOURCE, or if a clause reads the table
+A MERGE that only sets columns from the source and the matching row runs without a shadow: see `join`. The shadow has an
+additional column, so INSERT and UPDATE by position get column lists. With BY SOURCE, or if a clause reads the table
 itself, the shadow holds all rows.
 """
 
@@ -379,7 +379,7 @@ def _alias_of(source: Clauses) -> str | None:
 
 
 def _conjuncts(condition: Clauses) -> list[Clauses]:
-    """Return the parts of a condition between AND, also where parentheses are around it."""
+    """Return the terms of a condition joined by AND, with or without enclosing parentheses."""
     while condition.text_at(0) == "(" and condition.closer(0) == len(condition) - 1:
         condition = condition.part(1, len(condition) - 1)
     places = [i for i in range(len(condition)) if condition.word(i) == "and" and condition.depths[i] == 0]

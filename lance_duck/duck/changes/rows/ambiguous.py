@@ -20,7 +20,7 @@ _TABLES: Final = frozenset({"from", "using"})
 
 
 def refuse_ambiguous(session: ChangeSession, table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> None:
-    """Refuse clauses that name ambiguous columns or fields, or mean whole rows with such columns.
+    """Refuse clauses that name ambiguous columns or fields, or that use whole rows with ambiguous columns.
 
     Args:
         session: The statement.

@@ -34,7 +34,7 @@ _BEFORE: Final = "__lance_before"
 
 @dataclass(frozen=True)
 class Upsert:
-    """The part of an INSERT that is about rows whose keys the table has already.
+    """The clauses of an INSERT for rows whose keys already exist in the table.
 
     Attributes:
         target: The table.
@@ -142,7 +142,7 @@ def _means_all(table: TargetTable, upsert: Upsert) -> bool:
 
 
 def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[str]:
-    """Split rows by whether the shadow has their keys, where DuckDB's outer join would lose arrays."""
+    """Split rows by whether the shadow has their keys, if DuckDB's outer join would lose arrays."""
     if not any(column.is_lost_by_joins for column in table.columns):
         return [source]
     on = f"{SHADOW} AS b USING ({', '.join(map(quoted, keys))})"
@@ -152,7 +152,7 @@ def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[st
 def _refuse_other_keys(
     session: ChangeSession, table: TargetTable, keys: Sequence[str], values: pa.Table, before: pa.Table
 ) -> None:
-    """Refuse to give rows of the shadow keys that a row outside it has."""
+    """Refuse new keys for shadow rows if a row outside the shadow has them."""
     on = ", ".join(map(quoted, keys))
     others = f'FROM {SOURCE} AS t ANTI JOIN {_BEFORE} AS b USING ("{ADDRESS}")'
     sql = f"SELECT {on} FROM (SELECT t.* {others}) SEMI JOIN {_ROWS} USING ({on}) LIMIT 1"  # noqa: S608

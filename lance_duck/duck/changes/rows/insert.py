@@ -37,7 +37,7 @@ from lance_duck.verbs.rows.edits import RowEdits
 _ROWS: Final = "__lance_source"
 _READ: Final = "__lance_read"
 EFFECTS: Final = frozenset({"insert", "update", "delete", "merge", "nextval"})
-"""Words of sources that do not give the same when they are read twice: these are read once."""
+"""Keywords of sources that may differ when read twice. Such sources are read once."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class InsertStatement(TableStatement):
                 yield reader
 
     def _matched(self, table: TargetTable, names: Sequence[str]) -> list[TargetColumn]:
-        """Return the column of the table for each column of the source."""
+        """Return the target column of each source column."""
         if self.by_name:
             if self.names is not None:
                 raise InvalidInputError("INSERT BY NAME with a list of columns", remedy="leave the list out")

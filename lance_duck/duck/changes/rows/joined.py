@@ -121,7 +121,7 @@ class JoinedRows:
         self.session.bind(f"{ctes}{self.clauses.verb} {own} AS {alias} {assignments}{others}{where}", self.tables)
 
     def _with_rows_spelled(self) -> JoinedRows:
-        """Return these rows' clauses with whole rows of the table spelled as their columns."""
+        """Return a copy whose clauses have whole rows expanded to their columns."""
         clauses = self.clauses
         assignments, others, where = (
             Clauses.of(self._spelled(part.text)) for part in (clauses.assignments, clauses.others, clauses.where)
@@ -169,7 +169,7 @@ def refuse_same_name(ctes: Clauses, target: TableName) -> None:
 
 
 def names_of_ctes(ctes: Clauses) -> Iterator[str]:
-    """Yield the names that WITH gives."""
+    """Yield the names of the common table expressions."""
     start = 1 + (ctes.word(1) == "recursive")
     for part in ctes.part(start).split():
         name = part.tokens[0].name

@@ -49,7 +49,7 @@ _STAR_OPTIONS: Final = frozenset({"exclude", "replace", "rename", "like", "ilike
 
 
 def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> bool:
-    """Return whether clauses mean a whole row of the target.
+    """Return whether clauses use a whole row of the target.
 
     Args:
         table: The table.
@@ -81,7 +81,7 @@ def mentioned(table: TargetTable, texts: Iterable[str], *names: str) -> TargetTa
 
 
 def asks_identifier(table: TargetTable, clauses: Sequence[Clauses]) -> bool:
-    """Return whether clauses use `rowid`, `_rowid` or `_rowaddr`, unless the table has such a column."""
+    """Return whether clauses use `rowid`, `_rowid` or `_rowaddr`, unless it is a stored column."""
     names = {folded(token.name) for part in clauses for token in part.tokens if token.name is not None}
     return any(not _has_column(table, name) for name in names & ROW_IDENTIFIERS)
 

@@ -1,7 +1,7 @@
 """A twin of a table: a native table with exactly the same columns.
 
 Most changes are evaluated by a SELECT. If a SELECT may be read differently, DuckDB binds the statement on the twin
-instead. Row values and stars of the twin match those of a native table.
+instead. Row values and stars then behave as in a native table.
 """
 
 from __future__ import annotations

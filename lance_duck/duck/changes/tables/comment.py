@@ -67,7 +67,7 @@ class CommentStatement(TableStatement):
         return () if database is None else (database,)
 
     def _table(self, session: ChangeSession) -> TableName | None:
-        """Return the name of the table: the longest beginning of the name that is one of a Lance table."""
+        """Return the table name: the longest prefix of the name that refers to a Lance table."""
         parts = self.target.parts
         if self.target.path is not None:
             return replace(self.target, parts=parts[:1])

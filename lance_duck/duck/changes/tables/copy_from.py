@@ -33,7 +33,7 @@ class CopyFromStatement(TableStatement):
     """A COPY … FROM.
 
     Attributes:
-        names: The columns that are named; None: all.
+        names: The named columns. Defaults to all columns.
         source: FROM, and all that follows.
     """
 

@@ -2,7 +2,7 @@
 
 COPY (query) | t [(c, …)] TO 'x.lance' [[WITH] (FORMAT lance, MODE 'create' | 'append' | 'overwrite', …)]
 
-Without MODE it overwrites, as COPY of DuckDB's does; `error_if_exists` is another name of `create`. Other options are
+Without MODE it overwrites, like DuckDB's COPY; `error_if_exists` is another name of `create`. Other options are
 arguments of `write_dataset`, and WRITE_EMPTY_FILE, which is true unless no rows should leave no table.
 """
 
@@ -34,7 +34,7 @@ class CopyStatement(TableStatement):
     """A COPY … TO a Lance table.
 
     Attributes:
-        source: A query in parentheses, or a table, perhaps with columns.
+        source: A query in parentheses, or a table with an optional column list.
         options: The options, including parentheses. May be empty.
     """
 

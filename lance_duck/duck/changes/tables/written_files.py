@@ -79,7 +79,7 @@ class ComputedCopyStatement(LanceStatement):
     """A COPY … TO a path that is not a plain constant.
 
     Attributes:
-        source: A query in parentheses, or a table, perhaps with columns.
+        source: A query in parentheses, or a table with an optional column list.
         path: The target path.
         options: The options, including parentheses. May be empty.
     """
@@ -120,7 +120,7 @@ class ComputedCopyStatement(LanceStatement):
 
 @dataclass(frozen=True)
 class ForeignFileStatement(LanceStatement):
-    """A statement of DuckDB's that would write at the path of a Lance table, or read it as something else.
+    """A DuckDB statement that would write to the path of a Lance table, or read it as another format.
 
     Attributes:
         what: Its words.

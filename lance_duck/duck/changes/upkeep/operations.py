@@ -51,7 +51,7 @@ class TableOperation:
         name: The procedure, without its prefix. Empty if CALL does not run the operation.
         run: Runs the operation on a table, or a transaction, with the arguments that are not NULL.
         result: Makes a result from the rows that `run` returns.
-        parameters: Names of the arguments after the table, with their types in DuckDB's words.
+        parameters: DuckDB types of the arguments after the table, by name.
         required: Number of arguments, from the first after the table, that CALL must have.
         not_null: Names of the arguments that must not be NULL.
         note: Effect of the operation, for EXPLAIN. Defaults to a note with the name.
@@ -86,7 +86,7 @@ class TableOperation:
 
         Raises:
             WrongTypeError: An argument is unknown.
-            InvalidInputError: Two names mean one argument, or an argument must not be NULL.
+            InvalidInputError: Two names refer to one argument, or an argument must not be NULL.
         """
         known = [name for name in self.signature if name not in fixed]
         aliases = {name: ALIASES[name] for name in known if name in ALIASES}

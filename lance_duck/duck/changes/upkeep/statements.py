@@ -126,7 +126,7 @@ class UpkeepStatement(TableStatement):
 
 @dataclass(frozen=True)
 class AnalyzeStatement(TableStatement):
-    """An ANALYZE of a table, perhaps after VACUUM."""
+    """An ANALYZE of a table, optionally after VACUUM."""
 
     writes: ClassVar[bool] = False
 
