@@ -26,7 +26,7 @@ _ANSWER: Final[ContextVar[dict[FileAccess, bool] | None]] = ContextVar("lance_du
 
 
 class FileAccess:
-    """The locations that statements on one database instance may reach.
+    """The locations that statements on one database instance may access.
 
     Args:
         cursor: Returns a cursor on the instance, which is closed afterwards.

@@ -182,7 +182,7 @@ class Binder:
             identifiers: Names of row identifiers that are columns, too, with blanks between.
 
         Raises:
-            LanceDuckError: The table or version is not there, or cannot be read.
+            LanceDuckError: The table or version does not exist or cannot be read.
         """
         if path is None:
             raise InvalidInputError("lance_scan without a path", expected="the path of a table")

@@ -227,7 +227,7 @@ class TableCatalog:
         return [name for database in self.databases for name in database.tables]
 
     def _qualified_names(self) -> list[str]:
-        """Return the names by which functions take tables."""
+        """Return the table names that functions accept."""
         attached = [each for each in self.databases if each is not self.default]
         return [*self.default.tables, *(f"{each.name}.{name}" for each in attached for name in each.tables)]
 

@@ -50,9 +50,9 @@ def connect(
     """Connect to DuckDB with Lance tables.
 
     Args:
-        tables: A folder of `*.lance` tables, each named by its folder without the ending. New tables are found, and the
-            first one creates the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its own
-            version, everything else at its newest.
+        tables: A folder of `*.lance` tables, each named after its folder without the suffix. New tables are found, and
+            the first one creates the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its
+            own version, everything else at its newest.
         database: DuckDB database, as for `duckdb.connect`. An empty string means in memory.
         read_only: Refuse to change Lance tables, and open a database file for reading only.
         config: DuckDB settings and search settings, by the names that SET uses. The search settings are

@@ -79,12 +79,12 @@ def rows_as_statement(rows: Rows) -> str:
 
 
 def _with_plans(document: str, plans: Sequence[ReadPlan], name: str) -> str:
-    """Return DuckDB's plan, as JSON, with ours in it.
+    """Return DuckDB's JSON plan with the Lance plans added.
 
     Args:
         document: DuckDB's plan.
         plans: Ours.
-        name: What their words are called.
+        name: Key of the Lance plans.
     """
     content = json.loads(document)
     outermost = content[0] if isinstance(content, list) else content
@@ -156,7 +156,7 @@ def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predi
 
 
 def _nodes(sql: str, run: Callable[[str], Rows]) -> list[dict[str, Any]]:
-    """Return what DuckDB's plan says of scans."""
+    """Return the scans in DuckDB's plan."""
     try:
         pending = list(json.loads(run(f"EXPLAIN (FORMAT JSON) {sql}")[0][1]))
     except (duckdb.Error, ValueError, LookupError):

@@ -17,7 +17,7 @@ from lance_duck.duck.failures import raise_own
 
 
 class Inherited:
-    """A database, and whether this process may use it; connections to it share one.
+    """A database, and whether this process may use it. Shared by all connections to the database.
 
     A forked child can use its copy of an in-memory database; queries then run on the calling thread. It cannot use a
     database file, which both processes would change, nor a database that another thread was using at the time of the

@@ -37,7 +37,7 @@ call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] =
 """Calls a method of DuckDB's with a statement and options in a frame that has nothing else: no variable, and no module
 but that by which functions import."""
 _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
-"""Beginnings of modules whose frames stand between the user's and DuckDB."""
+"""Prefixes of modules whose frames lie between the user's and DuckDB."""
 
 
 def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None) -> T:
@@ -119,7 +119,7 @@ def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[s
 def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
     """Return the connection if it keeps Python's lock for the whole call, while threads of DuckDB may wait for that.
 
-    DuckDB 1 does so where a relation has parameters: it is computed at once, and buffers of Python are freed meanwhile.
+    DuckDB 1 does so for a relation with parameters, which is computed at once while Python buffers are freed.
     """
     if SPEAKS_SOURCE or not isinstance(call, partial) or not call.keywords.get("params"):
         return None

@@ -1,4 +1,4 @@
-"""Statements that change Lance tables: DuckDB evaluates them, the verbs of this library commit.
+"""Statements that change Lance tables: DuckDB evaluates them, and `verbs` commits the result.
 
 You hold: SQL text, the names of Lance tables, a connection of DuckDB. You get: the rows that DuckDB returns for the
 same statement on a native table (a count, or the RETURNING rows), after at most one new version. `runner` finds the

@@ -28,7 +28,7 @@ class RefusedStatement(TableStatement):
         ALTER INDEX [IF EXISTS] i ON t …
 
     Attributes:
-        what: The statement, as an error names it.
+        what: The statement's name in errors.
         remedy: What does the same.
     """
 

@@ -54,7 +54,7 @@ _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export)\b", re.IGN
 """Words of statements that may create or write a Lance table without naming one."""
 _APPENDED: Final = "__lance_appended"
 _RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementKind.ROWS, StatementKind.OTHER}
-"""Statements that do not run together with others of a text."""
+"""Statements that must not run together with others of a script."""
 _CONCERNED: Final = re.compile(
     rf"\b({'|'.join((*WORDS, *(words for words, kind in KINDS.items() if kind in _RUN_ALONE)))})\b", re.IGNORECASE
 )
@@ -137,7 +137,7 @@ class ChangeRunner:
         return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
 
     def several(self, sql: str) -> list[str] | None:
-        """Return the statements of a text that must run one by one. None for other texts, and for a single statement.
+        """Return the statements of a script that must run one by one. None for other texts, and for a single statement.
 
         They must if one is not run by DuckDB, if one changes the meaning of names, or if a retry would repeat a change.
         """

@@ -22,7 +22,7 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 
 SOURCE: Final = "__lance_target"
-"""The table in statements that are made of clauses, with the addresses of its rows as a last column."""
+"""Name of the table in generated statements. Its last column is the row address."""
 ADDRESS: Final = f"__lance_address_{TOKEN}"
 """Name of the address column. Users cannot name it, since a native table would not have it."""
 
@@ -126,7 +126,7 @@ class TargetColumn:
         """Return SQL of a value as the column holds it, without a name.
 
         Raises:
-            InvalidInputError: The type has fields whose names differ by case alone, which DuckDB lacks.
+            InvalidInputError: The type has field names that differ only by case, which DuckDB does not support.
         """
         self.refuse_ambiguous()
         value = f"CAST(({expression}) AS {self.type})"

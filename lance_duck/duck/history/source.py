@@ -14,7 +14,7 @@ from lance_duck.scan.predicate.evaluate import mask
 from lance_duck.scan.predicate.tree import Predicate
 
 Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
-"""Gives rows with columns of these names, in that order."""
+"""Yields rows with columns of these names, in this order."""
 
 
 class BatchRows(pads.Dataset, ScanSource):  # type: ignore[misc]

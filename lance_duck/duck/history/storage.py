@@ -1,4 +1,4 @@
-"""Fragments and files of a version of a table."""
+"""Fragments and files of a table version."""
 
 from __future__ import annotations
 

@@ -65,5 +65,5 @@ def _range(type_: pa.DataType) -> tuple[int, int]:
 
 
 def _is_edge(value: object) -> bool:
-    """Return whether a date or time may stand in for an infinite value, or one out of Python's range."""
+    """Return whether a date or time may represent an infinite value, or one out of Python's range."""
     return isinstance(value, date) and value.year in (date.min.year, date.max.year)

@@ -47,7 +47,7 @@ def keep_for(result: Any, tables: Sequence[NamedTable]) -> None:
 
 
 def variables(tables: Sequence[NamedTable]) -> Mapping[str, Any]:
-    """Return those tables that DuckDB has to find among variables, by their names."""
+    """Return the tables that DuckDB finds as variables, by name."""
     return {table.name: table.variable for table in tables if table.handle is None}
 
 

@@ -16,7 +16,7 @@ from lance_duck.duck.statement.edits import Edit
 from lance_duck.errors import LanceDuckError
 
 Place = tuple[int, int]
-"""Start and end of a part of the text."""
+"""Start and end offsets in the text."""
 
 
 def run(proposal: NearestJoins, request: Request, database: Database) -> Rewriting | None:

@@ -47,7 +47,7 @@ class FoundRows(pads.Dataset):  # type: ignore[misc]
 class NearestTable(DuckTable):
     """The rows of a table that a statement with ORDER BY and LIMIT looks for, searched for when DuckDB scans it.
 
-    Where a search cannot tell them, it is the whole table.
+    If a search cannot find them, the whole table is read.
 
     Args:
         resolve: See `DuckTable`.

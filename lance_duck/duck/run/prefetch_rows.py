@@ -159,7 +159,7 @@ def _few_rows(proposal: PlainWhere, dataset: LanceDataset, values: Sequence[Any]
 
 
 def _may_be_few(condition: Filter, expected: int | None) -> bool:
-    """Return whether to look rows up although an estimate by whole pages says that they are many."""
+    """Return whether to look rows up even if the page-based estimate is high."""
     if not isinstance(condition, TreeFilter):
         return False
     lists = (len(part.values) for part in conjuncts(condition.predicate) if isinstance(part, In))
@@ -170,7 +170,7 @@ def _may_be_few(condition: Filter, expected: int | None) -> bool:
 def in_place(
     rows: pa.Table, start: int, end: int, alias: str | None, request: Request, database: Database
 ) -> Rewriting:
-    """Replace a part of a statement by rows.
+    """Replace a source in a statement by rows.
 
     Args:
         rows: Rows in DuckDB types.

@@ -187,7 +187,7 @@ class _Pushdown:
                     again = _Runner(cursor, clock, later=False).keys(join.keys, parameters)
                 except duckdb.Error:
                     return False
-            # Nobody else did anything, or at least nothing that changed the keys for a while only.
+            # Other connections were idle, or at least did not change the keys temporarily.
             same = again is not None and again.transaction == expected and again.type == keys.type
             return again is not None and same and set(again.values) == set(keys.values)
 

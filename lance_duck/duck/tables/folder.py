@@ -84,7 +84,7 @@ class Folder:
         LanceDataset.drop(uri, storage_options=dict(self.storage_options or {}))
 
     def rename(self, name: str, new_name: str, uri: str) -> None:
-        """Give a table another name: see `rename_table`."""
+        """Rename a table: see `rename_table`."""
         folder, _ = split_place(uri)
         rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
 
@@ -96,7 +96,7 @@ class Folder:
         return NotFoundError("no table, but a file", where=path, expected="a directory")
 
     def _is_deregistered(self, name: str) -> bool:
-        """Return whether a namespace has taken a table from its list."""
+        """Return whether a namespace has deregistered a table."""
         path = f"{name}{TABLE_SUFFIX}/{DEREGISTERED}"
         return self._store.exists(path) if self._local is None else os.path.exists(os.path.join(self._local, path))
 

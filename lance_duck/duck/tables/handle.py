@@ -64,7 +64,7 @@ class VersionChoice:
 
         Raises:
             NotFoundError: The table, version, tag or branch does not exist.
-            InvalidInputError: The value is not a version, or not a time.
+            InvalidInputError: The value is not a valid version or time.
         """
         opened_dataset = partial(dataset, uri, storage_options=storage_options)
         if self.asof is not None:

@@ -114,11 +114,11 @@ class TextFunctions:
     def snippet(
         self, texts: Any, requests: Any, words: Any, values: Any, pre: Any, post: Any, most: Any, gap: Any
     ) -> pa.Array:
-        """Return the best parts of texts, with marks around words; the arguments are columns of Arrow's."""
+        """Return the best excerpts of texts, with marks around words. The arguments are Arrow columns."""
         return self._marked(snippet, texts, requests, words, values, pre, post, most, gap)
 
     def _marked(self, marks: Callable[..., pa.Array], texts: Any, *columns: Any) -> pa.Array:
-        """Apply a function to lists of texts; the result is NULL where an argument is."""
+        """Apply a function to lists of texts. The result is NULL if an argument is."""
         lists = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         result: list[list[str | None] | None] = [None] * len(lists)
         for request, query, beside, *rest, places in _groups(*columns):

@@ -54,7 +54,7 @@ class Upsert:
 
     @property
     def does_nothing(self) -> bool:
-        """Whether new rows whose keys the table has are left out."""
+        """Whether to skip new rows whose keys exist in the table."""
         place = self.conflict.find("do")
         return self.instead == "ignore" or (place >= 0 and self.conflict.word(place + 1) == "nothing")
 

@@ -54,7 +54,7 @@ def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> boo
     Args:
         table: The table.
         alias: Its alias in the statement.
-        clauses: Its clauses, each with the word that begins it.
+        clauses: Its clauses, each with its leading keyword.
     """
     return any(
         next(_rows(table, alias, part), None) is not None or next(_stars(alias, part), None) is not None
@@ -140,7 +140,7 @@ def without_address(table: TargetTable, alias: str, text: str, *, stars: bool = 
 
 
 def is_hidden(title: str) -> bool:
-    """Return whether a column that a statement gives was made of the address."""
+    """Return whether a result column was derived from the address."""
     return ADDRESS in title
 
 

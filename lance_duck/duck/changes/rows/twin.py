@@ -48,7 +48,7 @@ def twin(session: ChangeSession, table: TargetTable, *, identified: bool = False
             raise
         raise type(error)(str(error).replace(TWIN, table.name)) from error
     finally:
-        with suppress(duckdb.Error):  # a transaction that failed takes it along
+        with suppress(duckdb.Error):  # a failed transaction drops it
             session.run(f"DROP TABLE IF EXISTS {own}")
 
 

@@ -88,7 +88,7 @@ class UpdateStatement(TableStatement):
         return session.change(self.target, lambda table: self.edits(session, table))
 
     def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
-        """Compute the new values of rows of a version."""
+        """Compute the new values of a version's rows."""
         parts = (self.assignments, self.others, self.where, self.returning)
         refuse_ambiguous(session, table, self.alias, parts)
         assigned = table.named([item.column for item in self.items])

@@ -2,8 +2,8 @@
 
     c | c.field | c.element.field | c.key | c.value.field
 
-`element` refers to list items, `key` and `value` to map entries. Names are compared without case; a name in quotes is
-one name, whatever it holds.
+`element` refers to list items, `key` and `value` to map entries. Names are compared without case. A quoted name is a
+single name, even with dots in it.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class CreateStatement(TableStatement):
 
 
 def _described(session: ChangeSession, table: str) -> pa.Table:
-    """Return a table without rows that has the columns of a table of DuckDB's, nullable and keys as they are there."""
+    """Return an empty table with the columns, nullability and keys of a native table."""
     described = session.relation(f"DESCRIBE {table}", {}).fetchall()
     with ExitStack() as opened:
         rows = session.relation(f"SELECT * FROM {table} LIMIT 0", {})  # noqa: S608
@@ -190,7 +190,7 @@ def _described(session: ChangeSession, table: str) -> pa.Table:
 
 
 def _with_data(query: Clauses) -> tuple[Clauses, bool]:
-    """Divide a query from WITH [NO] DATA at its end; return whether its rows are asked for."""
+    """Split WITH [NO] DATA from the end of a query. Returns whether to write its rows."""
     end = len(query)
     if query.says(end - 3, "with", "no", "data"):
         return query.part(0, end - 3), False
