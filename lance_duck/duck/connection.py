@@ -83,9 +83,9 @@ def connect(
 
 @checked_calls
 class Connection:
-    """DuckDB's connection, on which Lance tables have names, and `FROM 'x.lance'` and `AT (VERSION => n)` work.
+    """A DuckDB connection with Lance tables: by name, by path (`FROM 'x.lance'`) and by version (`AT (VERSION => n)`).
 
-    Made by `connect`. Whatever is not defined here is DuckDB's own (`fetchall`, `df`, `begin`, …).
+    Created by `connect`. All other attributes are those of DuckDB's connection (`fetchall`, `df`, `begin`, …).
     """
 
     def __init__(

@@ -83,7 +83,7 @@ def _with_plans(document: str, plans: Sequence[ReadPlan], name: str) -> str:
 
     Args:
         document: DuckDB's plan.
-        plans: Ours.
+        plans: The Lance plans.
         name: Key of the Lance plans.
     """
     content = json.loads(document)
@@ -104,7 +104,7 @@ def _actual(watch: ScanObserver) -> Iterator[ReadPlan]:
 
 
 def _planned(watch: ScanObserver) -> Iterator[ReadPlan]:
-    """Yield what DuckDB 2.0 handed over when it planned."""
+    """Yield the plans of the tables and filters that DuckDB 2.0 passed when it planned."""
     for table in {id(table): table for table in watch.bound}.values():
         mine = {str(p): (p, taken) for of, p, taken in watch.offered if of is table}
         taken = [predicate for predicate, taken in mine.values() if taken]
@@ -131,7 +131,7 @@ def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
 
 
 def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[ReadPlan]:
-    """Yield what DuckDB 1.x says in its plan, for those scans that can only be of one table."""
+    """Yield plans from DuckDB 1.x's own plan, for scans that can be matched to a single table."""
     searches = {table.explained(): table for table in watch.bound if isinstance(table, SearchRows)}
     yield from (_search_plan(searches[text]) for text in sorted(searches))
     tables = list({id(table): table for table in watch.bound if not isinstance(table, SearchRows)}.values())

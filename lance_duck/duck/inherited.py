@@ -43,7 +43,7 @@ class Inherited:
         return self
 
     def begun(self) -> list[None]:
-        """Begin to use the database; ends with `pop` of the list that is returned. Raises as `use`, at half its price.
+        """Begin to use the database, and end with `pop` on the returned list. A cheaper `use`, with the same errors.
 
         A child of this process then knows that the database was in use.
         """
@@ -62,7 +62,7 @@ class Inherited:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process opened it: closing it anywhere else waits for threads that are not there."""
+        """Whether this process opened it. Closing it in another process waits for threads that do not exist there."""
         return self._opened == forks.count()
 
     def _take_over(self) -> None:
@@ -73,15 +73,15 @@ class Inherited:
         self._is_checked = True
 
     def forked(self) -> None:
-        """Have the next use check whether this process, a forked child, may use the database."""
+        """Make the next use check whether this forked child may use the database."""
         self._is_checked = False
 
 
 def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult | None = None) -> Callable[..., Any]:
-    """Return the method, from which our errors come out as they are: rows are often read only when they are fetched.
+    """Wrap a method so that it raises lance_duck errors unchanged, even if rows are only read when fetched.
 
     Args:
-        method: DuckDB's.
+        method: DuckDB's method.
         inherited: The database.
         count: Result to fetch from instead, while it is held.
     """
@@ -103,7 +103,7 @@ def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult
 
 
 def leave_to_children(native: Any) -> None:
-    """Let children of this process keep a connection until they end: whoever closes its database waits for threads."""
+    """Keep a connection open in forked children until they exit, because closing its database waits for threads."""
     _NATIVE.add(native)
 
 

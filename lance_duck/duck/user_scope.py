@@ -34,8 +34,8 @@ call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] =
     (lambda __lance_call, __lance_sql, __lance_options: __lance_call(__lance_sql, **__lance_options)).__code__,
     {"__builtins__": builtins},
 )
-"""Calls a method of DuckDB's with a statement and options in a frame that has nothing else: no variable, and no module
-but that by which functions import."""
+"""Calls a DuckDB method with a statement and options in an otherwise empty frame: without variables, and with only the
+module that functions need to import."""
 _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
 """Prefixes of modules whose frames lie between the user's and DuckDB."""
 
@@ -117,7 +117,7 @@ def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[s
 
 
 def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
-    """Return the connection if it keeps Python's lock for the whole call, while threads of DuckDB may wait for that.
+    """Return the connection if it holds the GIL for the whole call while DuckDB threads may wait for it.
 
     DuckDB 1 does so for a relation with parameters, which is computed at once while Python buffers are freed.
     """
@@ -148,7 +148,7 @@ def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def _is_called_by_duckdb() -> bool:
-    """Return whether a call of DuckDB goes on in this thread: it runs a function of Python, which called this one."""
+    """Return whether this thread is inside a DuckDB call that runs a Python function."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code is _CALL or frame.f_code is call_alone.__code__:

@@ -29,7 +29,7 @@ class RefusedStatement(TableStatement):
 
     Attributes:
         what: The statement's name in errors.
-        remedy: What does the same.
+        remedy: The statement to use instead.
     """
 
     parses: ClassVar[bool] = False

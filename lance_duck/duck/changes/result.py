@@ -89,12 +89,12 @@ def listed(columns: Mapping[str, str], rows: Sequence[Sequence[Any]] | None) -> 
 class CountResult:
     """The result row of a change without RETURNING, held until the next statement.
 
-    Methods that fetch tuples read it directly. DuckDB makes a result of it where another method asks, for a data frame
-    or the names of columns: most callers ask for none, and a call of DuckDB takes 0.7 ms of the 5 ms that an INSERT of
-    one row does (`benchmarks/sql_changes.py`).
+    Methods that fetch tuples read it directly. Other methods, such as those for data frames or column names, first
+    create the result in DuckDB. Most callers do not use them, and a DuckDB call takes 0.7 ms of the 5 ms of a
+    single-row INSERT (`benchmarks/sql_changes.py`).
 
     Attributes:
-        is_held: Whether there is one.
+        is_held: Whether a result is held.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class CountResult:
 
         Args:
             count: Number of changed rows.
-            make: Has DuckDB make a result of it, which the connection then fetches.
+            make: Creates the result in DuckDB, for the connection to fetch.
         """
         self._make, self._rows, self._reads, self.is_held = make, [(count,)], [], True
 

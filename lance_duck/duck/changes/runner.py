@@ -152,7 +152,7 @@ class ChangeRunner:
     def _may_repeat(self, sql: str, statements: Sequence[Clauses]) -> bool:
         """Return whether the first change of a text might be repeated.
 
-        A text that reads a Lance table is run in a rewritten form, and again as it is after an error.
+        A text that reads a Lance table runs in rewritten form. After an error, the original text runs.
         """
         has_change = any(_MAYBE.search(statement.text) for statement in statements[:-1])
         return has_change and (self._catalog.vocabulary.may_be_in(sql) or may_find(sql))
@@ -168,11 +168,11 @@ class ChangeRunner:
     # Prepared statements.
 
     def executed(self, sql: str) -> str:
-        """Return the statement that an EXECUTE runs, unless DuckDB does that itself; other statements as they are."""
+        """Return the statement that an EXECUTE runs. Returns other statements, and those for DuckDB, unchanged."""
         return self._prepared.executed(sql, None if self._block is None else self._may_read_ours)
 
     def _may_read_ours(self, sql: str) -> bool:
-        """Return whether a statement names a Lance table, or a view or macro of the user's, which may read one."""
+        """Return whether a statement names a Lance table, or a user's view or macro that may read one."""
         return self._catalog.vocabulary.may_be_in(sql) or self._names.may_stand_for_ours(Statement.of(sql).names)
 
     def prepared(self, sql: str, native: Callable[[], Any]) -> Callable[[], Any] | None:
@@ -180,7 +180,7 @@ class ChangeRunner:
 
         Args:
             sql: The statement.
-            native: Has DuckDB prepare it, too, and returns what that gives.
+            native: Prepares it in DuckDB, and returns the result.
         """
         preparation = Preparation.read(sql)
         if preparation is None:
@@ -192,7 +192,7 @@ class ChangeRunner:
             self._native.extract_statements(edited(text, self._versions_called(text)))
 
         def prepare() -> Any:
-            # DuckDB would read a view at the version that it had when the statement was prepared.
+            # DuckDB would read a view at its version at the time of PREPARE.
             is_ours = is_alone or self._may_read_ours(preparation.text)
             answer = self._native.execute(nothing().sql) if is_alone else native()
             self._prepared.keep(preparation, is_ours=is_ours)

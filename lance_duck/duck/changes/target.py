@@ -50,7 +50,7 @@ class AddressedTable(TableWithColumns):
     def accepts(self, predicate: Any) -> bool:
         """Apply every DuckDB filter that can be applied exactly, since a change usually needs few rows.
 
-        To sample the table, as a query does, costs more than it saves for a version that is read once.
+        Sampling the table, as queries do, does not pay off for a version that is read once.
         """
         accepted = predicate_from_node(predicate, self.filtered_schema(self.dataset)) is not None
         self._offered(predicate, accepted=accepted)
@@ -123,7 +123,7 @@ class TargetColumn:
         return f"{self.value(expression)} AS {self.quoted}"
 
     def value(self, expression: str) -> str:
-        """Return SQL of a value as the column holds it, without a name.
+        """Return SQL that casts a value to the column's type, without an alias.
 
         Raises:
             InvalidInputError: The type has field names that differ only by case, which DuckDB does not support.

@@ -45,7 +45,7 @@ class FoundRows(pads.Dataset):  # type: ignore[misc]
 
 
 class NearestTable(DuckTable):
-    """The rows of a table that a statement with ORDER BY and LIMIT looks for, searched for when DuckDB scans it.
+    """The nearest rows for a statement with ORDER BY and LIMIT, searched when DuckDB scans the table.
 
     If a search cannot find them, the whole table is read.
 
@@ -61,11 +61,11 @@ class NearestTable(DuckTable):
         self._is_steady = is_steady
 
     def rows(self) -> int:
-        """Return how many rows are shown."""
+        """Return the number of rows that the search requests."""
         return self._ask.first
 
     def accepts(self, predicate: Any) -> bool:
-        """Accept no filter: the search has applied it."""
+        """Reject all filters. The search has applied them."""
         return False
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:

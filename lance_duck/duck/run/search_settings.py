@@ -56,7 +56,7 @@ _READ_ALONE: Final = re.compile(rf"\s*select\s+{_CURRENT}\s*;?\s*", re.IGNORECAS
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings for searches that statements do not call by name.
+    """Settings for implicit searches, which statements do not call by name.
 
     Attributes:
         nearest: "auto": use an index if there is one; "exact": compare all vectors that satisfy WHERE;

@@ -28,7 +28,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.predicate.tree import In, Predicate
 
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
-"""By how much DuckDB's number of transactions grows with each statement, and from one to what runs within the next."""
+"""Increments of DuckDB's transaction id: per statement, and from one statement to the queries inside the next."""
 _FRAMES: Final = ("pandas", "polars")
 
 
@@ -86,7 +86,7 @@ class _Pushdown:
     database: Database
 
     def is_worth(self, join: KeyJoin) -> bool:
-        """Return whether the table is ours, large, and has an index that finds keys."""
+        """Return whether the table is a large Lance table with an index on the column."""
         names, later = self.database.names, self.request.later
         handle = names.table(join.name, later=later)
         if handle is None:

@@ -20,9 +20,9 @@ ADDRESS: Final = "_rowaddr"
 
 
 class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Rows that a search of a table finds, best first: its columns in DuckDB's form, and those that the search makes.
+    """Rows that a search finds, best first: the table's columns in DuckDB types, and the search's own.
 
-    It is made again at each bind. Filters of the statement around it are DuckDB's own to apply: to the rows found.
+    Created at each bind. DuckDB applies the filters of the enclosing statement to the rows found.
 
     Args:
         dataset: One version of a table.
@@ -52,7 +52,7 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What EXPLAIN says of the search, by the names that the `lance` extension of DuckDB has."""
+        """Details for EXPLAIN, by their names in DuckDB's `lance` extension."""
         return {"Lance Path": self._dataset.uri}
 
     @abstractmethod
@@ -61,14 +61,14 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @abstractmethod
     def explained(self) -> str:
-        """Describe the search in words."""
+        """Describe the search."""
 
     @abstractmethod
     def rows_found(self, output: pa.Schema) -> pa.Table:
         """Search, and read some columns of `schema`."""
 
     def accepts(self, predicate: Any) -> bool:
-        """Accept no filter: a search is for rows of the whole table."""
+        """Reject all filters. A search covers the whole table."""
         return False
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
@@ -80,8 +80,8 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`.
 
-        A filter that comes this far, see `select_found`, is one that DuckDB 1.x makes of a join while that runs. The
-        join applies it, too; here it would have the search find other rows.
+        Only runtime filters of DuckDB 1.x joins arrive here, see `select_found`. They are ignored: the join applies
+        them, and the search would find other rows with them.
         """
         output = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
         return PushedScan(output, lambda: self._found(output))

@@ -33,9 +33,9 @@ def kept_exact(
 
     Args:
         table: The table.
-        addresses: Where the rows are, each once.
-        values: The new values, as `TargetTable.stored` gives them; a row for each address.
-        before: By column, what DuckDB read there.
+        addresses: Distinct row addresses.
+        values: The new values, as `TargetTable.stored` returns them, one row per address.
+        before: The values that DuckDB read, by column.
     """
     names = [column.name for column in table.columns if column.name in before and is_coarser(column)]
     if not names or not len(addresses):

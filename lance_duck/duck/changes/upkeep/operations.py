@@ -40,7 +40,7 @@ ALIASES: Final = {
     "older_than_seconds": "older_than",
     **dict.fromkeys(("retain", "retain_n_versions"), "retain_versions"),
 }
-"""Other names of arguments, in all operations that have them."""
+"""Aliases of arguments, in all operations that take them."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class TableOperation:
     Attributes:
         name: The procedure, without its prefix. Empty if CALL does not run the operation.
         run: Runs the operation on a table, or a transaction, with the arguments that are not NULL.
-        result: Makes a result from the rows that `run` returns.
+        result: Converts the rows that `run` returns to a result.
         parameters: DuckDB types of the arguments after the table, by name.
         required: Number of arguments, from the first after the table, that CALL must have.
         not_null: Names of the arguments that must not be NULL.
         note: Effect of the operation, for EXPLAIN. Defaults to a note with the name.
-        words: The statement, with the names of its arguments in braces. Empty if only CALL runs the operation.
+        words: Template of the statement, with argument names in braces. Empty if only CALL runs the operation.
         writes: Whether the operation changes the table.
         in_transaction: Whether the operation concerns the open transaction instead of a table.
     """
