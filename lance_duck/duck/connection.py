@@ -85,7 +85,7 @@ def connect(
 class Connection:
     """A DuckDB connection with Lance tables: by name, by path (`FROM 'x.lance'`) and by version (`AT (VERSION => n)`).
 
-    Created by `connect`. All other attributes are those of DuckDB's connection (`fetchall`, `df`, `begin`, …).
+    Created by `connect`. All other attributes come from DuckDB's connection (`fetchall`, `df`, `begin`, …).
     """
 
     def __init__(
