@@ -22,11 +22,11 @@ from lance_duck.store import local_path
 _IS_OPEN: Final = "SELECT current_setting('enable_external_access')"
 _ALLOWED: Final = "SELECT current_setting('allowed_directories'), current_setting('allowed_paths')"
 _ANSWER: Final[ContextVar[dict[FileAccess, bool] | None]] = ContextVar("lance_duck_external_access", default=None)
-"""What DuckDB answered during the running statement; None outside of statements."""
+"""DuckDB's answers during the running statement. None outside statements."""
 
 
 class FileAccess:
-    """The locations that statements on one database instance may reach.
+    """The locations that statements on one database instance may access.
 
     Args:
         cursor: Returns a cursor on the instance, which is closed afterwards.
@@ -84,7 +84,7 @@ def during_statement() -> Iterator[None]:
 
 
 def _is_within(uri: str, root: str) -> bool:
-    """Return whether a location is a folder or below it, symbolic links followed; a URI only as it is spelled."""
+    """Return whether a location is a folder or below it. Resolves symbolic links of local paths only."""
     path, folder = local_path(uri), local_path(root)
     if path is not None and folder is not None:
         return _begins(os.path.realpath(path), os.path.realpath(folder), os.sep)

@@ -1,8 +1,8 @@
 """The Python functions behind `lance_scan`, the searches and the history functions; DuckDB calls them at each bind.
 
 `query(__lance_bind(…))` in a macro binds the SQL that the function returns, and so becomes a table function whose
-columns depend on its arguments. The SQL names a source: on DuckDB 2.0 one that is registered under a name of DuckDB's
-own, on 1.x a Python variable, which DuckDB looks up among the names of the frame that runs the statement.
+columns depend on its arguments. The SQL refers to a source. On DuckDB 2.0, sources are registered under generated
+names. On 1.x, a source is a Python variable that DuckDB finds in the frame that runs the statement.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _HYBRID_TYPES: Final[list[Any]] = [
 
 
 def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
-    """Return the binder of the connection's database instance, a new one when there is none."""
+    """Return the binder of the connection's database instance. Creates it if necessary."""
     known = connection.execute("SELECT 1 FROM duckdb_functions() WHERE function_name = ?", [_WHICH]).fetchall()
     if not known:
         binder = Binder()
@@ -90,9 +90,9 @@ class Binder:
     At most 1024 (table, version) pairs are kept open; the least recently used one is dropped first.
 
     Args:
-        find: Returns the handle of a name that stands for a table, or None for a path.
+        find: Returns the handle of a table by its name, or None for a path.
         options: Returns the settings of the store that a path is in.
-        names: Returns the names that stand for tables.
+        names: Returns the table names.
         qualify: Returns a name with the database in which a search path finds it; a path as it is.
         roots: Returns the locations of the connected folders and tables.
         missing: Returns the error of a name whose database is a folder that does not exist, or None.
@@ -178,11 +178,11 @@ class Binder:
             tag: Likewise.
             asof: Likewise.
             branch: Likewise.
-            search_path: DuckDB's setting of that name.
+            search_path: DuckDB's `search_path` setting.
             identifiers: Names of row identifiers that are columns, too, with blanks between.
 
         Raises:
-            LanceDuckError: The table or version is not there, or cannot be read.
+            LanceDuckError: The table or version does not exist or cannot be read.
         """
         if path is None:
             raise InvalidInputError("lance_scan without a path", expected="the path of a table")
@@ -228,7 +228,7 @@ class Binder:
         """Return SQL that reads the rows nearest to a vector, or to each of several: the body of `lance_vector_search`.
 
         Raises:
-            LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
+            LanceDuckError: The table does not exist or cannot be read, or an argument is invalid.
         """
         needed = {"table": path, "column": column, "query vector": q, "k": k}
         _check_present("lance_vector_search", needed)
@@ -256,7 +256,7 @@ class Binder:
         """Return SQL that reads the rows that match a full-text query: the body of `lance_fts`.
 
         Raises:
-            LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
+            LanceDuckError: The table does not exist or cannot be read, or an argument is invalid.
         """
         _check_present("lance_fts", {"table": path, "column": column, "query": query, "k": k})
         options = {"filter": condition, "prefilter": prefilter is not False}
@@ -271,7 +271,7 @@ class Binder:
             columns_json: The text of its `AskedColumns`.
 
         Raises:
-            LanceDuckError: The table is not there or cannot be read, or that is not such a text.
+            LanceDuckError: The table does not exist or cannot be read, or `columns_json` is invalid.
         """
         wanted = AskedColumns.of(columns_json)
         dataset = self._searched(path, VersionChoice(**wanted.version))
@@ -303,10 +303,10 @@ class Binder:
     ) -> str:
         """Return SQL that reads the rows that two searches find: the body of `lance_hybrid_search`.
 
-        Args are those of `bind_nearest` and `bind_text`, and what `Hybrid.of` takes; `which` is for `VersionChoice`.
+        See `bind_nearest`, `bind_text` and `Hybrid.of` for the arguments. `which` is passed to `VersionChoice`.
 
         Raises:
-            LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
+            LanceDuckError: The table does not exist or cannot be read, or an argument is invalid.
         """
         needed: dict[str, object] = {
             "table": path,
@@ -356,14 +356,14 @@ class Binder:
 
         Args:
             name: Name of the function, without its prefix.
-            database: Database that has the table; None: the name of the table says, or the search path.
+            database: Database of the table. Defaults to the table name's qualifier, then the search path.
             table: Name or path.
-            which: What `VersionChoice` takes.
-            arguments: What `HistoryCall` takes; of `FACTS`, the column.
-            search_path: DuckDB's setting of that name.
+            which: Arguments of `VersionChoice`.
+            arguments: Arguments of `HistoryCall`, or the column for functions of `FACTS`.
+            search_path: DuckDB's `search_path` setting.
 
         Raises:
-            LanceDuckError: The table or version is not there, cannot be read, or an argument makes no sense.
+            LanceDuckError: The table or version does not exist or cannot be read, or an argument is invalid.
         """
         if table is None:
             raise InvalidInputError(f"lance_{name} without a table", expected="its name or path", found="NULL")
@@ -380,7 +380,7 @@ class Binder:
         """Return the handle of a table, the same for the same arguments.
 
         Raises:
-            NotFoundError: The text is that of a name rather than of a path, and there is no such table.
+            NotFoundError: The string looks like a name, not a path, and the table does not exist.
         """
         named = self._find(path)
         if named is not None and choice == VersionChoice():
@@ -435,7 +435,7 @@ class Binder:
         self._searches.clear()
 
     def _source(self, handle: TableHandle) -> str:
-        """Return the name of the source of a table, which is held until those of many others are."""
+        """Return the name of a table's source. The least recently used sources are dropped."""
         with self._lock:
             if id(handle) not in self._sources:
                 handle.current()
@@ -467,7 +467,7 @@ class Binder:
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__") in (__name__, "duckdb"):
             frame = frame.f_back
-        if frame is None:  # a thread of DuckDB that asks for the columns of a view
+        if frame is None:  # a DuckDB thread resolves the columns of a view
             return self._columns_alone(table)
         add_variable(frame, name, table)
         return quoted(name)

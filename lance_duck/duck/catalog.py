@@ -33,7 +33,7 @@ _LISTS_COLUMNS: Final = re.compile(
 )
 """Matches statements in lower case that read columns from the catalog. All of them contain one of `_HINTS`."""
 WORD: Final = re.compile(r"[\w$]+")
-"""A word of a statement, or of a name that needs no quotes."""
+"""Matches a word of a statement, or a name that is valid without quotes."""
 
 
 class TableCatalog:
@@ -105,7 +105,7 @@ class TableCatalog:
 
     @property
     def name(self) -> str:
-        """The name of the database `lance`, which is another one where DuckDB has one of that name."""
+        """The name of the database `lance`, or a substitute if DuckDB already has one of that name."""
         return self.default.name
 
     @property
@@ -144,10 +144,10 @@ class TableCatalog:
             self._forget()
 
     def options_for(self, uri: str) -> Mapping[str, str] | None:
-        """Return the settings of the store that a URI is in, by the secrets; None if there are none.
+        """Return the storage options that secrets define for a URI. Returns None without a secret.
 
         Raises:
-            duckdb.PermissionException: DuckDB's settings do not let statements reach the URI.
+            duckdb.PermissionException: DuckDB's settings do not let statements access the URI.
         """
         self.binder.access.check(uri)
         return self.secrets.options_for(uri)
@@ -155,7 +155,7 @@ class TableCatalog:
     # Tables.
 
     def named(self, text: str) -> TableHandle | None:
-        """Return the table that a text names: one of `lance`, or one that its database qualifies; None for a path."""
+        """Return a table of `lance` by its name, or any table by its qualified name. Returns None for a path."""
         table = self.default.find(text)
         return self.table(parts_of_name(text)) if table is None and "." in text else table
 
@@ -186,7 +186,7 @@ class TableCatalog:
         return None if database is None else database.find(parts[-1])
 
     def is_table(self, parts: tuple[str, ...]) -> bool:
-        """Return whether a (qualified) name may be that of a table here."""
+        """Return whether a name, qualified or not, may refer to a table of these databases."""
         place = tuple(map(folded, parts[:-1]))
         return any(
             place in ((), (name,), (SCHEMA,), (name, SCHEMA)) and database.find(parts[-1]) is not None
@@ -194,7 +194,7 @@ class TableCatalog:
         )
 
     def home(self, handle: TableHandle) -> LanceDatabase | None:
-        """Return the database that a table is in; None for one at a path."""
+        """Return the database of a table. Returns None if the table was opened by path."""
         return next((database for database in self.databases if database.has(handle)), None)
 
     def is_repeated(self, name: str) -> bool:
@@ -210,11 +210,11 @@ class TableCatalog:
         self.default.add(name, handle)
 
     def remove(self, name: str) -> bool:
-        """Remove a table that was added by `add` or named by the caller; return False if there is none."""
+        """Remove a table that was added by `add` or named by the caller. Returns False if it does not exist."""
         return self.default.remove(name)
 
     def missing_folder(self, name: str) -> LanceDuckError | None:
-        """Return the error of a name whose database is a folder that does not exist; None for all others."""
+        """Return an error if the name's database is a folder that does not exist, or else None."""
         parts = parts_of_name(name)
         database = self.database(parts[0]) if len(parts) > 1 else self.default
         return None if database is None else database.missing()
@@ -227,7 +227,7 @@ class TableCatalog:
         return [name for database in self.databases for name in database.tables]
 
     def _qualified_names(self) -> list[str]:
-        """Return the names by which functions take tables."""
+        """Return the table names that functions accept."""
         attached = [each for each in self.databases if each is not self.default]
         return [*self.default.tables, *(f"{each.name}.{name}" for each in attached for name in each.tables)]
 
@@ -235,8 +235,8 @@ class TableCatalog:
         """Look for tables again; return True if some appeared or disappeared.
 
         Args:
-            statement: The text to be run. If it may read the columns of tables from DuckDB's catalog, these are
-                brought up to date; other texts cost nothing more.
+            statement: The text to be run. If it may read table columns from DuckDB's catalog, these are updated first.
+                Other statements do not pay for this.
             force: Look even if nothing seems to have changed, and retry tables that could not be opened.
         """
         changed = False
@@ -259,12 +259,12 @@ class TableCatalog:
         """Return the reason why DuckDB does not find a Lance table: it cannot be opened, or its folder does not exist.
 
         Args:
-            message: DuckDB's.
+            message: DuckDB's error message.
             current: Returns the database that unqualified names are looked up in first.
             statement: The text that was run.
 
         Returns:
-            The error; None if DuckDB's own is the right one.
+            The error, or None to keep DuckDB's own.
         """
         missing = missing_table(message)
         if missing is None:
@@ -284,7 +284,7 @@ class TableCatalog:
         return next((reason for reason in reasons if reason is not None), None)
 
     def describe(self) -> str:
-        """Describe in a few words where the tables come from and how many there are."""
+        """Describe the origin and number of the tables."""
         return ", ".join(database.describe() for database in self.databases)
 
     def _forget(self) -> None:
@@ -299,11 +299,11 @@ def _lists_columns(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by which a statement names something of ours.
+    """Words that identify statements about Lance tables.
 
     Attributes:
         names: Names of tables and functions, folded as DuckDB folds them.
-        parts: Texts one of which stands wherever a name stands that is not a plain word, and wherever a path does.
+        parts: Strings that paths, and names that are not plain words, contain.
     """
 
     names: frozenset[str]
@@ -317,12 +317,12 @@ class Vocabulary:
         return cls(names, (TABLE_SUFFIX, *odd))
 
     def may_be_in(self, sql: str, *more: frozenset[str], parts: Iterable[str] = ()) -> bool:
-        """Return whether one of the words stands in a text, wherever that is.
+        """Return whether a text contains one of the words, at any position.
 
         Args:
             sql: The text.
             more: Some more words, in lower case.
-            parts: Texts in lower case that count wherever they stand, also inside a word.
+            parts: Lower-case strings that may also occur inside a word.
         """
         text = folded(sql)
         words = WORD.findall(text)

@@ -26,7 +26,7 @@ from lance_duck.markup import rows_html
 from lance_duck.store import checked_place
 
 _FETCHES = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy"})
-"""Methods of DuckDB's connection that read a result, and change nothing."""
+"""Methods of DuckDB's connection that only read a result."""
 _IN_MEMORY = ":memory:"
 _ROWS_PER_BATCH = 1_000_000  # default of DuckDB 1
 _OF_LANCEDB = {
@@ -50,18 +50,18 @@ def connect(
     """Connect to DuckDB with Lance tables.
 
     Args:
-        tables: A folder of `*.lance` tables, each named by its folder without the ending. New tables are found, and the
-            first one makes the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its own
-            version, everything else at its newest.
-        database: Database of DuckDB, as `duckdb.connect` takes it; an empty string means in memory.
+        tables: A folder of `*.lance` tables, each named after its folder without the suffix. New tables are found, and
+            the first one creates the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its
+            own version, everything else at its newest.
+        database: DuckDB database, as for `duckdb.connect`. An empty string means in memory.
         read_only: Refuse to change Lance tables, and open a database file for reading only.
-        config: Settings of DuckDB, and those of `duck.run.search_settings` by the names that SET has for them:
-            `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`, `lance_recall`.
-        storage_options: Settings of the object store that the folder, or the tables of the mapping, lie in. For others
-            there is CREATE SECRET.
+        config: DuckDB settings and search settings, by the names that SET uses. The search settings are
+            `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor` and `lance_recall`.
+        storage_options: Settings of the object store that holds the folder, or the tables of the mapping. Use CREATE
+            SECRET for other stores.
 
     Raises:
-        NotFoundError: There is no such table, or no such folder to read.
+        NotFoundError: A table does not exist, or the connection is read-only and the folder does not exist.
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
     place = checked_place(_IN_MEMORY if database == "" else database)
@@ -83,9 +83,9 @@ def connect(
 
 @checked_calls
 class Connection:
-    """DuckDB's connection, on which Lance tables have names, and `FROM 'x.lance'` and `AT (VERSION => n)` work.
+    """A DuckDB connection with Lance tables: by name, by path (`FROM 'x.lance'`) and by version (`AT (VERSION => n)`).
 
-    Made by `connect`. Whatever is not defined here is DuckDB's own (`fetchall`, `df`, `begin`, …).
+    Created by `connect`. All other attributes come from DuckDB's connection (`fetchall`, `df`, `begin`, …).
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Connection:
         return self._native
 
     def sql(self, query: Any, **options: Any) -> Any:
-        """Run a statement; a SELECT gives a relation that is read later. See `duckdb.DuckDBPyConnection.sql`.
+        """Run a statement. A SELECT returns a relation that is read later. See `duckdb.DuckDBPyConnection.sql`.
 
         Raises:
             LanceDuckError: A table cannot be opened or read.
@@ -184,7 +184,7 @@ class Connection:
         return self
 
     def unregister(self, name: str) -> Self:
-        """Remove a name given by `register`."""
+        """Remove a name added by `register`."""
         self._changes.count += 1
         if not self._catalog.remove(name):
             self._native.unregister(name)
@@ -205,7 +205,7 @@ class Connection:
         return self.execute("BEGIN")
 
     def commit(self) -> Self:
-        """Commit the transaction, if one was begun. Raises CommitConflictError where others changed the same rows."""
+        """Commit the transaction, if one was begun. Raises CommitConflictError if others changed the same rows."""
         if self.in_transaction:
             return self.execute("COMMIT")
         guarded(self._native.commit, self._inherited)()  # for hosts that call it without a transaction
@@ -252,7 +252,7 @@ class Connection:
         if name.startswith("__") or name == "_native":
             raise AttributeError(name)
         if hasattr(type(self), name):
-            return object.__getattribute__(self, name)  # raises what the property raised
+            return object.__getattribute__(self, name)  # raises the property's own error
         return self._of_duckdb(name)
 
     def _of_duckdb(self, name: str) -> Any:
@@ -284,7 +284,7 @@ class Connection:
 
 
 def _finds_otherwise(config: Mapping[str, Any]) -> bool:
-    """Return whether settings say where DuckDB looks for variables, which by default is the frame that calls it."""
+    """Return whether settings change where DuckDB looks for variables. The default is the calling frame."""
     return any(str(name).lower().startswith("python_") for name in config)
 
 

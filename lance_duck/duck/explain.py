@@ -1,6 +1,6 @@
-"""EXPLAIN: after DuckDB's plan, a row that says how each Lance table is read.
+"""EXPLAIN: adds a row to DuckDB's plan that describes how each Lance table is read.
 
-In a plan of FORMAT JSON it stands inside the document: `extra_info` of the outermost operator has `Lance Scans`.
+With FORMAT JSON, the description is part of the document: `Lance Scans` in the outermost operator's `extra_info`.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class ReadPlan:
 
 
 def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> Rows | None:
-    """Return the rows of an EXPLAIN, with one more where Lance tables are read; None for other statements.
+    """Return the rows of an EXPLAIN, plus a row about Lance tables. Returns None for other statements.
 
     Args:
         sql: The statement.
-        run: Runs one and returns its rows.
-        plan: What is known of tables that were read before.
+        run: Runs a statement and returns its rows.
+        plan: Description of tables that were read before the statement.
     """
     first = FirstWords.of(sql)
     if not first.explain:
@@ -73,18 +73,18 @@ def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> 
 
 
 def rows_as_statement(rows: Rows) -> str:
-    """Return a statement that gives the rows of an EXPLAIN."""
+    """Return a statement that returns the rows of an EXPLAIN."""
     listed = ", ".join(f"({', '.join(literal(str(value)) for value in row)})" for row in rows)
     return f"SELECT * FROM (VALUES {listed}) AS plan(explain_key, explain_value)"  # noqa: S608
 
 
 def _with_plans(document: str, plans: Sequence[ReadPlan], name: str) -> str:
-    """Return DuckDB's plan, as JSON, with ours in it.
+    """Return DuckDB's JSON plan with the Lance plans added.
 
     Args:
         document: DuckDB's plan.
-        plans: Ours.
-        name: What their words are called.
+        plans: The Lance plans.
+        name: Key of the Lance plans.
     """
     content = json.loads(document)
     outermost = content[0] if isinstance(content, list) else content
@@ -104,7 +104,7 @@ def _actual(watch: ScanObserver) -> Iterator[ReadPlan]:
 
 
 def _planned(watch: ScanObserver) -> Iterator[ReadPlan]:
-    """Yield what DuckDB 2.0 handed over when it planned."""
+    """Yield the plans of the tables and filters that DuckDB 2.0 passed when it planned."""
     for table in {id(table): table for table in watch.bound}.values():
         mine = {str(p): (p, taken) for of, p, taken in watch.offered if of is table}
         taken = [predicate for predicate, taken in mine.values() if taken]
@@ -131,7 +131,7 @@ def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
 
 
 def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[ReadPlan]:
-    """Yield what DuckDB 1.x says in its plan, for those scans that can only be of one table."""
+    """Yield plans from DuckDB 1.x's own plan, for scans that can be matched to a single table."""
     searches = {table.explained(): table for table in watch.bound if isinstance(table, SearchRows)}
     yield from (_search_plan(searches[text]) for text in sorted(searches))
     tables = list({id(table): table for table in watch.bound if not isinstance(table, SearchRows)}.values())
@@ -156,7 +156,7 @@ def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predi
 
 
 def _nodes(sql: str, run: Callable[[str], Rows]) -> list[dict[str, Any]]:
-    """Return what DuckDB's plan says of scans."""
+    """Return the scans in DuckDB's plan."""
     try:
         pending = list(json.loads(run(f"EXPLAIN (FORMAT JSON) {sql}")[0][1]))
     except (duckdb.Error, ValueError, LookupError):

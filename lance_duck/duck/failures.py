@@ -66,7 +66,7 @@ _SHOWN = 80
 
 
 class _OwnErrors:
-    """Takes our errors out of DuckDB's; holds nothing, so that one is enough."""
+    """Unwraps lance_duck errors from DuckDB errors. Stateless, so one instance is enough."""
 
     def __enter__(self) -> None:
         pass
@@ -87,7 +87,7 @@ def own_errors() -> _OwnErrors:
 
 
 def raise_own(error: duckdb.Error) -> None:
-    """Raise the error of ours, or Ctrl-C, that a DuckDB exception carries; take secrets out of one of DuckDB's own."""
+    """Raise the `LanceDuckError` or Ctrl-C behind a DuckDB exception. Removes secrets from other messages."""
     take_secrets_out(error)
     refused = None if isinstance(error, duckdb.PermissionException) else _REFUSED.search(str(error))
     if refused is not None:
@@ -116,7 +116,7 @@ def _hint_about_lists(message: str) -> str | None:
 
 
 def own_error(error: duckdb.Error) -> LanceDuckError | None:
-    """Return the error of ours that a DuckDB exception carries; None when it is DuckDB's own."""
+    """Return the `LanceDuckError` behind a DuckDB exception. Returns None if the error is DuckDB's own."""
     if isinstance(error, duckdb.CatalogException) and _UNSEEN.search(str(error)):
         return UnsupportedError(
             "Lance tables in DuckDB 1 with enable_external_access = false, which hides all objects of Python",
@@ -127,10 +127,10 @@ def own_error(error: duckdb.Error) -> LanceDuckError | None:
 
 
 def unwrapped(error: Exception) -> BaseException:
-    """Return what ended the rows of a statement that are read as Arrow.
+    """Return the original error of a failed Arrow stream.
 
-    Ctrl-C comes as `RuntimeError("Query interrupted")`, or as the end of the traceback in an error about a Python
-    object; errors of DuckDB's come as those of pyarrow, an `OSError` as a rule. Others are returned as they are.
+    Ctrl-C arrives as `RuntimeError("Query interrupted")`, or as the end of the traceback in an error about a Python
+    object. DuckDB errors arrive as pyarrow errors, usually an `OSError`. Other errors are returned unchanged.
     """
     text = str(error)
     if isinstance(error, duckdb.Error | OSError | RuntimeError) and is_stopped(error):
@@ -140,18 +140,19 @@ def unwrapped(error: Exception) -> BaseException:
 
 
 def view_not_changed(statement: str, error: duckdb.Error) -> str | None:
-    """Return the name, as it is spelled, of what a statement was to change, where DuckDB refuses for it is a view.
+    """Return the name of the view that a statement tried to change, as the statement spells it.
 
-    None: the statement changes nothing, or failed for another reason.
+    Returns None if the statement is not a change, or failed for another reason.
     """
     change = _CHANGE.match(statement)
     return change[1] if change and _IS_A_VIEW.search(str(error)) else None
 
 
 def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
-    """Return the name of a table that DuckDB does not find, and what qualifies it; None for other messages.
+    """Return the name of a missing table and its qualifiers. Returns None for other messages.
 
-    The qualifiers are read where the message points to in the statement; they are None where it points to no such name.
+    The qualifiers are read from the statement, at the position that the message marks. If the position does not hold
+    the name, None replaces the qualifiers.
     """
     missing = _MISSING.search(message)
     if missing is None:
@@ -179,7 +180,7 @@ def unsupported_change(name: str, statement: str) -> UnsupportedError:
 
 
 def identifier_not_read(error: duckdb.Error) -> UnsupportedError | None:
-    """Return the error for `rowid` and its kind where they are not known; None where DuckDB misses something else."""
+    """Return the error for an unresolved `rowid`, `_rowid` or `_rowaddr`. Returns None for other errors."""
     missing = _NO_IDENTIFIER.search(str(error)) if isinstance(error, duckdb.BinderException) else None
     if missing is None:
         return None

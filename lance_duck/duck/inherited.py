@@ -17,14 +17,14 @@ from lance_duck.duck.failures import raise_own
 
 
 class Inherited:
-    """A database, and whether this process may use it; connections to it share one.
+    """A database, and whether this process may use it. Shared by all connections to the database.
 
-    A child has a copy of a database in memory, and its queries run on the thread that asks. Two things it cannot have:
-    a database in a file, which two processes would change, and one that another thread was using at the fork, whose
-    locks are never opened again.
+    A forked child can use its copy of an in-memory database; queries then run on the calling thread. It cannot use a
+    database file, which both processes would change, nor a database that another thread was using at the time of the
+    fork, because its locks are never released.
 
     Args:
-        file: File of the database; None if it is in memory.
+        file: Database file. Omitted for in-memory databases.
     """
 
     def __init__(self, file: str | None = None) -> None:
@@ -38,13 +38,12 @@ class Inherited:
         """Return a context manager for using the database.
 
         Raises:
-            ForkedError: On entry, where the process that this one was forked from opened the database, and it cannot
-                be used here.
+            ForkedError: On entry, if a parent process opened the database and it cannot be used here.
         """
         return self
 
     def begun(self) -> list[None]:
-        """Begin to use the database; ends with `pop` of the list that is returned. Raises as `use`, at half its price.
+        """Begin to use the database, and end with `pop` on the returned list. A cheaper `use`, with the same errors.
 
         A child of this process then knows that the database was in use.
         """
@@ -63,7 +62,7 @@ class Inherited:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process opened it: closing it anywhere else waits for threads that are not there."""
+        """Whether this process opened it. Closing it in another process waits for threads that do not exist there."""
         return self._opened == forks.count()
 
     def _take_over(self) -> None:
@@ -74,17 +73,17 @@ class Inherited:
         self._is_checked = True
 
     def forked(self) -> None:
-        """Have the next use check whether this process, a forked child, may use the database."""
+        """Make the next use check whether this forked child may use the database."""
         self._is_checked = False
 
 
 def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult | None = None) -> Callable[..., Any]:
-    """Return the method, from which our errors come out as they are: rows are often read only when they are fetched.
+    """Wrap a method so that it raises lance_duck errors unchanged, even if rows are only read when fetched.
 
     Args:
-        method: DuckDB's.
+        method: DuckDB's method.
         inherited: The database.
-        count: A result that the method reads where it is held.
+        count: Result to fetch from instead, while it is held.
     """
 
     @wraps(method)
@@ -104,7 +103,7 @@ def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult
 
 
 def leave_to_children(native: Any) -> None:
-    """Let children of this process keep a connection until they end: whoever closes its database waits for threads."""
+    """Keep a connection open in forked children until they exit, because closing its database waits for threads."""
     _NATIVE.add(native)
 
 

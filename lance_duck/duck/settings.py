@@ -1,9 +1,9 @@
-"""Settings of DuckDB that change what SQL means, and under which of them a statement may be run in another way.
+"""DuckDB settings that change the meaning of SQL, and the settings under which a statement may be rewritten.
 
-DuckDB plans a statement by its own settings, so what it does itself is right under all of them. A route that reads the
-text of a statement (few rows first, keys first, nearest rows first, LATERAL) or evaluates a condition of it knows only
-how SQL is read under the usual ones. `SETTINGS` says which settings those are, and what each of them is about; a route
-asks `Dialect.is_usual` about what it relies on, and leaves the statement to DuckDB where the answer is no.
+DuckDB plans a statement by its own settings, so its own results are right under all of them. Some rules read the text
+of a statement (few rows first, keys first, nearest rows first, LATERAL) or evaluate its conditions. They assume the
+default meaning of SQL. `SETTINGS` lists the settings that change it, with the features that each one affects. A rule
+checks the features that it relies on with `Dialect.is_usual`, and leaves the statement to DuckDB if the check fails.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from lance_duck.duck.rules.table_read import Condition
 
 
 class About(Flag):
-    """What a setting changes the meaning of."""
+    """The features of SQL that a setting affects."""
 
     SYNTAX = auto()
-    """The text of a statement: which parts it has."""
+    """How the text of a statement is parsed."""
     VALUES = auto()
-    """What an expression gives, and which types it takes."""
+    """The values of expressions, and the types that they accept."""
     TEXTS = auto()
-    """Which texts are equal, and which is less."""
+    """Equality and order of strings."""
     MOMENTS = auto()
-    """Which moment a text, a date or a timestamp without a zone is, and the other way round."""
+    """Conversion between timestamps with a time zone and strings, dates or timestamps without one."""
     ORDER = auto()
-    """What ORDER BY without more words means."""
+    """The direction and null order of a plain ORDER BY."""
 
 
 CONDITIONS: Final = About.SYNTAX | About.VALUES
-"""What every route relies on that reads a condition of a statement."""
+"""The features that every rule relies on that reads a condition."""
 
 _FALSE, _TRUE = frozenset({"false", "0"}), frozenset({"true", "1"})
 _UTC: Final = frozenset(
@@ -64,10 +64,9 @@ SETTINGS: Final[Mapping[str, tuple[About, frozenset[str]]]] = {
     "active_grammar_extensions": (About.SYNTAX, frozenset({"", "[]"})),
     "allow_parser_override_extension": (About.SYNTAX, frozenset({"default", "fallback"})),
 }
-"""What each setting is about, and its usual values in lower case. One that a version of DuckDB lacks is usual there.
-
-Not among them is what changes only the name of a result's column, or an error (`lambda_syntax`,
-`table_function_identifier_conversion`), for the statement itself is always run by DuckDB, too.
+"""The features that each setting affects, and its usual values in lower case. A setting that a DuckDB version lacks
+counts as usual. Settings that only change a result column's name or an error (`lambda_syntax`,
+`table_function_identifier_conversion`) are left out, because DuckDB always runs the statement itself.
 """
 
 
@@ -75,7 +74,7 @@ HAS_COLLATIONS: Final = (
     "SELECT EXISTS (FROM duckdb_tables() WHERE sql ILIKE '%collate%') OR "
     "EXISTS (FROM duckdb_views() WHERE NOT internal AND sql ILIKE '%collate%')"
 )
-"""SQL that tells whether texts of some table or view may compare by a collation of their own."""
+"""SQL that returns whether a table or view may define a collation for a column."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Dialect:
     """How a connection reads SQL now.
 
     Attributes:
-        unusual: What some setting changes the meaning of.
+        unusual: The features affected by settings that do not have their usual value.
     """
 
     unusual: About
@@ -99,15 +98,15 @@ class Dialect:
         return cls(unusual)
 
     def is_usual(self, about: About) -> bool:
-        """Return whether all that a route relies on means what it does by default."""
+        """Return whether these features have their default meaning."""
         return not self.unusual & about
 
 
 def about_condition(condition: Condition | None, schema: pa.Schema, parameters: Iterable[Any] = ()) -> About:
-    """Tell what the meaning of a condition depends on.
+    """Return the features that a condition depends on.
 
     Args:
-        condition: The condition; None if there is none.
+        condition: The condition, if any.
         schema: Schema of the table.
         parameters: Values bound to the condition.
     """

@@ -1,7 +1,7 @@
-"""The variables of the user, among which DuckDB looks for names that are not tables.
+"""The user's Python variables, which DuckDB searches for names that are not tables.
 
-DuckDB looks into the frame that calls it, and into no other. Between that of the user and DuckDB stand frames of this
-package; so a call of DuckDB is evaluated among the user's own names, as the user's own call would be.
+DuckDB only searches the frame that calls it. Frames of this package lie between the user's frame and DuckDB. DuckDB is
+therefore called in the namespace of the user's frame.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] =
     (lambda __lance_call, __lance_sql, __lance_options: __lance_call(__lance_sql, **__lance_options)).__code__,
     {"__builtins__": builtins},
 )
-"""Calls a method of DuckDB's with a statement and options in a frame that has nothing else: no variable, and no module
-but that by which functions import."""
+"""Calls a DuckDB method with a statement and options in an otherwise empty frame: without variables, and with only the
+module that functions need to import."""
 _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
-"""Beginnings of modules whose frames stand between the user's and DuckDB."""
+"""Prefixes of modules whose frames lie between the user's and DuckDB."""
 
 
 def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None) -> T:
-    """Call a function of DuckDB where it sees the variables of the nearest frame outside this package.
+    """Call a DuckDB function with the variables of the nearest frame outside this package in scope.
 
     Args:
         call: Implemented in C, or a partial of such.
@@ -56,9 +56,9 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
 
 
 def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, Any] | None) -> T:
-    """Call a function where DuckDB sees tables, also after `SET enable_external_access = false`.
+    """Call a function with tables in scope, even after `SET enable_external_access = false`.
 
-    DuckDB then reads no variables of Python. The tables become temporary views, until `drop_views`.
+    DuckDB then ignores Python variables, and the tables become temporary views until `drop_views`.
     """
     if not SPEAKS_SOURCE and tables:
         tables = {name: _with_exact_floats(table) for name, table in tables.items()}
@@ -87,7 +87,7 @@ def _with_exact_floats(table: Any) -> Any:
 
 
 def watch(native: duckdb.DuckDBPyConnection) -> None:
-    """Have tables that statements on a connection read become views, since DuckDB reads no variables of Python."""
+    """Pass tables to statements on this connection as views, because DuckDB ignores Python variables."""
     _VIEWS.setdefault(native, set())
 
 
@@ -117,9 +117,9 @@ def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[s
 
 
 def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
-    """Return the connection if it keeps Python's lock for the whole call, while threads of DuckDB may wait for that.
+    """Return the connection if it holds the GIL for the whole call while DuckDB threads may wait for it.
 
-    DuckDB 1 does so where a relation has parameters: it is computed at once, and buffers of Python are freed meanwhile.
+    DuckDB 1 does so for a relation with parameters, which is computed at once while Python buffers are freed.
     """
     if SPEAKS_SOURCE or not isinstance(call, partial) or not call.keywords.get("params"):
         return None
@@ -129,7 +129,7 @@ def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
 
 @contextmanager
 def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Have DuckDB run without threads of its own, unless its configuration is locked."""
+    """Make DuckDB run on the calling thread only, unless its configuration is locked."""
     if _is_called_by_duckdb():
         raise _in_a_function("it would wait for the statement that calls the function")
     with native.cursor() as cursor:
@@ -139,7 +139,7 @@ def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
         except duckdb.Error:  # a configuration that is locked
             yield
             return
-        except RuntimeError as error:  # this is a thread of DuckDB's own, which runs a function of Python
+        except RuntimeError as error:  # a DuckDB worker thread that runs a Python function
             raise _in_a_function(str(error)) from error
         try:
             yield
@@ -148,7 +148,7 @@ def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def _is_called_by_duckdb() -> bool:
-    """Return whether a call of DuckDB goes on in this thread: it runs a function of Python, which called this one."""
+    """Return whether this thread is inside a DuckDB call that runs a Python function."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code is _CALL or frame.f_code is call_alone.__code__:
@@ -166,7 +166,7 @@ def _in_a_function(reason: str) -> UnsupportedError:
 
 
 def add_variable(frame: FrameType, name: str, value: Any) -> None:
-    """Make a table known to the call that runs in a frame: among names of `call_as_user` where it made the frame."""
+    """Add a variable to a frame. Frames of `call_as_user` get a local, others a global."""
     (frame.f_locals if frame.f_code is _CALL else frame.f_globals)[name] = value
 
 

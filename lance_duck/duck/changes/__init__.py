@@ -1,8 +1,8 @@
-"""Statements that change Lance tables: DuckDB evaluates them, the verbs of this library commit.
+"""Statements that change Lance tables: DuckDB evaluates them, and `verbs` commits the result.
 
-You hold: SQL text, the names of Lance tables, a connection of DuckDB. You get: the rows that DuckDB gives for the same
-statement on a table of its own (a count, or what RETURNING asks for), after one new version of the table, or none.
-`runner` finds what a statement changes by its tokens and the names on the connection; modules open with the grammar of
-their statements and name the verbs that these end in. A statement that changes no Lance table is not touched.
+You hold: SQL text, the names of Lance tables, a connection of DuckDB. You get: the rows that DuckDB returns for the
+same statement on a native table (a count, or the RETURNING rows), after at most one new version. `runner` finds the
+changed table by the statement's tokens and the names on the connection. Modules open with the grammar of their
+statements, and name the verbs that run them. Statements that do not change a Lance table are left alone.
 Never here: SELECT, which passes `rules` and `run`; and how a version is written, which is known to `verbs`.
 """

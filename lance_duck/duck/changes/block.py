@@ -1,9 +1,9 @@
-"""Changes of a table that are committed together: those between BEGIN and COMMIT, and those of `executemany`.
+"""Changes that are committed together, between BEGIN and COMMIT or in `executemany`.
 
-The changes make versions in memory. Between BEGIN and COMMIT, names on the connection mean that version, and for
-tables that are only read the version of their first mention: where others read another one, by a temporary view, which
-a ROLLBACK of DuckDB's takes along. DuckDB writes to one database in a transaction only; a macro in the database of our
-names, which is dropped at COMMIT, makes a Lance table count as one of these.
+The changes create versions in memory. Between BEGIN and COMMIT, a changed table's name refers to that version. Other
+tables are read at the version current at their first mention. If other connections already read a different one, a
+temporary view replaces the name, and DuckDB's ROLLBACK removes the view. A DuckDB transaction can only write to one
+database. A macro in the `lance` database, dropped at COMMIT, makes DuckDB count a change of a Lance table as a write.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class TransactionBlock:
     """Changes of one table that are not committed yet.
 
     Attributes:
-        handle: The table; None before the first change.
+        handle: The table, once it was changed.
         name: Its unqualified name.
         shown: Tables that the connection reads by views, by their identities.
-        properties: What the version says that the changes make.
+        properties: Transaction properties to store with the commit.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class DuckTransaction(TransactionBlock):
 
     Args:
         native: DuckDB's connection, in a transaction.
-        catalog: The Lance tables that it knows.
+        catalog: The Lance tables of the connection.
         names: Meaning of names on the connection.
 
     Attributes:
@@ -173,10 +173,10 @@ class DuckTransaction(TransactionBlock):
         self._marker = f"{quoted(catalog.default.name)}.{SCHEMA}.__lance_transaction_{next(_NUMBERS)}"
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
-        """Begin with the changes of a table; from now on its name means them.
+        """Start collecting changes of a table. Its name refers to the changed version from then on.
 
         Raises:
-            duckdb.TransactionException: A table of DuckDB's own was changed in the transaction.
+            duckdb.TransactionException: A native table was changed in the transaction.
         """
         self._native.sql(f"CREATE MACRO {self._marker}() AS 1")
         pending = super().begin(handle, name, base)

@@ -1,4 +1,4 @@
-"""Tables in the text of a clause: where each is read, and its alias when another object replaces it."""
+"""Finds the tables that a clause reads, and aliases for their replacements."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _CLAUSES: Final = (
     "using having window qualify union except intersect select tablesample at pivot unpivot returning when set"
 )
 AFTER_TABLE: Final = frozenset(_CLAUSES.split())
-"""Words that begin what follows a table, and so are not an alias of it."""
+"""Keywords that may follow a table, and therefore are not its alias."""
 _TABLE_FOLLOWS: Final = frozenset({"from", "join", "using", "into", "table"})
 _WITHOUT_ALIAS: Final = frozenset({"describe", "desc", "show", "summarize", "table", "copy"})
 _LIST_BEGINS: Final = frozenset({"select", "values", "set", "where", "on", "by", "having", "returning", "qualify"})
 
 
 def alias_of(part: Clauses, mention: TableName, name: str) -> str:
-    """Return an alias for a table that is read under another name, unless the statement gives one or takes none."""
+    """Return an alias for a replaced table. Empty if the statement has one or does not allow one."""
     if part.word(mention.first - 1) in _WITHOUT_ALIAS:
         return ""
     after = mention.after
@@ -45,7 +45,7 @@ def reads_table(part: Clauses, place: int) -> bool:
 
 
 def unqualified_names(part: Clauses) -> set[str]:
-    """Return, in lower case, the names that stand where one of a table could: unqualified, and qualifying nothing."""
+    """Return the unqualified names that may refer to tables, in lower case."""
     return {
         folded(token.name)
         for place, token in enumerate(part.tokens)

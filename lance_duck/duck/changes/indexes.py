@@ -39,7 +39,7 @@ _VECTOR: Final = (
     *("max_level", "sample_rate", "max_iters", "ivf_centroids", "pq_codebook", "index_file_version"),
 )
 _SCALAR: Final = ("zone_size", "rows_per_zone", "number_of_items", "probability", *INVERTED_PARAMETERS)
-_NO_LIMIT: Final = "max_token_length"  # NULL says that there is none
+_NO_LIMIT: Final = "max_token_length"  # NULL removes the limit
 _ALIASES: Final = {
     **dict.fromkeys(("metric_type", "distance_type"), "metric"),
     **{f"hnsw_{name}": name for name in ("m", "ef_construction", "max_level")},
@@ -53,7 +53,7 @@ class CreateIndexStatement(TableStatement):
     """A CREATE INDEX.
 
     Attributes:
-        name: Its name; None: made from the column.
+        name: Its name. Defaults to a name derived from the column.
         unique: UNIQUE.
         replaces: OR REPLACE.
         may_exist: IF NOT EXISTS.
@@ -185,7 +185,7 @@ class DropIndexStatement(TableStatement):
 
 
 def _kind(definition: Clauses, place: int) -> tuple[int, str | None]:
-    """Return the kind that USING names at a place, and the place after it."""
+    """Read an optional USING clause. Returns the position after it, and the index kind."""
     if definition.word(place) != "using" or place + 1 >= len(definition):
         return place, None
     name = definition.tokens[place + 1].name
@@ -193,7 +193,7 @@ def _kind(definition: Clauses, place: int) -> tuple[int, str | None]:
 
 
 def _column(columns: Clauses) -> ColumnPath:
-    """Return the path of the column that stands in parentheses."""
+    """Read the column path in parentheses."""
     path = ColumnPath.at(columns, 0)
     if path is None or path.after != len(columns):
         raise UnsupportedError(
@@ -203,7 +203,7 @@ def _column(columns: Clauses) -> ColumnPath:
 
 
 def _with_params(values: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """Return the options with those of the JSON text `params` among them."""
+    """Return the options, merged with the JSON object in `params`."""
     text = values.pop("params", None)
     if text is None:
         return values

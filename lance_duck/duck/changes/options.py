@@ -3,7 +3,7 @@
     [WITH] (name = value, …)
 
 Instead of `=` there may be `:=`, `=>` or nothing. A value is an expression, which DuckDB evaluates, or a bare word,
-which stands for its text; names in parentheses are a list of their texts. A name alone stands for true.
+which is read as a string. Names in parentheses are read as a list of strings. A name without a value means true.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Options:
 
     @classmethod
     def of(cls, clauses: Clauses, where: str) -> Options:
-        """Read the options that a part of a statement consists of; there may be none.
+        """Read the options of a statement, which may be empty.
 
         Args:
             clauses: The part, from WITH or the parenthesis to the end of the statement.
             where: The statement, for errors.
 
         Raises:
-            InvalidInputError: The part is something else, or gives an option twice.
+            InvalidInputError: The text is not a list of options, or repeats an option.
         """
         opener = int(clauses.word(0) == "with")
         if not clauses.tokens:
@@ -69,11 +69,11 @@ class Options:
         Args:
             session: Evaluates them.
             names: Names that exist.
-            aliases: Other names that mean one of these.
+            aliases: Aliases of option names.
 
         Raises:
             WrongTypeError: A name does not exist; says which one was probably meant.
-            InvalidInputError: Two names mean one option.
+            InvalidInputError: Two names refer to one option.
         """
         aliases = aliases or {}
         refuse_unknown(self.texts, [*names, *aliases], self.where, "option")

@@ -4,8 +4,7 @@
     [EXPLAIN …] EXECUTE x [(e, …) | (name := e, …)]   →  the statement, with (e) in place of $1 or $name
     DEALLOCATE [PREPARE] x
 
-DuckDB prepares statements, too, except those that it cannot run; it runs by itself those that are not about Lance
-tables.
+DuckDB also prepares each statement that it can run, and executes those that do not refer to Lance tables.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     CALL lance_name(table, …) | CALL lance.name(table, …)
     SELECT list FROM lance_name(table, …) [[AS] alias] … | FROM lance_name(table, …) …
 
-`lance` stands for a database of Lance tables. A table is given by name, with or without quotes, or by path as a string.
-In a SELECT, the procedure comes first after FROM. It runs once, before DuckDB evaluates the statement.
+`lance` is the name of a Lance database. A table is given by name, with or without quotes, or by path as a string. In a
+SELECT, the procedure comes first after FROM. It runs once, before DuckDB evaluates the statement.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ProcedureCall(LanceStatement):
 
         Raises:
             WrongTypeError: An argument is unknown.
-            InvalidInputError: An argument is missing, or given twice.
+            InvalidInputError: An argument is missing or repeated.
         """
         call = Call.of(head.body)
         if call is None:
@@ -137,7 +137,7 @@ class UnknownProcedure(LanceStatement):
         return self.name
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether DuckDB has no function or macro of this name."""
+        """Return whether the name is free of DuckDB functions and macros."""
         sql = f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(self.name)}"  # noqa: S608
         return not session.relation(sql, {}).fetchall()
 

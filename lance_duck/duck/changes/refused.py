@@ -28,8 +28,8 @@ class RefusedStatement(TableStatement):
         ALTER INDEX [IF EXISTS] i ON t …
 
     Attributes:
-        what: The statement, as an error names it.
-        remedy: What does the same.
+        what: The statement's name in errors.
+        remedy: The statement to use instead.
     """
 
     parses: ClassVar[bool] = False
@@ -68,13 +68,13 @@ class RefusedStatement(TableStatement):
 
 @dataclass(frozen=True)
 class RefusedObject(TableStatement):
-    """A CREATE, in a database of Lance tables, of what is not a table: DuckDB would forget it with the connection.
+    """A CREATE of anything but a table in a Lance database. DuckDB would lose it with the connection.
 
         CREATE [OR REPLACE] [RECURSIVE] VIEW | MACRO | FUNCTION | SEQUENCE | TYPE [IF NOT EXISTS] lance.x …
 
     Attributes:
         kind: The word for it.
-        may_exist: IF NOT EXISTS, with which nothing happens where there is a table.
+        may_exist: IF NOT EXISTS. The statement then does nothing if a table has the name.
     """
 
     kind: str

@@ -28,7 +28,7 @@ from lance_duck.duck.changes.upkeep.statements import AnalyzeStatement, ShowStat
 from lance_duck.duck.statement.head import StatementHead
 
 Reader = Callable[[StatementHead], LanceStatement | None]
-"""Reads the clauses of a statement; None if it is another one."""
+"""Reads the clauses of a statement. Returns None for other statements."""
 
 READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
     "insert": (InsertStatement.read,),
@@ -79,18 +79,18 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
     "select": (SelectedProcedure.read,),
     "from": (SelectedProcedure.read,),
 }
-"""Readers that are asked in turn, by the first word of a statement after EXPLAIN and WITH."""
+"""Readers to try in order, by the first keyword of a statement after EXPLAIN and WITH."""
 
 WORDS: Final = (*(READERS.keys() - {"select", "from"}), *PROCEDURES)
-"""Words of which each text has one that holds a statement of these."""
+"""Every text with one of these statements contains one of these words."""
 
 
 def nested_changes(head: StatementHead) -> Sequence[LanceStatement]:
-    """Return the changes that stand inside a statement, whatever they change."""
+    """Return the changes nested in a statement, for Lance and native tables."""
     return NestedChange.targets(head)
 
 
 def statement_of(head: StatementHead) -> LanceStatement | None:
-    """Return a statement by its head; None if it is none of these."""
+    """Return a statement by its head. Returns None for other statements."""
     statements = (read(head) for read in READERS.get(head.verb or "", ()))
     return next((statement for statement in statements if statement is not None), None)

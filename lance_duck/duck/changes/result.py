@@ -1,4 +1,4 @@
-"""What a statement that changes a table gives: a count of rows, or what RETURNING asks for."""
+"""Results of statements that change a table: a row count, or the RETURNING rows."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from lance_duck.duck.statement.identifiers import literal, quoted
 
 _ROWS: Final = "__lance_result"
 _UNNAMED: Final = re.compile(r"STRUCT\([A-Z]+[,()\[]")
-"""A tuple as DuckDB 1 writes it, of which it makes no table, and which it does not read in a CAST."""
+"""Matches tuple types as DuckDB 1 writes them. It cannot store tuples in a table, or parse their type in a CAST."""
 _SIZES: Final[Mapping[str, int | None]] = {"fetchone": 1, "fetchmany": 1, "fetchall": None}
 """Methods that fetch tuples, and how many without an argument."""
 
 
 @dataclass(frozen=True)
 class ChangeResult:
-    """Rows that a statement gives, as another statement that DuckDB runs for them.
+    """Result rows of a statement, as a query that DuckDB runs.
 
     Attributes:
-        sql: That statement.
-        rowcount: Rows that were changed; -1 where nobody counts.
-        tables: What it reads, by name.
-        is_count: Whether the rows are one, with the number of rows that were changed.
+        sql: The query.
+        rowcount: Number of changed rows, or -1 if not counted.
+        tables: Tables that the query reads, by name.
+        is_count: Whether the result is one row with the number of changed rows.
     """
 
     sql: str
@@ -42,7 +42,7 @@ class ChangeResult:
 
 
 def holds_tuple(type_: str) -> bool:
-    """Return whether a type, in the words of DuckDB 1, is that of tuples, or of what has some in it."""
+    """Return whether a DuckDB 1 type name is or contains a tuple type."""
     return _UNNAMED.search(type_) is not None
 
 
@@ -57,13 +57,13 @@ def nothing(name: str = "Success", type_: str = "BOOLEAN") -> ChangeResult:
 
 
 def returned(rows: pa.Table, types: Sequence[str], count: int, titles: Sequence[str] | None = None) -> ChangeResult:
-    """Return the rows that RETURNING asks for.
+    """Return the RETURNING rows.
 
     Args:
         rows: The rows.
-        types: The types of their columns, in DuckDB's words: Arrow has fewer.
-        count: Rows that were changed.
-        titles: What the columns are called, perhaps two of them the same; None: as the rows say
+        types: DuckDB types of the columns. Arrow has fewer types.
+        count: Number of changed rows.
+        titles: Column names, possibly repeated. Defaults to the names in `rows`.
     """
     names = [f"c{i}" for i in range(rows.num_columns)]
     casts = (
@@ -78,8 +78,8 @@ def listed(columns: Mapping[str, str], rows: Sequence[Sequence[Any]] | None) -> 
     """Return a result with these rows.
 
     Args:
-        columns: Types of the columns, in DuckDB's words, by name.
-        rows: Values in the order of the columns; None for no rows.
+        columns: DuckDB types of the columns, by name.
+        rows: Values in column order, if any.
     """
     values = zip(*rows, strict=True) if rows else [[] for _ in columns]
     arrays = [pa.array(list(column)) for column in values]
@@ -87,14 +87,14 @@ def listed(columns: Mapping[str, str], rows: Sequence[Sequence[Any]] | None) -> 
 
 
 class CountResult:
-    """The one row that a change without RETURNING gives, until the next statement.
+    """The result row of a change without RETURNING, held until the next statement.
 
-    Methods that fetch tuples get it from here. DuckDB makes a result of it where another method asks, for a data frame
-    or the names of columns: most callers ask for none, and a call of DuckDB takes 0.7 ms of the 5 ms that an INSERT of
-    one row does (`benchmarks/sql_changes.py`).
+    Methods that fetch tuples read it directly. Other methods, such as those for data frames or column names, first
+    create the result in DuckDB. Most callers do not use them, and a DuckDB call takes 0.7 ms of the 5 ms of a
+    single-row INSERT (`benchmarks/sql_changes.py`).
 
     Attributes:
-        is_held: Whether there is one.
+        is_held: Whether a result is held.
     """
 
     def __init__(self) -> None:
@@ -107,8 +107,8 @@ class CountResult:
         """Hold a result.
 
         Args:
-            count: Rows that were changed.
-            make: Has DuckDB make a result of it, which the connection then fetches.
+            count: Number of changed rows.
+            make: Creates the result in DuckDB, for the connection to fetch.
         """
         self._make, self._rows, self._reads, self.is_held = make, [(count,)], [], True
 
@@ -117,7 +117,7 @@ class CountResult:
         self.is_held = False
 
     def make(self) -> None:
-        """Have DuckDB make the result, if there is one, and read of it what was read here."""
+        """Run the held result in DuckDB, and repeat the fetches made so far."""
         if self.is_held:
             self.is_held = False
             self._make()
@@ -125,7 +125,7 @@ class CountResult:
                 read()
 
     def fetched(self, name: str, method: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        """Return what a method that reads a result gives for this one, of which there must be one.
+        """Fetch from the held result.
 
         Args:
             name: The name of the method.

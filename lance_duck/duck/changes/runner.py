@@ -54,7 +54,7 @@ _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret|copy|export)\b", re.IGN
 """Words of statements that may create or write a Lance table without naming one."""
 _APPENDED: Final = "__lance_appended"
 _RUN_ALONE: Final = frozenset(StatementKind) - {StatementKind.UPKEEP, StatementKind.ROWS, StatementKind.OTHER}
-"""Statements that do not run together with others of a text."""
+"""Statements that must not run together with others of a script."""
 _CONCERNED: Final = re.compile(
     rf"\b({'|'.join((*WORDS, *(words for words, kind in KINDS.items() if kind in _RUN_ALONE)))})\b", re.IGNORECASE
 )
@@ -85,7 +85,7 @@ class ChangeRunner:
 
     Args:
         native: DuckDB's connection.
-        catalog: The Lance tables that it knows.
+        catalog: The Lance tables of the connection.
         names: Meaning of names on the connection.
         read_only: Whether every change is refused.
 
@@ -113,7 +113,7 @@ class ChangeRunner:
 
         Args:
             sql: The statement.
-            parameters: Its values, as DuckDB takes them; several sets of them where `later` is None.
+            parameters: Its values, as DuckDB takes them. With `later=None`, a list of such sets.
             later: As for `run`.
 
         Raises:
@@ -137,7 +137,7 @@ class ChangeRunner:
         return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
 
     def several(self, sql: str) -> list[str] | None:
-        """Return the statements of a text that must run one by one. None for other texts, and for a single statement.
+        """Return the statements of a script that must run one by one. None for other texts, and for a single statement.
 
         They must if one is not run by DuckDB, if one changes the meaning of names, or if a retry would repeat a change.
         """
@@ -150,15 +150,15 @@ class ChangeRunner:
         return [edited(sql, (Edit(0, each.start, ""), Edit(each.end, len(sql), ""))) for each in statements]
 
     def _may_repeat(self, sql: str, statements: Sequence[Clauses]) -> bool:
-        """Return whether a change that a text begins with might be made again.
+        """Return whether the first change of a text might be repeated.
 
-        A text that reads a Lance table is run in a rewritten form, and again as it is after an error.
+        A text that reads a Lance table runs in rewritten form. After an error, the original text runs.
         """
         has_change = any(_MAYBE.search(statement.text) for statement in statements[:-1])
         return has_change and (self._catalog.vocabulary.may_be_in(sql) or may_find(sql))
 
     def _is_alone(self, statement: Clauses) -> bool:
-        """Return whether a statement must run by itself."""
+        """Return whether a statement of a script must run separately."""
         first = FirstWords.of(statement.text)
         if first.kind in _RUN_ALONE and not first.explain:  # the name of a file may depend on earlier statements
             return True
@@ -168,11 +168,11 @@ class ChangeRunner:
     # Prepared statements.
 
     def executed(self, sql: str) -> str:
-        """Return the statement that an EXECUTE runs, unless DuckDB does that itself; other statements as they are."""
+        """Return the statement that an EXECUTE runs. Returns other statements, and those for DuckDB, unchanged."""
         return self._prepared.executed(sql, None if self._block is None else self._may_read_ours)
 
     def _may_read_ours(self, sql: str) -> bool:
-        """Return whether a statement names a Lance table, or a view or macro of the user's, which may read one."""
+        """Return whether a statement names a Lance table, or a user's view or macro that may read one."""
         return self._catalog.vocabulary.may_be_in(sql) or self._names.may_stand_for_ours(Statement.of(sql).names)
 
     def prepared(self, sql: str, native: Callable[[], Any]) -> Callable[[], Any] | None:
@@ -180,7 +180,7 @@ class ChangeRunner:
 
         Args:
             sql: The statement.
-            native: Has DuckDB prepare it, too, and returns what that gives.
+            native: Prepares it in DuckDB, and returns the result.
         """
         preparation = Preparation.read(sql)
         if preparation is None:
@@ -192,7 +192,7 @@ class ChangeRunner:
             self._native.extract_statements(edited(text, self._versions_called(text)))
 
         def prepare() -> Any:
-            # DuckDB would read a view at the version that it had when the statement was prepared.
+            # DuckDB would read a view at its version at the time of PREPARE.
             is_ours = is_alone or self._may_read_ours(preparation.text)
             answer = self._native.execute(nothing().sql) if is_alone else native()
             self._prepared.keep(preparation, is_ours=is_ours)
@@ -250,7 +250,7 @@ class ChangeRunner:
             change: The change.
             method: DuckDB's `sql`, `execute` or `executemany`.
             options: Further arguments, of which those for parameters count.
-            later: Whether rows are given as a relation; None: there are several sets of parameters.
+            later: Whether to return a relation. None for several parameter sets.
         """
         parameters = options.get("parameters", options.get("params"))
         count: int | None = None
@@ -284,7 +284,7 @@ class ChangeRunner:
         return answer()
 
     def append(self, name: str, rows: Any, *, by_name: bool) -> bool:
-        """Add rows to a Lance table as one version, or to the transaction; False if the name is that of another table.
+        """Append rows to a Lance table as one version, or in the transaction. Returns False for other tables.
 
         Args:
             name: As SQL spells it.
@@ -307,7 +307,7 @@ class ChangeRunner:
         return True
 
     def refuse_appender(self, what: str, *, of: str) -> None:
-        """Refuse an appender of DuckDB's to a Lance table.
+        """Refuse a DuckDB appender to a Lance table.
 
         Args:
             what: The method.
@@ -333,7 +333,7 @@ class ChangeRunner:
         """Run a change for each set of parameters, and commit all of them as one version.
 
         Returns:
-            The result of the last set, and the row count of all sets, or -1 if one has no count.
+            The result of the last set, and the total row count, or -1 if a count is missing.
         """
         sets = list(parameters or ())
         if not sets:
@@ -403,7 +403,7 @@ class ChangeRunner:
         return called.edited(self._session().visible(called.text))
 
     def settled(self, answer: Any) -> Any:
-        """Return a relation that reads what the transaction reads, whenever its rows are read.
+        """Return a relation that reads the transaction's versions, even if its rows are read later.
 
         A relation that reads tables through a function or a user's view is read at once.
         """
@@ -414,7 +414,7 @@ class ChangeRunner:
         return call_as_user(partial(self._native.sql, rows.sql), rows.tables)
 
     def _versions_called(self, sql: str) -> Iterator[Edit]:
-        """Return edits that put calls in place of `AT (…)`: the name itself may come to mean a newer version."""
+        """Return edits that replace `AT (…)` by calls, since the name alone may later refer to a newer version."""
         return self._names.spelled(spelling.versions_in(sql), later=True)
 
     def _begin(self, native: Callable[[], Any]) -> Any:
@@ -458,6 +458,6 @@ class ChangeRunner:
 
 
 def _last(results: Sequence[ChangeResult]) -> tuple[ChangeResult, int]:
-    """Return the last result of a statement, and the row count of all, or -1 if one has no count."""
+    """Return the last result, and the total row count, or -1 if a count is missing."""
     counts = [result.rowcount for result in results]
     return results[-1], -1 if min(counts) < 0 else sum(counts)

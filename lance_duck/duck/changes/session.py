@@ -87,11 +87,11 @@ class ChangeSession:
 
     Attributes:
         native: DuckDB's connection.
-        catalog: The Lance tables that it knows.
+        catalog: The Lance tables of the connection.
         names: Meaning of names on the connection.
         parameters: The values of the statement.
         explain: The words of an EXPLAIN, which ends the statement at its first query; or nothing.
-        block: The changes that are committed together with those of the statement; None: it commits its own.
+        block: Changes to commit together. Without a block, the statement commits its own.
     """
 
     native: duckdb.DuckDBPyConnection
@@ -157,7 +157,7 @@ class ChangeSession:
         return tuple(map(str, relation.types))
 
     def place_of(self, name: TableName) -> tuple[str, Mapping[str, str] | None]:
-        """Return where a table of a name is, or would be, and the settings of its store.
+        """Return the existing or future location of a named table, and the settings of its store.
 
         Raises:
             UnsupportedError: No folder is connected.
@@ -183,10 +183,10 @@ class ChangeSession:
         return database.folder.place_of_new(name.name)
 
     def check_place(self, uri: str) -> None:
-        """Refuse to make a table where a file is, or a folder of other things, which DROP TABLE would remove, too.
+        """Refuse to create a table over a file, or in a folder of other files, which DROP TABLE would remove.
 
         Raises:
-            AlreadyExistsError: There is one.
+            AlreadyExistsError: The location is in use.
         """
         path = local_path(uri)
         if path is None or not os.path.exists(path):
@@ -252,7 +252,7 @@ class ChangeSession:
         searches, columns = searched(statement, self.parameters.given, lambda read: self._table_read(read, tables))
         if searches:
             left = (edit for edit in edits if not any(each.overlaps(edit.start, edit.end) for each in searches))
-            with suppress(duckdb.BinderException):  # of a column that only the texts could stand for
+            with suppress(duckdb.BinderException):  # a column that only the text functions can replace
                 text, tables_too = edited(sql, (*left, *searches)), {**tables, **columns}
                 if self.block is None or self._binds(text, {**paths, **tables_too}):
                     return call(text, tables_too)
@@ -294,9 +294,9 @@ class ChangeSession:
         return with_one_version(read)
 
     def answer(self, sql: str, tables: Mapping[str, Any]) -> tuple[pa.Table, list[str], list[str]]:
-        """Run a statement, and return the rows that it gives, and the titles and types of its columns.
+        """Run a statement, and return its rows, column titles and column types.
 
-        Two columns of a SELECT may have one title; DuckDB numbers those of other statements.
+        Column titles of a SELECT may repeat; DuckDB numbers repeated titles of other statements.
         """
 
         def read() -> tuple[pa.Table, list[str], list[str]]:
@@ -307,7 +307,7 @@ class ChangeSession:
         return with_one_version(read)
 
     def bind(self, sql: str, tables: Mapping[str, Any]) -> None:
-        """Have DuckDB read a statement, and not run it. Raises duckdb.Error where it refuses the statement."""
+        """Bind a statement without running it. Raises duckdb.Error if DuckDB rejects it."""
         call_as_user(self.relation(f"EXPLAIN {sql}", tables).fetchall, tables)
 
     def keeps_order(self) -> bool:
@@ -327,7 +327,7 @@ class ChangeSession:
             raise PlannedQuery(explained(text, run) or run(text))
 
     def explain_words(self, note: str) -> None:
-        """End an EXPLAIN with what the statement would do, in words, by PlannedQuery."""
+        """End an EXPLAIN with a description of the statement's effect, by raising PlannedQuery."""
         if self.explain:
             raise PlannedQuery([], note)
 
@@ -363,7 +363,7 @@ class ChangeSession:
     def pinned(
         self, table: TargetTable, name: TableName, *parts: Clauses
     ) -> Iterator[tuple[list[str], dict[str, Any]]]:
-        """Make all mentions of a table in clauses mean one version of it.
+        """Pin all mentions of a table in clauses to one version.
 
         Args:
             table: The table at that version.
@@ -449,12 +449,12 @@ class ChangeSession:
     # Commits.
 
     def change(self, name: TableName, evaluate: Evaluate, predicate: str = "") -> ChangeResult:
-        """Edit the rows of a table as one new version, or none where there is nothing to do.
+        """Edit the rows of a table as one new version. Empty edits do not create a version.
 
         Args:
             name: The table.
-            evaluate: Returns the edits of a version, and what the statement gives; runs again after a lost race.
-            predicate: Which rows are deleted, as SQL.
+            evaluate: Returns the edits of a version and the statement's result. Called again after a conflict.
+            predicate: SQL condition of the deleted rows.
         """
         handle = self.handle(name)
         if self.block is not None:
@@ -482,7 +482,7 @@ class ChangeSession:
     def append(
         self, name: TableName, rows: Callable[[TargetTable], AbstractContextManager[pa.RecordBatchReader]]
     ) -> int:
-        """Add rows to a table as one new version, or none where there are no rows; return how many there were."""
+        """Append rows as one new version, and return their number. Zero rows do not create a version."""
         handle = self.handle(name)
         pending = None if self.block is None else self.block.changes_of(handle, name.name)
         dataset = handle.current() if pending is None else dataset_of(pending.current)

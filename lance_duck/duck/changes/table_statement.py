@@ -35,11 +35,11 @@ class LanceStatement(ABC):
     @property
     @abstractmethod
     def subject(self) -> str:
-        """What the statement is about, for errors."""
+        """The object of the statement, for errors."""
 
     @abstractmethod
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is about something of ours: other statements are left to DuckDB."""
+        """Return whether the statement is about Lance tables. Others are left to DuckDB."""
 
     def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
         """Return the databases of Lance tables that the statement changes."""

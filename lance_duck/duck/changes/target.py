@@ -22,9 +22,9 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 
 SOURCE: Final = "__lance_target"
-"""The table in statements that are made of clauses, with the addresses of its rows as a last column."""
+"""Name of the table in generated statements. Its last column is the row address."""
 ADDRESS: Final = f"__lance_address_{TOKEN}"
-"""The name of that column, which no statement of a user can spell: a table of DuckDB's own has no such column."""
+"""Name of the address column. Users cannot name it, since a native table would not have it."""
 
 _ARRAY: Final = re.compile(r'("(?:[^"]|"")*")|\[\d+\]')
 _OUTER_JOINS_LOSE_ARRAYS: Final = duckdb.__version__.startswith("2.0.0")
@@ -48,9 +48,9 @@ class AddressedTable(TableWithColumns):
         return AddressedTable(self.dataset, [*own, *columns])
 
     def accepts(self, predicate: Any) -> bool:
-        """Apply each filter of DuckDB's that can be applied exactly: a change needs few rows, as a rule.
+        """Apply every DuckDB filter that can be applied exactly, since a change usually needs few rows.
 
-        To sample the table, as a query does, costs more than it saves for a version that is read once.
+        Sampling the table, as queries do, does not pay off for a version that is read once.
         """
         accepted = predicate_from_node(predicate, self.filtered_schema(self.dataset)) is not None
         self._offered(predicate, accepted=accepted)
@@ -63,14 +63,14 @@ class TargetColumn:
 
     Attributes:
         name: Its name.
-        type: Its type in DuckDB's words.
+        type: Its DuckDB type.
         arrow: Its type in the table.
         nullable: Whether it may be null.
     """
 
     name: str
     type: str
-    arrow: pa.DataType = field(hash=False)  # extension types that users define have no hash
+    arrow: pa.DataType = field(hash=False)  # user-defined extension types are not hashable
     nullable: bool = True
 
     @property
@@ -123,10 +123,10 @@ class TargetColumn:
         return f"{self.value(expression)} AS {self.quoted}"
 
     def value(self, expression: str) -> str:
-        """Return SQL of a value as the column holds it, without a name.
+        """Return SQL that casts a value to the column's type, without an alias.
 
         Raises:
-            InvalidInputError: The type has fields whose names differ by case alone, which DuckDB lacks.
+            InvalidInputError: The type has field names that differ only by case, which DuckDB does not support.
         """
         self.refuse_ambiguous()
         value = f"CAST(({expression}) AS {self.type})"
@@ -165,7 +165,7 @@ class TargetTable:
         """Return a column by its name, compared without case.
 
         Raises:
-            InvalidInputError: There is none, or there are several.
+            InvalidInputError: The column does not exist, or several columns match.
         """
         found = [column for column in self.columns if folded(column.name) == folded(name)]
         if len(found) > 1:

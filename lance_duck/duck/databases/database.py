@@ -1,4 +1,4 @@
-"""One database of Lance tables: a database of DuckDB's in memory that has a view for each table."""
+"""A database of Lance tables: an in-memory DuckDB database with a view for each table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lance_duck.store import local_path
 SCHEMA: Final = "main"
 """The one schema of each database."""
 COMMENT: Final = "comment"
-"""Key of the metadata of tables and fields that has what people say of them."""
+"""Metadata key for comments on tables and fields."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class LanceDatabase:
         given: Tables named by the caller.
         folder: Folder with further tables, or None.
         choice: The version to read of each table.
-        read_only: Reason why its tables cannot be changed; None if they can.
+        read_only: Reason why its tables cannot be changed, if any.
     """
 
     name: str
@@ -92,14 +92,14 @@ class LanceDatabase:
             )
 
     def broken(self, name: str) -> LanceDuckError | None:
-        """Return the reason why a table that seems to exist cannot be opened; None for other tables."""
+        """Return the reason why a listed table cannot be opened. Returns None for other tables."""
         reason = next(
             (reason for table_name, reason in self._broken.items() if folded(table_name) == folded(name)), None
         )
         return self.folder.explain(name) if reason is None and self.folder is not None else reason
 
     def missing(self) -> LanceDuckError | None:
-        """Return the error of a database whose folder does not exist; None for all others."""
+        """Return an error if the database's folder does not exist, or else None."""
         return None if self.folder is None else self.folder.missing()
 
     def show_columns(self, name: str) -> None:
@@ -112,7 +112,7 @@ class LanceDatabase:
     def show_changed_columns(self) -> None:
         """Update the columns and comments that DuckDB lists for tables that anybody has changed.
 
-        Tables that cannot be read keep what is listed: the statements that read them raise the errors.
+        Tables that cannot be read keep their old listing; statements that read them raise the errors.
         """
         with self._lock:
             for name, (handle, _) in list(self._views.items()):
@@ -134,7 +134,7 @@ class LanceDatabase:
             handle.let_go()
 
     def describe(self) -> str:
-        """Describe in a few words where the tables come from and how many there are."""
+        """Describe the origin and number of the tables."""
         where = f" of {shown(self.folder.uri)}" if self.folder else ""
         return f"{len(self._views)} tables{where}"
 
@@ -149,7 +149,7 @@ class LanceDatabase:
             self.given[name] = handle
 
     def remove(self, name: str) -> bool:
-        """Remove a table that was added by `add` or named by the caller; return False if there is none."""
+        """Remove a table that was added by `add` or named by the caller. Returns False if it does not exist."""
         with self._lock:
             if name not in self.given:
                 return False
@@ -245,7 +245,7 @@ class LanceDatabase:
 
 
 def _is_listed(table: LanceDataset, listed: tuple[pa.Schema, str | None] | None) -> bool:
-    """Return whether a schema, its metadata and a comment are still those of a table."""
+    """Return whether the listed schema, metadata and comment are still current."""
     if listed is None:
         return False
     schema, comment = listed

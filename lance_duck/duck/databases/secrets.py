@@ -20,7 +20,7 @@ _OPTIONS: Final = {
     "account_name": "account_name",
     "account_key": "account_key",
 }
-"""Storage options by the names that secrets of DuckDB's have for them; any other option has its own name."""
+"""Storage options by their names in DuckDB secrets. Other options keep their names."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Secrets:
             self._secrets = {key: secret for key, secret in self._secrets.items() if key != folded(name)}
 
     def options_for(self, uri: str) -> Mapping[str, str] | None:
-        """Return the storage options of the secret with the longest scope that a URI is in; None if there is none."""
+        """Return the storage options of the secret whose scope is the longest prefix of a URI, or None."""
         secrets = sorted(self._secrets.values(), key=lambda secret: secret.length(uri))
         return secrets[-1].options if secrets and secrets[-1].length(uri) >= 0 else None
 
@@ -84,7 +84,7 @@ def storage_options(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the storage options of a secret, from DuckDB's names or from names of storage options.
 
     Raises:
-        InvalidInputError: A value makes no sense.
+        InvalidInputError: A value is invalid.
         WrongTypeError: A value is not a string.
     """
     settings = {name: value for name, value in values.items() if value is not None}

@@ -109,8 +109,8 @@ def branches(dataset: LanceDataset) -> pa.Table:
 def info(dataset: LanceDataset) -> pa.Table:
     """Return one row about a table at a version.
 
-    In a transaction that changed the table, the number is that of the version below its changes. A detached version,
-    whose number is larger than the column holds, has none.
+    In a transaction that changed the table, this is the number of the version that the changes are based on. It is null
+    for detached versions, whose numbers do not fit the column.
     """
     snapshot = dataset.handle.snapshot
     manifest = snapshot.manifest

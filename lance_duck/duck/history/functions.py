@@ -31,8 +31,8 @@ class HistoryCall:
 
     Attributes:
         name: Name of the function, without its prefix.
-        arguments: Further arguments, as text: of `table_changes` the bounds, each as the text that it is and as
-            microseconds since the epoch, where it is a time.
+        arguments: Further arguments, as strings. `table_changes` takes each bound twice: as given, and as microseconds
+            since the epoch if it is a time.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Arrow tables made of Python values."""
+"""Arrow tables from Python values."""
 
 from __future__ import annotations
 

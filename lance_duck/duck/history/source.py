@@ -14,7 +14,7 @@ from lance_duck.scan.predicate.evaluate import mask
 from lance_duck.scan.predicate.tree import Predicate
 
 Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
-"""Gives rows with columns of these names, in that order."""
+"""Yields rows with columns of these names, in this order."""
 
 
 class BatchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
@@ -23,7 +23,7 @@ class BatchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     Args:
         schema: Columns, in types that DuckDB reads.
         batches: Returns the rows.
-        rows: Number of rows; None if not known.
+        rows: Number of rows, if known.
     """
 
     def __init__(self, schema: pa.Schema, batches: Batches, rows: int | None = None) -> None:

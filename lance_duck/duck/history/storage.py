@@ -1,4 +1,4 @@
-"""Fragments and files of a version of a table."""
+"""Fragments and files of a table version."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def files(dataset: LanceDataset) -> pa.Table:
 
 
 def _sum(sizes: Iterable[int | None]) -> int | None:
-    """Return the sum of sizes; None where one of them is not known."""
+    """Return the sum of sizes. Returns None if a size is not known."""
     known = list(sizes)
     return None if None in known else sum(size for size in known if size is not None)
 
 
 def _place(snapshot: Snapshot, fragment_id: int, file: DataFile | DeletionFile) -> tuple[str, str]:
-    """Return the path of a file, and the place that the path is relative to."""
+    """Return the relative path of a file, and its base location."""
     base = None if file.base_id is None else snapshot.base_paths[file.base_id]
     is_root = base is None or base.is_dataset_root
     path = (
@@ -97,5 +97,5 @@ def _place(snapshot: Snapshot, fragment_id: int, file: DataFile | DeletionFile) 
 
 
 def _path_of(snapshot: Snapshot, field_id: int) -> str | None:
-    """Return the path of a field in a file; None if the table no longer has the field."""
+    """Return the path of a file's field. Returns None if the table no longer has the field."""
     return None if field_id < 0 else field_path(snapshot.schema, field_id)

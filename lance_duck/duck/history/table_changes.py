@@ -1,8 +1,8 @@
 """Rows changed by versions, in the form of DuckLake's `table_changes`.
 
-Columns are `snapshot_id`, `rowid` and `change_type`, then those that the table has in the last version asked for. In
-older versions these are found by the ids of their fields; where the schema was replaced, or the type of a column was
-changed, by their names. Before a replacement, a column that a version between lacks is found by its name and type.
+Columns are `snapshot_id`, `rowid` and `change_type`, followed by the table's columns in the last requested version. In
+older versions, columns are matched by field id. If the schema was replaced, or a column's type was changed, they are
+matched by name. Before a replacement, a column that a version between lacks is found by its name and type.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 UInt64s = NDArray[np.uint64]
 Columns = Mapping[str, str]
-"""Names of the columns of a version, by the names that they have in the last version asked for."""
+"""Column names in a version, by the names in the last requested version."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Bound:
     """First or last version of the requested span.
 
     Attributes:
-        text: A number or the name of a tag; None: the newest.
-        time: A time, where the text is neither a number nor a tag.
+        text: A number or the name of a tag. Defaults to the newest version.
+        time: A time, if the text is neither a number nor a tag.
     """
 
     text: str | None
@@ -63,7 +63,7 @@ class Bound:
 
         Args:
             snapshot: The newest version of the branch.
-            is_first: A time means the first version that is not older, else the last one that is not younger.
+            is_first: Resolve a time to the first version at or after it, instead of the last one at or before it.
 
         Raises:
             InvalidInputError: The text is not a number, tag or time.
@@ -119,7 +119,7 @@ def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> BatchRows:
 
 
 def _check_there(newest: Snapshot, number: int) -> None:
-    """Refuse a version that is none of the branch."""
+    """Refuse a version that is not on the branch."""
     newest.checkout(number)  # its error lists the versions
     if is_detached(number):
         raise InvalidInputError(
@@ -192,7 +192,7 @@ class _Changes:
         return {shown: columns[name] for shown, name in self._names.items() if name in columns}
 
     def _columns(self) -> dict[int, Columns]:
-        """Return the columns of each version of the span and of the one before it."""
+        """Return the columns for each version of the span and for the preceding version."""
         if not self._span:
             return {}
         last = later = self._newest.checkout(self._span[-1])
@@ -236,7 +236,7 @@ def _earlier_names(later: Snapshot, earlier: Snapshot, columns: Columns) -> Colu
 
 
 def _replaces_schema(snapshot: Snapshot) -> bool:
-    """Return whether a version has a schema that does not follow from that of the version before."""
+    """Return whether a version replaces the schema instead of changing the previous one."""
     transaction = snapshot.transaction()
     return transaction is not None and transaction.operation in ("Overwrite", "Restore")
 

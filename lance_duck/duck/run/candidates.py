@@ -1,10 +1,11 @@
 """Finds rows of a table that may be among the nearest by DuckDB's own arithmetic.
 
-DuckDB computes with float32 where vectors are float32, and in an order of its own; a search computes each distance in
-float64. So the rows are all those that lie no farther than the last one wanted and the most that rounding may make of
-it: ties, and what DuckDB takes for ties, are among them. Rows that no search finds (NULL, NaN, infinite numbers; for
-the angle zero) come after all others where the smallest is first, but for products with infinite numbers, which may be
-the smallest; where they might not, DuckDB does it alone, also where there is an index.
+DuckDB computes float32 distances of float32 vectors and sums them in a different order; a search computes each distance
+in float64. The candidates therefore include every row within the last distance wanted plus the maximum rounding error,
+so that ties, and near-ties that DuckDB takes for ties, are among them. A search does not return vectors that are NULL
+or hold NaN or infinite numbers, nor zero vectors under the cosine metric. Such rows sort last in ascending order. The
+exception is the dot product with infinite numbers, which may sort first. If one of them may sort first, DuckDB reads
+the whole table, even if the column has an index.
 """
 
 from __future__ import annotations
@@ -146,17 +147,17 @@ def _candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
 
 
 def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
-    """Return a length that no vector exceeds, where it matters.
+    """Return an upper bound of the vector lengths. Returns 0 if the metric does not need one.
 
     Raises:
-        NotFoundHere: There are vectors that may come first although no search finds them.
+        NotFoundHere: The column has vectors that may sort first but that a search does not return.
     """
     metric, largest_first = ask.metric, ask.largest_first
     if not largest_first and (metric == "l2" or (metric == "cosine" and not exact)):
         return 0.0
     seen: Extremes = scanner.extremes()
     lengths = ask.lengths
-    # The product with an infinite number may be the largest of all; that with NaN is last where small ones are first.
+    # The product with an infinite number may be the largest; NaN sorts last in ascending order.
     odd = seen.infinite if metric == "dot" and not largest_first else seen.odd
     if odd or (seen.zero and metric == "cosine" and largest_first):
         raise NotFoundHere("there are vectors with NaN or infinite numbers, or zero ones")
@@ -169,7 +170,7 @@ def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
 
 
 def _bound(ask: Ask, last: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
-    """Return distances such that what lies farther is farther in DuckDB's arithmetic, too, than what is at `last`."""
+    """Return the largest distances that DuckDB's arithmetic may still rank within `last`."""
     lengths, rough, dim = ask.lengths, ask.rough, ask.vector.shape[-1]
     error = 4 * (dim + 8) * _UNIT
     bound: NDArray[np.float64]

@@ -11,43 +11,42 @@ from typing import Final
 # Rows first
 
 FEW: Final = 8192
-"""Rows that an index finds up to which they are read before the statement runs: DuckDB then knows how few they are."""
+"""Index results of up to this many rows are read before the statement runs, so that DuckDB knows their exact count."""
 
 KEYS_ASKED: Final = 16
-"""Values of an IN up to which its index is asked which rows they are, although whole pages of the index, by which their
-number is estimated, have more than `FEW`: so many pages are read sooner than DuckDB has begun a scan."""
+"""An IN with up to this many values is looked up in the index even if the estimate, which counts whole index pages,
+exceeds `FEW`. Reading these pages takes less time than DuckDB needs to start a scan."""
 
 VALUES_BYTES: Final = 1024
-"""Bytes of these rows up to which they are written into the statement as VALUES: DuckDB binds those faster than a
-table."""
+"""Maximum size of rows that are passed as parameter values, in bytes. DuckDB binds those faster than a table."""
 
 # Keys first
 
 MOST_KEYS: Final = 10_000
-"""Distinct keys of the other tables of a join up to which the table is read only where they are."""
+"""Maximum number of distinct join keys by which a table is narrowed."""
 
 LARGE: Final = 100_000
-"""Rows from which on a table is worth a query for keys."""
+"""Minimum row count of a table that is worth a key query."""
 
 PER_KEY: Final = 1000
-"""Rows of a table for each key from which on it is worth it: each key may be on a page of its own."""
+"""Minimum number of table rows per key: each key may be on a different page."""
 
 SMALLER: Final = 8
-"""Times that all tables of the query for keys together are smaller than the table: they are read twice."""
+"""The tables of a key query must be smaller than the table by this factor, because they are read twice."""
 
 SELECTIVE: Final = 8
-"""One row in so many that the keys may leave of the table: with more, a scan does as well."""
+"""The keys may select at most one table row in this many; otherwise a scan is as fast."""
 
 # Nearest rows first
 
 MOST_NEAREST: Final = 10_000
-"""Nearest rows of one vector from which on DuckDB sorts all rows itself."""
+"""Maximum number of nearest rows per vector. Above it, DuckDB sorts all rows itself."""
 
 MOST_OF_ALL: Final = 1_000_000
-"""The same of all vectors of a join together."""
+"""Maximum number of nearest rows of a join, summed over its vectors."""
 
 MORE: Final = 8
-"""Rows that are looked for besides those asked for, at least: rows of equal distance are among them."""
+"""Minimum number of rows to find beyond the limit, to include ties with the last row."""
 
 MOST_QUERIES: Final = 100_000
-"""Vectors of a table of queries up to which a join with nearest rows is one search."""
+"""Maximum row count of the query table in a join that runs as one search."""

@@ -21,8 +21,8 @@ def keys_as(values: Sequence[Any], sql_type: str, type_: pa.DataType) -> pa.Arra
     """Return the keys that a column can hold, without NULL, or None if SQL may compare them differently.
 
     Args:
-        values: As DuckDB gives them to Python.
-        sql_type: DuckDB's name of their type.
+        values: The values, as DuckDB returns them to Python.
+        sql_type: Their DuckDB type.
         type_: Storage type of the column.
     """
     known = [value for value in values if value is not None]
@@ -65,5 +65,5 @@ def _range(type_: pa.DataType) -> tuple[int, int]:
 
 
 def _is_edge(value: object) -> bool:
-    """Return whether a date or time may be what DuckDB makes of an infinite one, or of one that Python cannot hold."""
+    """Return whether a date or time may represent an infinite value, or one out of Python's range."""
     return isinstance(value, date) and value.year in (date.min.year, date.max.year)

@@ -1,8 +1,8 @@
 """Gives tables names that a statement can read.
 
-DuckDB 2.0 registers an object under a name of its own, for as long as a handle lives; a query that has begun needs the
-handle no more. DuckDB 1.x can only create a view, which is a transaction of its own and knows nothing of relations;
-there the table is one more variable of the call, which DuckDB itself keeps for as long as it is read.
+DuckDB 2.0 registers an object under a generated name while its handle lives; a running query no longer needs the
+handle. DuckDB 1.x can only create a view, which starts a transaction and cannot refer to relations. On 1.x the table is
+therefore passed as a variable of the call, and DuckDB keeps a reference while it reads the table.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class NamedTable:
     """A table that SQL can read.
 
     Attributes:
-        name: Under which it is registered, or is known to the call of DuckDB.
-        variable: The table, if DuckDB has to find it among variables; None if it is registered.
+        name: The name in SQL.
+        variable: The table, if DuckDB finds it as a variable. Unused for registered tables.
         handle: Keeps it registered.
     """
 
@@ -33,7 +33,7 @@ class NamedTable:
 
 
 def named(native: duckdb.DuckDBPyConnection, table: Any) -> NamedTable:
-    """Give a table a name that statements of a connection can read, for as long as what this returns is held."""
+    """Give a table a name in SQL that stays valid while the returned object is alive."""
     if _REGISTERS:
         handle = native._register_source(table)
         return NamedTable(str(handle.name), handle=handle)
@@ -47,7 +47,7 @@ def keep_for(result: Any, tables: Sequence[NamedTable]) -> None:
 
 
 def variables(tables: Sequence[NamedTable]) -> Mapping[str, Any]:
-    """Return those tables that DuckDB has to find among variables, by their names."""
+    """Return the tables that DuckDB finds as variables, by name."""
     return {table.name: table.variable for table in tables if table.handle is None}
 
 

@@ -16,11 +16,11 @@ from lance_duck.duck.statement.edits import Edit
 from lance_duck.errors import LanceDuckError
 
 Place = tuple[int, int]
-"""Start and end of a part of the text."""
+"""Start and end offsets in the text."""
 
 
 def run(proposal: NearestJoins, request: Request, database: Database) -> Rewriting | None:
-    """Replace tables by the results of searches; None if DuckDB has to search by itself."""
+    """Replace tables by search results. Returns None if DuckDB has to run the joins itself."""
     if database.session.settings.nearest == "off":
         return None
     joins = _Joins(request, database)
@@ -50,7 +50,7 @@ class _Joins:
         self._others: dict[Place, pa.Table] = {}
 
     def is_free(self, join: NearestBy) -> bool:
-        """Return whether nothing stands yet in the place of a join, nor anything else in that of the other table."""
+        """Return whether both tables of a join are unedited. The other one may already be replaced by its copy."""
         inner, other = join.search.inner.place, (join.search.start, join.search.end)
         places = [(inner.start, inner.end), *([] if other in self._others else [other])]
         return not any(edit.overlaps(*place) for edit in (*self._request.edits, *self._edits) for place in places)
@@ -59,7 +59,7 @@ class _Joins:
         """Search for one join.
 
         Raises:
-            NotFoundHere: DuckDB has to search by itself.
+            NotFoundHere: DuckDB has to run the join itself.
         """
         clause, inner = join.clause, join.search.inner
         search = NearestSearch(join.search, self._request, self._database, clause.is_exact, skips_null=True)

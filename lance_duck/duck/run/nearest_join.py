@@ -1,8 +1,8 @@
 """Runs LATERAL searches: one search for all rows, and the statement over its result.
 
-The other table is read once, before the statement, and stands in it as it was read; the table that is searched holds
-the rows found, each with the vector that it was found for. A condition in the text joins them to that vector, so that
-DuckDB sorts for each row only what was found for it.
+The other table is read once, before the statement runs, and the statement uses that copy. The searched table is
+replaced by the rows found, each with its query vector. A condition in the edited text joins on that vector, so that
+DuckDB sorts only the rows found for each query.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FRAMES: Final = ("pandas", "polars")
 
 
 def run(proposal: LateralNearest, request: Request, database: Database) -> Rewriting | None:
-    """Replace both tables by the result of one search; None if DuckDB has to search by itself."""
+    """Replace both tables by the result of one search. Returns None if DuckDB has to run the join itself."""
     place = proposal.inner.place
     free = request.is_free(place.start, place.end) and request.is_free(proposal.start, proposal.end)
     if not free or database.session.settings.nearest == "off" or not database.names.are_ours(place.name, later=False):
@@ -65,7 +65,7 @@ class NearestSearch:
         request: The run of the statement.
         database: The database that it runs on.
         is_exact: Whether no index is used.
-        skips_null: Whether a NULL vector has no nearest rows.
+        skips_null: Whether NULL query vectors are skipped.
     """
 
     proposal: LateralNearest
@@ -75,15 +75,16 @@ class NearestSearch:
     skips_null: bool = False
 
     def nearest_in_place(self, queries: pa.Table) -> tuple[Edit, NamedTable, str | None]:
-        """Search, and return the edit that puts the rows found in the place of the table, those rows, and the plan.
-
-        The plan is None where the statement is not an EXPLAIN.
+        """Search, and return the edit that replaces the table by the rows found.
 
         Args:
             queries: The other table.
 
+        Returns:
+            The edit, the rows, and the plan if the statement is an EXPLAIN.
+
         Raises:
-            NotFoundHere: DuckDB has to search by itself.
+            NotFoundHere: DuckDB has to run the join itself.
         """
         proposal, inner, parameters, names = (
             self.proposal,
@@ -116,7 +117,7 @@ class NearestSearch:
         return inner.place.reading(source), rows, plan
 
     def others_in_place(self, others: NamedTable) -> Edit:
-        """Return the edit that puts the other table, as it was read, in its place."""
+        """Return the edit that replaces the other table by its copy."""
         proposal = self.proposal
         outer = f'(SELECT * FROM "{others.name}" LIMIT {ALL_ROWS})'  # noqa: S608
         outer += "" if proposal.has_alias else f" AS {quoted(proposal.alias)}"
@@ -126,7 +127,7 @@ class NearestSearch:
         """Return the other table.
 
         Args:
-            where: The condition of its rows; None for all.
+            where: Condition on its rows, or None for all rows.
             values: Values of its parameters.
 
         Raises:
@@ -185,8 +186,7 @@ def _distinct(table: pa.Table, name: str, length: int, *, skips_null: bool) -> p
     """Return the vectors of a column, each once.
 
     Raises:
-        NotFoundHere: There is no such column, or no vector; or it holds null, which is not skipped, or vectors of
-            another length.
+        NotFoundHere: The column is missing or empty, does not hold vectors, or has NULLs or a different vector length.
     """
     matches = [each for each in table.column_names if each.lower() == name.lower()]
     if len(matches) != 1 or {DISTANCE, QUERY, FOR} & {each.lower() for each in table.column_names}:

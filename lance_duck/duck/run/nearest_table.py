@@ -22,8 +22,8 @@ from lance_duck.scan.predicate.tree import Predicate
 class FoundRows(pads.Dataset):  # type: ignore[misc]
     """Rows that a search has found, for DuckDB 1.x.
 
-    It makes filters of a join while that runs, and pushes them through ORDER BY and LIMIT into a table of Arrow's, so
-    that other rows are the first; the join applies them, too.
+    DuckDB 1.x pushes the runtime filters of a join through ORDER BY and LIMIT into Arrow tables, which changes the rows
+    that LIMIT keeps. This dataset ignores the filters; the join still applies them.
 
     Args:
         rows: The rows.
@@ -45,14 +45,14 @@ class FoundRows(pads.Dataset):  # type: ignore[misc]
 
 
 class NearestTable(DuckTable):
-    """The rows of a table that a statement with ORDER BY and LIMIT looks for, searched for when DuckDB scans it.
+    """The nearest rows for a statement with ORDER BY and LIMIT, searched when DuckDB scans the table.
 
-    Where a search cannot tell them, it is the whole table.
+    If a search cannot find them, the whole table is read.
 
     Args:
         resolve: See `DuckTable`.
         ask: The request of the statement.
-        is_steady: Tells whether the request is still valid; called when DuckDB scans.
+        is_steady: Returns whether the request is still valid. Called when DuckDB scans.
     """
 
     def __init__(self, resolve: Callable[[], LanceDataset], ask: Ask, is_steady: Callable[[], bool]) -> None:
@@ -61,11 +61,11 @@ class NearestTable(DuckTable):
         self._is_steady = is_steady
 
     def rows(self) -> int:
-        """Return how many rows are shown."""
+        """Return the number of rows that the search requests."""
         return self._ask.first
 
     def accepts(self, predicate: Any) -> bool:
-        """Accept no filter: the search has applied it."""
+        """Reject all filters. The search has applied them."""
         return False
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
@@ -100,7 +100,7 @@ class NearestTable(DuckTable):
 
 
 def explained(dataset: LanceDataset, ask: Ask) -> Iterator[str]:
-    """Yield the lines that say how candidates are found."""
+    """Yield the plan lines for the candidate search."""
     try:
         scanner = ask.scanner(dataset, ask.first)
         candidates(dataset, ask)

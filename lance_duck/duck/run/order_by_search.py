@@ -33,7 +33,7 @@ ROUNDING: Final = 2.0**-22
 
 
 def run(proposal: NearestSelect, request: Request, database: Database) -> Rewriting | None:
-    """Replace a table by its nearest rows; None if it is not a Lance table with such vectors."""
+    """Replace a table by its nearest rows. Returns None if it is not a Lance table with this vector column."""
     later, place = request.later, proposal.place
     if not request.is_free(place.start, place.end):
         return None
@@ -103,7 +103,7 @@ class _OrderBySearch:
         table = named(self.database.native, rows)
         self.tables.append(table)
         columns = ", ".join(quoted(each) for each in ask.schema(self.dataset).names)
-        # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
+        # The limit exceeds the row count; it only keeps DuckDB from pushing filters into the table.
         inner = f'(SELECT {columns} FROM "{table.name}" LIMIT {ALL_ROWS})'  # noqa: S608
         self.edits.append(proposal.place.reading(inner))
 
@@ -148,10 +148,10 @@ class _OrderBySearch:
         )
 
     def _query(self, place: tuple[int, int], later: bool) -> NDArray[np.float64]:
-        """Return the vector that a query gives, which is run now; the statement reads what it gave.
+        """Run the query for the vector, and replace it in the statement by its result.
 
         Raises:
-            NotFoundHere: There is none, or it may be another one when the statement runs.
+            NotFoundHere: The query does not return a vector, or may return a different one when the statement runs.
         """
         if later:
             raise NotFoundHere("its vector is not known before it is run")
@@ -174,7 +174,7 @@ class _OrderBySearch:
 
 
 def sql_vector_column(dataset: LanceDataset, name: str) -> pa.Field | None:
-    """Return the column of vectors that SQL means by a name, as DuckDB sees it; None where there is none."""
+    """Return a vector column by its SQL name, in DuckDB's type. Returns None if no column matches."""
     fields = [each for each in dataset.schema if each.name.lower() == name.lower()]
     if len(fields) != 1:
         return None

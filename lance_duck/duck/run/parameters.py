@@ -1,4 +1,4 @@
-"""Parameter values of a statement, and the lists of numbers lifted out of its text."""
+"""Parameter values of a statement, and the numeric lists extracted from its text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ParameterValues:
         """Return the value of a parameter.
 
         Raises:
-            NotFoundHere: There is no value.
+            NotFoundHere: The parameter is not bound.
         """
         bound = self.bound
         if isinstance(bound, Mapping) and str(key) in bound:
@@ -75,7 +75,7 @@ class ParameterValues:
 
 
 def vector_numbers(value: Any) -> NDArray[np.float64]:
-    """Return the numbers of a value as DuckDB takes it or gives it.
+    """Return the numbers of a parameter value or query result.
 
     Raises:
         NotFoundHere: The value is not a vector.

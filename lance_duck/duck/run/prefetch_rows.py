@@ -1,10 +1,10 @@
 """Runs point lookups: an index finds the rows, and the statement runs over these alone.
 
-DuckDB calls Python from several threads, each of which waits for the others, and binds a view on the way to a table:
-more work than finding a row. Rows that an index finds are therefore read before the statement is run, and given to it
-as values of parameters where their types are plain, so that it scans nothing of Python's; its text is then the same
-each time, and is parsed once. Types of other kinds come as a table of Arrow's. The rows of a whole table are counted by
-its manifest in the same way, and the least and the greatest value of a column are read from the ends of an index.
+DuckDB calls Python from several threads that wait for each other, and binds a view before it reaches a table. That
+takes longer than a point lookup. Rows that an index finds are therefore read before the statement runs. Rows of plain
+types are passed as parameter values: DuckDB does not scan a Python object, and the text stays the same, so that it is
+parsed once. Rows of other types are passed as an Arrow table. The manifest likewise provides count(*), and the ends of
+an index provide the minimum and maximum of a column.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TYPES: Final = {
 
 
 def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting | None:
-    """Replace a table by few rows; None if no index finds them, or they are many."""
+    """Replace a table by few rows. Returns None if no index finds them, or if they are many."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=False)
@@ -62,10 +62,11 @@ def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting
 
 
 def run_aggregates(proposal: AggregatedTable, request: Request, database: Database) -> Rewriting | None:
-    """Put values in the place of a statement, or of those of its aggregates that metadata or an index tell.
+    """Replace aggregates, or the whole statement, by values from metadata or an index.
 
     Returns:
-        None where its words may mean something else, or nothing but the number of rows is known.
+        The edits, or None if functions may be redefined, or if only row counts are known and the table is scanned
+        anyway.
     """
     names = database.names
     if request.values.bound or not names.are_built_in(_BUILT_IN, later=False):
@@ -91,12 +92,12 @@ def run_aggregates(proposal: AggregatedTable, request: Request, database: Databa
 
 
 def _about(aggregate: Aggregate) -> About:
-    """Tell what the meaning of an aggregate depends on."""
+    """Return the kinds of settings that may change an aggregate."""
     return About.SYNTAX if aggregate.function == "count" else About.SYNTAX | About.TEXTS
 
 
 def _value(dataset: LanceDataset, aggregate: Aggregate) -> pa.Array | None:
-    """Return the value of an aggregate in DuckDB's type; None where it is not known without a scan."""
+    """Return the value of an aggregate in DuckDB's type. Returns None if that takes a scan."""
     if aggregate.column is None:
         return pa.array([dataset.count_rows()], pa.int64())
     columns = [field for field in dataset.schema if folded(field.name) == folded(aggregate.column)]
@@ -113,7 +114,7 @@ def _value(dataset: LanceDataset, aggregate: Aggregate) -> pa.Array | None:
 
 
 def _constant(aggregate: Aggregate, value: pa.Array, database: Database) -> tuple[Edit, NamedTable | None]:
-    """Return the edit that puts a value in the place of an aggregate, and the table that it is read from, if any."""
+    """Return the edit that replaces an aggregate by its value, and the table that the edit reads, if any."""
     title, type_ = quoted(aggregate.title), _TYPES.get(value.type)
     plain = value[0].as_py() if type_ is not None else None
     if type_ is not None and not _is_strange(plain):
@@ -134,9 +135,9 @@ def _rewriting(proposal: PlainWhere, request: Request, database: Database, datas
 
 
 def _few_rows(proposal: PlainWhere, dataset: LanceDataset, values: Sequence[Any]) -> pa.Table | None:
-    """Read the rows of a table that fulfil the conditions; None where no index says which they are, or they are many.
+    """Read the matching rows. Returns None if no index finds them, or if they are many.
 
-    The conditions, and how indexes answer them, are remembered by their text and values, as those of other scans are.
+    Conditions and their index results are cached by text and values, as for other scans.
     """
 
     def read() -> TreeFilter | None:
@@ -158,7 +159,7 @@ def _few_rows(proposal: PlainWhere, dataset: LanceDataset, values: Sequence[Any]
 
 
 def _may_be_few(condition: Filter, expected: int | None) -> bool:
-    """Return whether to look rows up although an estimate by whole pages says that they are many."""
+    """Return whether to look rows up even if the page-based estimate is high."""
     if not isinstance(condition, TreeFilter):
         return False
     lists = (len(part.values) for part in conjuncts(condition.predicate) if isinstance(part, In))
@@ -169,13 +170,13 @@ def _may_be_few(condition: Filter, expected: int | None) -> bool:
 def in_place(
     rows: pa.Table, start: int, end: int, alias: str | None, request: Request, database: Database
 ) -> Rewriting:
-    """Replace a part of a statement by rows.
+    """Replace a source in a statement by rows.
 
     Args:
-        rows: Columns in DuckDB's form.
+        rows: Rows in DuckDB types.
         start: Start of the part, the source in FROM or JOIN.
         end: End of the part.
-        alias: A name that the rows get; None where the text gives one, or none is needed.
+        alias: Alias of the rows, unless the text has one or does not need one.
         request: The run of the statement.
         database: The database that it runs on.
     """
@@ -186,16 +187,17 @@ def in_place(
         return Rewriting((Edit(start, end, f"({text}){alias_text}", values),))
     table = named(database.native, rows)
     columns = ", ".join(map(quoted, rows.column_names))
-    # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
+    # The limit exceeds the row count; it only keeps DuckDB from pushing filters into the table.
     text = f'(SELECT {columns} FROM "{table.name}" LIMIT {ALL_ROWS}){alias_text}'  # noqa: S608
     return Rewriting((Edit(start, end, text, ()),), (table,))
 
 
 def _as_values(rows: pa.Table, start: int, request: Request) -> tuple[str, list[Any] | dict[str, Any]] | None:
-    """Return a query for rows as values of parameters, and these.
+    """Return a query that reads rows from parameters, and the parameter values.
 
     Returns:
-        None where the rows are many or strange, or other parameters cannot stand beside them.
+        The query and the values, or None if the rows are too large, hold values that are not plain, or do not fit the
+        statement's parameters.
     """
     types = [_type_name(field.type) for field in rows.schema]
     if not types or None in types or rows.num_rows * sum(map(_width, rows.schema)) > VALUES_BYTES:
@@ -217,7 +219,7 @@ def _as_values(rows: pa.Table, start: int, request: Request) -> tuple[str, list[
 
 
 def _type_name(type_: pa.DataType) -> str | None:
-    """Return DuckDB's name of a type whose values Python has exactly; None for others."""
+    """Return DuckDB's name of a type. Returns None if Python cannot represent its values exactly."""
     if pa.types.is_fixed_size_list(type_):
         inner = _TYPES.get(type_.value_type)
         return None if inner not in ("FLOAT", "DOUBLE") else f"{inner}[{type_.list_size}]"

@@ -1,7 +1,8 @@
-"""Calls of search functions: those of `lance_vector_search` are run first, others get a filter.
+"""Runs calls of `lance_vector_search` ahead of the statement, and passes WHERE conditions to other searches.
 
-DuckDB binds a call by running Python, which makes a source that it then scans: more work than a search. Where all
-arguments are constants or parameters the call is a table of Arrow's instead, found before the statement is run.
+DuckDB binds a call by running Python, which creates a source that DuckDB then scans. That takes longer than a search.
+If all arguments are constants or parameters, the search runs before the statement, and an Arrow table replaces the
+call.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _MEANINGS: Final = About.SYNTAX | About.VALUES | About.TEXTS | About.MOMENTS
 
 
 def run(call: VectorCall, request: Request, database: Database) -> Rewriting | None:
-    """Replace a call by the rows that it finds; None if its arguments are not known."""
+    """Replace a call by the rows that it finds. Returns None if its arguments are not known yet."""
     if not request.is_free(call.start, call.end):
         return None
     if not database.names.dialect((FUNCTION,), later=False).is_usual(About.SYNTAX):
@@ -51,9 +52,9 @@ def run(call: VectorCall, request: Request, database: Database) -> Rewriting | N
 
 
 def run_condition(proposal: PrefilterCondition, request: Request, database: Database) -> Rewriting | None:
-    """Give a call the conditions of WHERE as its filter, which DuckDB applies to what was found, too.
+    """Pass the WHERE conditions to a call as its filter. DuckDB still applies them to the result.
 
-    None where a setting gives them another meaning.
+    Returns None if a setting changes the meaning of the conditions.
     """
     if not request.is_free(proposal.start, proposal.end):
         return None
@@ -88,7 +89,7 @@ def _is_narrow(type_: pa.DataType) -> bool:
 
 
 def _value(name: str, value: Any, parameters: ParameterValues) -> Any:
-    """Return the value of an argument, where it has the type that the call wants.
+    """Return the value of an argument, checked against the parameter type.
 
     Raises:
         NotFoundHere: The value has another type, or DuckDB would refuse it.

@@ -1,8 +1,7 @@
 """Lets all mentions of a table in a statement read one object.
 
-DuckDB 2.0 asks an object which version it has when it binds a statement, and the same object for rows later on, from
-threads of its own. That of a name is shared by all cursors: one that binds a newer version meanwhile would change what
-is read of it then.
+DuckDB 2.0 resolves the version of a source when it binds a statement, and reads the rows later, on its worker threads.
+All cursors share the source of a name: a cursor that binds a newer version in between would change the rows read.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 
 def run(proposal: RepeatedTables, request: Request, database: Database) -> Rewriting | None:
-    """Read each table from one object; None if that is so already, or no table is repeated."""
+    """Read each repeated table from one object. Returns None if the statement does not need that."""
     if not SPEAKS_SOURCE or request.later or pinned_versions() is not None:
         return None
     mentions: dict[tuple[str, VersionChoice], list[tuple[TableHandle, TablePlace]]] = {}

@@ -17,13 +17,13 @@ from lance_duck.duck.statement.text import Statement
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Edits of a statement that make it read less and give the same result.
+    """Edits that make a statement read less for the same result.
 
     Attributes:
         edits: Edits of its text.
         tables: Tables that the edited text reads.
         dropped: Names of parameters that are no longer used.
-        plan: Description of how the tables were made, for EXPLAIN; None if the tables describe themselves.
+        plan: How the tables were built, for EXPLAIN. Unset if the tables describe themselves.
     """
 
     edits: tuple[Edit, ...]
@@ -56,7 +56,7 @@ class Request:
     Attributes:
         statement: Its text.
         values: Values of its parameters, and lists of numbers in its text.
-        later: Whether it is a relation, whose rows are read later, perhaps repeatedly.
+        later: Whether the result is a relation, whose rows are read later, possibly more than once.
         rewritings: Rewritings by earlier proposals.
     """
 
@@ -66,7 +66,7 @@ class Request:
     rewritings: list[Rewriting] = field(default_factory=list)
 
     def is_free(self, start: int, end: int) -> bool:
-        """Return whether no edit so far replaces any of a part of the text."""
+        """Return whether no edit so far overlaps a range of the text."""
         return not any(edit.overlaps(start, end) for edit in self.edits)
 
     @property

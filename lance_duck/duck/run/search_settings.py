@@ -39,7 +39,7 @@ _ALIASES: Final[Mapping[str, str]] = {
     "knn_ef_search": "ef",
     "knn_use_index": "nearest",
 }
-"""Settings of the DuckDB extension, and what they are here."""
+"""Maps settings of the DuckDB extension to lance_duck's names."""
 _PREFILTER: Final = "knn_prefilter"
 _WITHOUT_MEANING: Final[Mapping[str, str]] = {
     _PREFILTER: "WHERE holds before a search; lance_vector_search(…, prefilter := false) searches first",
@@ -56,15 +56,15 @@ _READ_ALONE: Final = re.compile(rf"\s*select\s+{_CURRENT}\s*;?\s*", re.IGNORECAS
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings for searches that statements do not call by name.
+    """Settings for implicit searches, which statements do not call by name.
 
     Attributes:
         nearest: "auto": use an index if there is one; "exact": compare all vectors that satisfy WHERE;
-            "off": DuckDB reads the table and searches by itself.
-        nprobes: Number of index partitions to search; None: chosen automatically.
-        ef: Number of candidates of a graph search; None: chosen automatically.
-        refine_factor: Rank this many times k rows of an index by their own vectors; None: somewhat more than k.
-        recall: Share of the true neighbours to find if none of these three is set; None for 0.95.
+            "off": DuckDB reads the table and sorts all rows.
+        nprobes: Number of index partitions to search. Chosen automatically by default.
+        ef: Number of candidates of a graph search. Chosen automatically by default.
+        refine_factor: Re-rank this many times k index results by exact distance. Defaults to slightly more than k.
+        recall: Target recall if none of these three is set. Defaults to 0.95.
     """
 
     nearest: str = "auto"
@@ -74,11 +74,11 @@ class SearchSettings:
     recall: float | None = None
 
     def changed(self, name: str, value: Any) -> SearchSettings:
-        """Return the settings with one of them changed; None stands for its default.
+        """Return a copy with one setting changed. The value None restores the default.
 
         Raises:
             InvalidInputError: The setting does not exist, or the value is invalid.
-            UnsupportedError: It is a setting of the DuckDB extension that has no meaning here.
+            UnsupportedError: The DuckDB extension has this setting, but lance_duck does not support it.
         """
         if name in _WITHOUT_MEANING:
             if value is None or (name == _PREFILTER and _flag(name, value)):
@@ -130,7 +130,7 @@ class Session:
         """Return edits that put values in place of `current_setting('lance_…')`.
 
         Raises:
-            InvalidInputError: There is no such setting.
+            InvalidInputError: The setting does not exist.
         """
         text = lifted.text
         if PREFIX not in text or _READ.search(text) is None:
@@ -154,7 +154,7 @@ class Session:
 
 
 def is_setting(sql: str) -> bool:
-    """Return whether a statement is SET or RESET of one of these settings, or INSTALL or LOAD of the extension."""
+    """Return whether a statement sets or resets a search setting, or installs or loads the extension."""
     if PREFIX in sql[:200].lower() and _SET.fullmatch(sql) is not None:
         return True
     if len(sql) > _LONGEST or not _EXTENSION_HINT.search(sql):
@@ -163,7 +163,7 @@ def is_setting(sql: str) -> bool:
 
 
 def split_config(config: Mapping[str, Any]) -> tuple[SearchSettings, dict[str, Any]]:
-    """Split a configuration into search settings and those of DuckDB.
+    """Split a configuration into search settings and DuckDB settings.
 
     Raises:
         InvalidInputError: See `SearchSettings.changed`.
@@ -178,7 +178,7 @@ def split_config(config: Mapping[str, Any]) -> tuple[SearchSettings, dict[str, A
 
 
 def _of_alias(name: str, value: Any) -> Any:
-    """Convert a value of an extension setting. Numbers below 1 stand for the default."""
+    """Convert a value of an extension setting. Numbers below 1 select the default."""
     if value is None:
         return None
     if name == "knn_use_index":

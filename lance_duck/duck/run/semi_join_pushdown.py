@@ -28,7 +28,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.predicate.tree import In, Predicate
 
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
-"""By how much DuckDB's number of transactions grows with each statement, and from one to what runs within the next."""
+"""Increments of DuckDB's transaction id: per statement, and from one statement to the queries inside the next."""
 _FRAMES: Final = ("pandas", "polars")
 
 
@@ -39,7 +39,7 @@ class NarrowedTable(DuckTable):
         resolve: See `DuckTable`.
         condition: Condition on rows.
         rows: Estimated number of rows that satisfy it.
-        holds: Tells whether the statement would still see the same keys; called before reading.
+        holds: Returns whether the statement would still see the same keys. Called before reading.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class NarrowedTable(DuckTable):
 
 
 def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting | None:
-    """Narrow the tables whose keys are few; None where there is none."""
+    """Narrow the tables that join with few keys. Returns None if no table qualifies."""
     pushdown = _Pushdown(request, database)
     joins = [join for join in proposal.joins if request.is_free(join.start, join.end) and pushdown.is_worth(join)]
     if not joins:
@@ -86,7 +86,7 @@ class _Pushdown:
     database: Database
 
     def is_worth(self, join: KeyJoin) -> bool:
-        """Return whether the table is ours, large, and has an index that finds keys."""
+        """Return whether the table is a large Lance table with an index on the column."""
         names, later = self.database.names, self.request.later
         handle = names.table(join.name, later=later)
         if handle is None:
@@ -99,7 +99,7 @@ class _Pushdown:
         return names.dialect(join.name, later=later).is_usual(about)
 
     def rewriting(self, joins: Sequence[KeyJoin]) -> Rewriting | None:
-        """Read the keys of joins, and put narrowed tables in the places of those for which they are few."""
+        """Read the join keys, and replace the tables that have few keys by narrowed tables."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
         names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
         objects = _Objects.of(run, names, [each.name for each in self.database.catalog.databases])
@@ -147,7 +147,7 @@ class _Pushdown:
         return NarrowedTable(handle.current, condition, rows, holds)
 
     def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
-        """Return the sources of the keys; None if they may not be read twice, or are not small."""
+        """Return the key sources. Returns None if one cannot be read twice, or if they are not small."""
         tables, rows, native = [], 0, False
         for name in join.reads:
             if self.database.catalog.is_repeated(name):
@@ -173,7 +173,7 @@ class _Pushdown:
         self, join: KeyJoin, reading: _KeyQuery, run: _Runner, keys: _Keys, parameters: Mapping[str, Any]
     ) -> Callable[[], bool]:
         clock, is_steady = run.clock, self.database.names.constancy() if run.later else None
-        # The table that asks holds neither the request nor its tables: a registered table must not hold its own handle.
+        # The closure must not capture the request or its tables: a registered table must not hold its own handle.
         binder = self.database.catalog.binder
 
         def holds() -> bool:
@@ -187,7 +187,7 @@ class _Pushdown:
                     again = _Runner(cursor, clock, later=False).keys(join.keys, parameters)
                 except duckdb.Error:
                     return False
-            # Nobody else did anything, or at least nothing that changed the keys for a while only.
+            # Other connections were idle, or at least did not change the keys temporarily.
             same = again is not None and again.transaction == expected and again.type == keys.type
             return again is not None and same and set(again.values) == set(keys.values)
 
@@ -217,8 +217,8 @@ class _Keys:
 
     Attributes:
         values: The keys.
-        type: DuckDB's name of their type.
-        transaction: DuckDB's number of the transaction in which it ran.
+        type: Their DuckDB type.
+        transaction: DuckDB's id of the transaction in which it ran.
         statements: The count of the clock, when it had run.
     """
 
@@ -236,10 +236,10 @@ class _Clock:
 
 
 class _Runner:
-    """Runner of queries beside the statement.
+    """Runs auxiliary queries for a statement.
 
     Args:
-        connection: That of the statement, or another one to the same database.
+        connection: The statement's connection, or another one to the same database.
         clock: Counter of the queries.
         later: Leave a result alone that the user has not fetched yet.
     """
@@ -261,7 +261,7 @@ class _Runner:
         return bool(self.rows("SELECT txid_current()")[0][0] == transaction)
 
     def keys(self, sql: str, parameters: Mapping[str, Any]) -> _Keys | None:
-        """Run the query for keys; None where they are too many."""
+        """Run the key query. Returns None if it finds more than `MOST_KEYS` keys."""
         text = (
             f"SELECT txid_current(), typeof(list(key)), list(key) FROM (SELECT key FROM ({sql}) LIMIT {MOST_KEYS + 1})"  # noqa: S608
         )
@@ -277,11 +277,12 @@ class _Runner:
 
 @dataclass(frozen=True)
 class _Objects:
-    """Tables and views of DuckDB with given names.
+    """DuckDB tables and views with given names.
 
     Attributes:
-        transaction: DuckDB's number of the transaction that found them.
-        found: By name in lower case: rows, None for what is not to be read twice; whether it is a temporary table.
+        transaction: DuckDB's id of the transaction that found them.
+        found: Row count and whether the table is temporary, by lower-case name. Objects that must not be read twice
+            have the row count None.
     """
 
     transaction: int
@@ -309,7 +310,7 @@ class _Objects:
         return name.lower() in self.found
 
     def rows(self, name: str) -> int | None:
-        """Return the approximate rows of a table; None if it is not a table that can be read twice."""
+        """Return a table's approximate row count. Returns None if the object cannot be read twice."""
         return self.found[name][0]
 
     def is_temporary(self, name: str) -> bool:
@@ -337,13 +338,13 @@ def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
 
 
 def _column(table: LanceDataset, name: str) -> str | None:
-    """Return the column that SQL means by a name, where the table has an index over it."""
+    """Return a column by its SQL name, if it has an index."""
     columns = [column for column in table.schema.names if column.lower() == name.lower()]
     return columns[0] if len(columns) == 1 and columns[0] in table.indexed_columns() else None
 
 
 def _length(thing: Any, later: bool) -> int | None:
-    """Return the rows of what a variable of the user holds; None for what cannot be read twice, or may change."""
+    """Return the row count of a user variable. Returns None if it cannot be read twice, or if it may change."""
     if isinstance(thing, pa.Table):
         return int(thing.num_rows)
     if later or type(thing).__module__.split(".")[0] not in _FRAMES or type(thing).__name__ != "DataFrame":

@@ -27,12 +27,12 @@ class TextTable(NarrowedTable):
 
     @property
     def condition_words(self) -> str:
-        """Words of a plan for where the condition comes from."""
+        """Plan text for the origin of the condition."""
         return "trigrams: implied by the conditions of the statement, which DuckDB asks of the rows that are left"
 
 
 def run(proposal: TextSelect, request: Request, database: Database) -> Rewriting | None:
-    """Narrow a table; None if no index excludes rows."""
+    """Narrow a table. Returns None if no index excludes rows."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=request.later)
@@ -67,7 +67,7 @@ def _narrowed(
 
 
 def _trigrams(predicate: Predicate | None) -> Predicate | None:
-    """Return a predicate on trigrams; None for others, which DuckDB itself pushes down."""
+    """Return the predicate if it uses trigrams, or else None. DuckDB pushes down other predicates itself."""
     if predicate is None or not any(isinstance(leaf, HasTrigrams) for leaf in predicate.leaves()):
         return None
     return predicate

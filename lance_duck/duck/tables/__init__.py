@@ -1,6 +1,6 @@
-"""Lance tables as DuckDB scans them, and which version of a table a name or a path stands for.
+"""Lance tables as DuckDB scans them, and the table version that a name or path refers to.
 
-You hold: a name, a path or a folder. You get: sources that DuckDB's scan protocol reads, whole or as a search finds
-their rows, an observer of what DuckDB asks of them, and the functions behind `match` and `score`.
+You hold: a name, a path or a folder. You get: sources for DuckDB's scan protocol, of whole tables or search results; an
+observer of DuckDB's requests; and the functions behind `match` and `score`.
 Never here: the text of statements.
 """

@@ -1,7 +1,7 @@
 """A table with computed columns: each has a value for the address of a row.
 
-A statement reads them by names that no user can spell. Filters of DuckDB's on them become filters on addresses, so
-that a scan of rows that match reads these alone.
+A statement reads them by names that no user can spell. DuckDB filters on them become filters on addresses, so that a
+scan only reads matching rows.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ComputedColumn(ABC):
 
         Args:
             dataset: The version that is read.
-            addresses: uint64, of the rows; their ids where these are the source.
+            addresses: uint64 row addresses, or row ids if the column's source is `_rowid`.
         """
 
     @abstractmethod
@@ -111,7 +111,7 @@ class MatchColumn(ComputedColumn):
     Args:
         name: Its name.
         matches: The rows that match.
-        is_score: The column holds scores, 0 where there is no match.
+        is_score: Whether the column holds scores, with 0 for rows that do not match.
     """
 
     def __init__(self, name: str, matches: TextMatches, *, is_score: bool) -> None:
@@ -130,7 +130,7 @@ class MatchColumn(ComputedColumn):
         return pa.array(np.where(present, matches.scores[places], np.float32(0)) if self._is_score else present)
 
     def condition(self, dataset: LanceDataset, leaf: Predicate) -> Predicate:
-        """See `ComputedColumn`: what holds of rows that match is asked of each, of others once."""
+        """See `ComputedColumn`. The predicate is evaluated for each match, and once for all other rows."""
         matches = self.matches.of(dataset)
         values = (
             np.append(matches.scores, np.float32(0)) if self._is_score else np.arange(len(matches) + 1) < len(matches)
@@ -164,7 +164,7 @@ class AskedColumns:
     Attributes:
         columns: The columns.
         version: Arguments of `VersionChoice`.
-        identifiers: Names of row identifiers that are columns, too.
+        identifiers: Names of row identifiers to add as columns.
     """
 
     columns: Sequence[AskedColumn]
@@ -201,7 +201,7 @@ class AskedColumns:
             matches: Returns the rows that match a query.
 
         Raises:
-            InvalidInputError: A query makes no sense.
+            InvalidInputError: A query is invalid.
         """
         queries = (TextRequest.of(column.request).query(column.words, "") for column in self.columns)
         pairs = zip(self.columns, queries, strict=True)
@@ -229,7 +229,7 @@ class TableWithColumns(DuckTable):
 
     @property
     def queries(self) -> Iterator[MatchQuery | PhraseQuery]:
-        """Full-text queries that its columns answer, each once."""
+        """The distinct full-text queries behind its columns."""
         matches = (column.matches for column in self.computed.values() if isinstance(column, MatchColumn))
         return iter(dict.fromkeys(each.query for each in matches))
 
@@ -255,7 +255,7 @@ class TableWithColumns(DuckTable):
         return predicate if column is None else column.condition(dataset, predicate)
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
-        """See `DuckTable.explained`: its searches, and how rows are found besides."""
+        """See `DuckTable.explained`. Includes the searches."""
         searched = {name for name, column in self.computed.items() if isinstance(column, MatchColumn)}
         pushed = [self.stored(self.dataset, part) for part in parts if searched.isdisjoint(part.columns())]
         plans = []

@@ -18,7 +18,7 @@ INDEX_COLUMNS: Final[Mapping[str, str]] = {
     "rows_indexed": "UBIGINT",
     "details": "VARCHAR",
 }
-"""Columns that the `lance` extension of DuckDB has for indexes, with their types in DuckDB's words."""
+"""Index columns as in DuckDB's `lance` extension, with their DuckDB types."""
 
 _PAIRS: Final[Mapping[str, str]] = {"Key": "VARCHAR", "Value": "VARCHAR"}
 Rows = Sequence[Sequence[Any]]
@@ -39,10 +39,10 @@ def indexes(dataset: LanceDataset, column: str | None = None) -> Rows:
 
 
 def rows_as_sql(columns: Mapping[str, str], rows: Rows) -> str:
-    """Return a SELECT that gives rows of texts and whole numbers.
+    """Return a SELECT that returns rows of strings and integers.
 
     Args:
-        columns: Types of the columns, in DuckDB's words, by their names.
+        columns: DuckDB types of the columns, by name.
         rows: Values.
     """
     values = rows or [[None] * len(columns)]
@@ -62,7 +62,7 @@ def facts_as_sql(what: str, dataset: LanceDataset, column: str | None) -> str:
 
     Raises:
         InvalidInputError: The key is unknown.
-        UnknownColumnError: There is no such column.
+        UnknownColumnError: The column does not exist.
     """
     if what not in FACTS:
         raise unknown_value("facts", what, FACTS)
@@ -107,4 +107,4 @@ FACTS: Final[Mapping[str, tuple[Mapping[str, str], Callable[[LanceDataset, str |
     "schema_metadata": (_PAIRS, _schema_metadata),
     "column_metadata": (_PAIRS, _column_metadata),
 }
-"""What can be asked, with the columns of the answer."""
+"""The kinds of facts, each with its result columns and the function that finds it."""

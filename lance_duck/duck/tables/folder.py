@@ -20,10 +20,10 @@ class Folder:
     Args:
         uri: The folder.
         storage_options: Settings of its object store.
-        may_be_new: Take a folder that does not exist: its first table makes it.
+        may_be_new: Accept a folder that does not exist. The first table creates it.
 
     Raises:
-        NotFoundError: There is no such folder.
+        NotFoundError: The folder does not exist.
         InvalidInputError: The folder is a table itself.
     """
 
@@ -51,7 +51,7 @@ class Folder:
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
 
     def missing(self) -> LanceDuckError | None:
-        """Return the error of a folder that does not exist; None if it does."""
+        """Return an error if the folder does not exist, or else None."""
         return self._missing() if self._store.folders() is None else None
 
     def _exists(self) -> bool:
@@ -73,7 +73,7 @@ class Folder:
         return self.storage_options
 
     def place_of_new(self, name: str) -> tuple[str, Mapping[str, str] | None]:
-        """Return where a new table goes, and the settings of its store."""
+        """Return the location of a new table, and the settings of its store."""
         return join_uri(self.uri, name + TABLE_SUFFIX), self.storage_options
 
     def abandon(self, name: str) -> None:
@@ -84,7 +84,7 @@ class Folder:
         LanceDataset.drop(uri, storage_options=dict(self.storage_options or {}))
 
     def rename(self, name: str, new_name: str, uri: str) -> None:
-        """Give a table another name: see `rename_table`."""
+        """Rename a table: see `rename_table`."""
         folder, _ = split_place(uri)
         rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
 
@@ -96,12 +96,15 @@ class Folder:
         return NotFoundError("no table, but a file", where=path, expected="a directory")
 
     def _is_deregistered(self, name: str) -> bool:
-        """Return whether a namespace has taken a table from its list."""
+        """Return whether a namespace has deregistered a table."""
         path = f"{name}{TABLE_SUFFIX}/{DEREGISTERED}"
         return self._store.exists(path) if self._local is None else os.path.exists(os.path.join(self._local, path))
 
     def stamp(self) -> object:
-        """Return a value that changes when a table appears or disappears; None if only a listing would tell."""
+        """Return a value that changes when tables appear or disappear.
+
+        Returns None if only a listing can detect changes.
+        """
         path = self._local
         try:
             return None if path is None else os.stat(path).st_mtime_ns

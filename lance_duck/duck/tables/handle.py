@@ -1,4 +1,4 @@
-"""The dataset that a name or path stands for at present."""
+"""The dataset that a name or path currently refers to."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lance_duck.store import let_go_below, local_path
 
 @dataclass(frozen=True)
 class VersionChoice:
-    """The version of a table that a statement asks for; the newest if all attributes are None.
+    """The requested version of a table. Without attributes, the newest version.
 
     Attributes:
         version: Number, name of a tag or a branch, or `branch:number`, as text.
         tag: Name of a tag.
         asof: Time in ISO format.
-        branch: Branch that the other attributes refer to; None for the opened branch.
+        branch: Branch that the other attributes refer to. Defaults to the opened branch.
     """
 
     version: str | None = None
@@ -64,7 +64,7 @@ class VersionChoice:
 
         Raises:
             NotFoundError: The table, version, tag or branch does not exist.
-            InvalidInputError: The value is not a version, or not a time.
+            InvalidInputError: The value is not a valid version or time.
         """
         opened_dataset = partial(dataset, uri, storage_options=storage_options)
         if self.asof is not None:
@@ -115,7 +115,7 @@ class TableHandle:
         choice: The chosen version.
         storage_options: Credentials and settings of its object store.
         given: The dataset, if the caller passed one; it is read at its own version.
-        check: Raises an error if statements may not reach the location; None if they may.
+        check: Raises an error if statements may not access the location.
     """
 
     uri: str
@@ -129,7 +129,7 @@ class TableHandle:
 
     @property
     def place(self) -> str:
-        """Canonical location: handles with equal places refer to the same table."""
+        """Canonical location. Handles with the same location refer to the same table."""
         return Location.of(self.uri).uri.rstrip("/")
 
     @property
@@ -138,7 +138,7 @@ class TableHandle:
         return self.place, self.choice
 
     def current(self) -> LanceDataset:
-        """Return the dataset that a statement reads: that of its transaction, or the newest."""
+        """Return the dataset that a statement reads: the transaction's version or the newest one."""
         pinned = pinned_versions()
         return self.newest() if pinned is None else pinned.of(self)
 
@@ -166,9 +166,9 @@ class TableHandle:
         )
 
     def newest(self) -> LanceDataset:
-        """Return the dataset as it is now, or was at the first look-up of the statement that asks.
+        """Return the current dataset, looked up once per statement.
 
-        It is the newest version, or what the chosen tag or time means today.
+        This is the newest version, or the version that the chosen tag or time currently resolves to.
         """
         return self.given if self.given is not None else found_once(lambda: self.identity, self._look_up)
 
@@ -196,7 +196,7 @@ class TableHandle:
             let_go_below(path)
 
     def move_to(self, snapshot: Snapshot) -> None:
-        """Move to the version that a change made; a dataset passed by the caller moves, too."""
+        """Move to the version that a change created. A dataset passed by the caller moves as well."""
         if self.given is not None:
             self.given.handle.move_to(snapshot)
             return
@@ -212,7 +212,9 @@ class TableHandle:
 
 
 class PinnedVersions:
-    """The version of each table that a transaction reads: that of the first mention, or the one with its changes.
+    """The table versions that a transaction reads.
+
+    A table is read at the version current at its first mention, or with the transaction's own changes.
 
     Attributes:
         is_over: Whether the transaction has ended, so that tables are read at their newest versions again.
@@ -224,7 +226,7 @@ class PinnedVersions:
         self.is_over = False
 
     def of(self, handle: TableHandle) -> LanceDataset:
-        """Return the dataset that a handle stands for."""
+        """Return the dataset to read for a handle."""
         if self.is_over or handle.choice.is_number:
             return handle.newest()
         key = handle.identity
@@ -233,7 +235,7 @@ class PinnedVersions:
         return self._datasets[key]()
 
     def pin(self, handle: TableHandle, dataset: Callable[[], LanceDataset]) -> None:
-        """Make a handle stand for the dataset that a function returns."""
+        """Read a handle's table from the dataset that a function returns."""
         self._datasets[handle.identity] = dataset
 
     def is_newest(self, handle: TableHandle, newest: LanceDataset) -> bool:
@@ -243,7 +245,7 @@ class PinnedVersions:
         return dataset is newest or (same_manifest and dataset.version == newest.version)
 
     def note_bound(self) -> None:
-        """Note that DuckDB bound a table for which it will ask again, perhaps outside the transaction."""
+        """Note that DuckDB bound a table that it will look up again, possibly outside the transaction."""
         self._bound = True
 
     def take_bound(self) -> bool:
@@ -253,7 +255,7 @@ class PinnedVersions:
 
     @contextmanager
     def reading(self) -> Iterator[PinnedVersions]:
-        """Make handles stand for these versions while DuckDB binds and runs a statement in this thread."""
+        """Use these versions while DuckDB binds and runs a statement in this thread."""
         token = _PINNED.set(self)
         try:
             yield self
@@ -266,7 +268,7 @@ _PINNED: ContextVar[PinnedVersions | None] = ContextVar("lance_duck_pinned_versi
 
 
 def pinned_versions() -> PinnedVersions | None:
-    """Return the versions that the statement of this thread reads; None outside transactions."""
+    """Return the versions that this thread's statement reads. Returns None outside transactions."""
     return _PINNED.get()
 
 

@@ -20,8 +20,8 @@ _MADE = (DISTANCE, SCORE, HYBRID_SCORE)
 class HybridRows(SearchRows):
     """Rows of a table near a vector, with matching words, or both, best first.
 
-    The columns of the table come in DuckDB's form, then `_distance` and `_score`, which are null where that search did
-    not find the row, and `_hybrid_score`.
+    The table's columns, in DuckDB types, are followed by `_distance`, `_score` and `_hybrid_score`. `_distance` and
+    `_score` are null if the respective search did not find the row.
 
     Args:
         dataset: One version of a table.
@@ -29,7 +29,7 @@ class HybridRows(SearchRows):
             takes them.
 
     Raises:
-        InvalidInputError: The search makes no sense for this table.
+        InvalidInputError: The search is invalid for this table.
     """
 
     def __init__(self, dataset: LanceDataset, arguments: Mapping[str, Any]) -> None:

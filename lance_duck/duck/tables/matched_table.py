@@ -19,17 +19,17 @@ from lance_duck.scan.text.query.tree import BooleanQuery, FullTextQuery, MatchQu
 from lance_duck.scan.text.search import TextSearch
 
 _MORE: Final = 16
-"""Rows that are searched for besides those that are wanted, for ties with the last one. Not measured."""
+"""Number of rows to find beyond the limit, for ties with the last one. Not measured."""
 
 
 @dataclass(frozen=True)
 class MatchAsk:
-    """What a statement asks for.
+    """The full-text matches that a statement requests.
 
     Attributes:
         queries: All of them have to match; scores add up.
-        limit: The best rows, so many of them, and those with the score of the last one; None: all.
-        where: The condition that they fulfil, as `LanceDataset.scanner` takes it; None: none. Only with `limit`.
+        limit: Number of best rows, plus ties with the last one. Defaults to all rows.
+        where: Condition on the rows, as for `LanceDataset.scanner`. Only with `limit`.
     """
 
     queries: Sequence[MatchQuery | PhraseQuery]
@@ -63,11 +63,11 @@ class MatchAsk:
 
 
 class BestMatches(TextMatches):
-    """The rows that a statement asks for, searched for once in each version that is read. Safe for many threads.
+    """The rows that a statement requests, searched once per version. Thread-safe.
 
     Args:
-        ask: What the statement asks for.
-        is_steady: Whether the other conditions still mean what they meant; asked each time.
+        ask: The requested matches.
+        is_steady: Returns whether the other conditions still have the same meaning. Called for each read.
     """
 
     def __init__(self, ask: MatchAsk, is_steady: Callable[[], bool]) -> None:
@@ -78,7 +78,7 @@ class BestMatches(TextMatches):
 
     @property
     def ask(self) -> MatchAsk:
-        """What is asked for now: all rows that match, where the other conditions may mean something else."""
+        """The current request: all matches if the other conditions may have changed their meaning."""
         return self._ask if self._is_steady() else MatchAsk(self._ask.queries)
 
     def of(self, dataset: LanceDataset) -> Matches:

@@ -18,19 +18,19 @@ DOC_INDEX: Final = "_doc_index"
 
 
 class MatchingRows(SearchRows):
-    """Rows of a table that match a full-text query, best first: its columns in DuckDB's form, and `_score`.
+    """Rows that match a full-text query, best first: the table's columns in DuckDB types, and `_score`.
 
-    Where documents are list elements a row comes once for each that matches, with its places in `_doc_index`.
+    If documents are list elements, a row is returned once per matching element, with the element's position in
+    `_doc_index`.
 
     Args:
         dataset: One version of a table.
         column: Its texts.
         query: Words, a phrase in double quotes, or the JSON form of a query: see `query_of_text`.
-        k: Rows at most.
-        options: filter and prefilter, as `LanceDataset.scanner` takes them.
+        k: Maximum number of rows. options: filter and prefilter, as `LanceDataset.scanner` takes them.
 
     Raises:
-        InvalidInputError: What is asked makes no sense for this table.
+        InvalidInputError: The search is invalid for this table.
     """
 
     def __init__(self, dataset: LanceDataset, column: str, query: str, k: int, options: Mapping[str, Any]) -> None:
@@ -38,7 +38,7 @@ class MatchingRows(SearchRows):
             raise InvalidInputError("k", where="lance_fts", expected="1 or more", found=str(k))
         self._most = k
         self._asked = {"full_text_query": query_of_text(query, column), "limit": k, **options}
-        scanner = dataset.scan(columns=[SCORE], **self._asked)  # refuses here and now what makes no sense
+        scanner = dataset.scan(columns=[SCORE], **self._asked)  # rejects invalid searches at once
         self._made = [name for name in (DOC_INDEX, SCORE) if name in scanner.projected_schema.names]
         made = [scanner.projected_schema.field(name) for name in self._made]
         super().__init__(dataset, duckdb_arrow_schema(pa.schema([*dataset.schema, *made])))

@@ -18,7 +18,7 @@ class NamespaceFolder(Folder):
         uri: Name of the namespace in messages.
 
     Raises:
-        NotFoundError: There is no such namespace.
+        NotFoundError: The namespace does not exist.
     """
 
     def __init__(self, namespace: Namespace, name: tuple[str, ...], uri: str) -> None:
@@ -40,7 +40,7 @@ class NamespaceFolder(Folder):
         return None if place is None else place.storage_options or None
 
     def place_of_new(self, name: str) -> tuple[str, Mapping[str, str] | None]:
-        """Claim the name of a new table; return where it goes, and the settings of its store."""
+        """Claim the name of a new table. Returns its location and the settings of its store."""
         try:
             place = self._namespace.declare_table((*self._name, name))
         except AlreadyExistsError:  # declared but not written, or else the table would be known
@@ -60,13 +60,13 @@ class NamespaceFolder(Folder):
         self._namespace.rename_table((*self._name, name), (*self._name, new_name))
 
     def explain(self, name: str) -> LanceDuckError | None:
-        """Return None: a namespace lists only tables."""
+        """Return None. A namespace only lists tables."""
         return None
 
     def missing(self) -> LanceDuckError | None:
-        """Return None: a namespace that does not exist is refused when it is attached."""
+        """Return None. A missing namespace is already refused by ATTACH."""
         return None
 
     def stamp(self) -> object:
-        """Return None: only a listing shows whether a table appeared or disappeared."""
+        """Return None. Only a listing detects new and removed tables."""
         return None

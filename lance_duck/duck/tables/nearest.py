@@ -21,7 +21,7 @@ _WORDS: Final = {"nan": "NaN", "inf": "Infinity", "NULL": "null"}
 
 
 class NearestRows(SearchRows):
-    """Rows of a table nearest to a vector, nearest first: its columns in DuckDB's form, and `_distance`.
+    """Rows nearest to a vector, nearest first: the table's columns in DuckDB types, and `_distance`.
 
     For several queries `query_index` comes first.
 
@@ -77,7 +77,7 @@ def found_rows(dataset: LanceDataset, output: pa.Schema, arguments: Mapping[str,
 
 
 def listed_numbers(text: str) -> Any:
-    """Return the numbers of a list, or of a list of lists, that DuckDB has written as text.
+    """Parse a list of numbers, or a list of such lists, from DuckDB's string form.
 
     Raises:
         InvalidInputError: The list holds something else.

@@ -18,11 +18,11 @@ from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 DUCKDB_ROW_ID: Final = "rowid"
 _SOURCES: Final = {DUCKDB_ROW_ID: ROW_ID, ROW_ID: ROW_ID, ROW_ADDRESS: ROW_ADDRESS}
 ROW_IDENTIFIERS: Final = frozenset(_SOURCES)
-"""Names by which statements ask for them, in lower case."""
+"""Names of the row identifiers in SQL, in lower case."""
 
 
 class RowIdentifierColumn(ComputedColumn):
-    """One row identifier as a column; `rowid` is `_rowid` in DuckDB's type for it.
+    """A row identifier as a column. `rowid` is `_rowid` as BIGINT, DuckDB's type for it.
 
     Args:
         name: Which.
@@ -52,10 +52,10 @@ class RowIdentifierColumn(ComputedColumn):
 
 
 def row_identifiers(names: Iterable[str], dataset: LanceDataset) -> list[RowIdentifierColumn]:
-    """Return the row identifiers of these names that a table does not store as columns of its own.
+    """Return row identifiers as columns, except those whose name is a stored column.
 
     Args:
-        names: Names in lower case; others than `ROW_IDENTIFIERS` give none.
+        names: Names in lower case. Names that are not in `ROW_IDENTIFIERS` are ignored.
         dataset: The table.
     """
     stored, wanted = {folded(name) for name in dataset.schema.names}, set(names)

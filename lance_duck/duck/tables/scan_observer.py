@@ -19,13 +19,13 @@ class Scan:
     """A scan that took place.
 
     Attributes:
-        dataset: What was read.
-        columns: Names.
-        predicate: Which rows; None: all.
-        rows: That came out so far.
-        batches: In so many batches.
-        seconds: That it took to give them.
-        plan: How they were found, in words; None: as a scan of these columns and this predicate finds them.
+        dataset: The dataset.
+        columns: Names of the columns read.
+        predicate: Condition on the rows, if any.
+        rows: Number of rows returned so far.
+        batches: Number of batches returned so far.
+        seconds: Time spent producing the batches.
+        plan: How the rows were found, in words. Defaults to the plan of a scan with these columns and this predicate.
     """
 
     dataset: LanceDataset
@@ -37,7 +37,7 @@ class Scan:
     plan: str | None = None
 
     def counted(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """Return the same stream, which counts what comes through it."""
+        """Return the same stream, and count its rows and batches."""
         return pa.RecordBatchReader.from_batches(reader.schema, self._count(reader))
 
     def _count(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -67,7 +67,7 @@ class ScanObserver:
 
 
 WATCHES: Final[list[ScanObserver]] = []
-"""Those who look on now. Other statements that run at the same moment are seen by them, too."""
+"""Active observers. They also see scans of other statements that run at the same time."""
 
 
 @contextmanager

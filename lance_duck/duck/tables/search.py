@@ -20,9 +20,9 @@ ADDRESS: Final = "_rowaddr"
 
 
 class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Rows that a search of a table finds, best first: its columns in DuckDB's form, and those that the search makes.
+    """Rows that a search finds, best first: the table's columns in DuckDB types, and the search's own.
 
-    It is made again at each bind. Filters of the statement around it are DuckDB's own to apply: to the rows found.
+    Created at each bind. DuckDB applies the filters of the enclosing statement to the rows found.
 
     Args:
         dataset: One version of a table.
@@ -38,7 +38,7 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the table, and those that the search makes."""
+        """The table's columns, and the search's own."""
         return self._schema
 
     def __arrow_c_schema__(self) -> object:
@@ -52,7 +52,7 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What EXPLAIN says of the search, by the names that the `lance` extension of DuckDB has."""
+        """Details for EXPLAIN, by their names in DuckDB's `lance` extension."""
         return {"Lance Path": self._dataset.uri}
 
     @abstractmethod
@@ -61,14 +61,14 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @abstractmethod
     def explained(self) -> str:
-        """Describe the search in words."""
+        """Describe the search."""
 
     @abstractmethod
     def rows_found(self, output: pa.Schema) -> pa.Table:
         """Search, and read some columns of `schema`."""
 
     def accepts(self, predicate: Any) -> bool:
-        """Accept no filter: a search is for rows of the whole table."""
+        """Reject all filters. A search covers the whole table."""
         return False
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
@@ -80,8 +80,8 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`.
 
-        A filter that comes this far, see `select_found`, is one that DuckDB 1.x makes of a join while that runs. The
-        join applies it, too; here it would have the search find other rows.
+        Only runtime filters of DuckDB 1.x joins arrive here, see `select_found`. They are ignored: the join applies
+        them, and the search would find other rows with them.
         """
         output = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
         return PushedScan(output, lambda: self._found(output))
@@ -97,11 +97,11 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
 
 def has_own_types(dataset: LanceDataset, output: pa.Schema, made: Sequence[str]) -> bool:
-    """Return whether a search gives columns in the types that DuckDB has for them.
+    """Return whether a search returns columns in DuckDB types.
 
     Args:
         dataset: One version of a table.
-        output: Columns of the table in DuckDB's form, and some that the search makes.
+        output: Table columns in DuckDB types, and some that the search adds.
         made: Names of these.
     """
     stored = dataset.schema
@@ -109,12 +109,12 @@ def has_own_types(dataset: LanceDataset, output: pa.Schema, made: Sequence[str])
 
 
 def rows_of_search(dataset: LanceDataset, output: pa.Schema, neighbours: pa.Table) -> pa.Table:
-    """Read the rows that a search has found, in types that a search does not give.
+    """Read the rows that a search has found, in types that the search does not return.
 
     Args:
         dataset: The version that was searched.
-        output: Columns of the table in DuckDB's form, and some of those of `neighbours`.
-        neighbours: `_rowaddr` of the rows, and the columns that the search makes.
+        output: Columns to return, from the table (in DuckDB types) and from `neighbours`.
+        neighbours: `_rowaddr` of the rows, and the search's own columns.
     """
     fields = [field for field in output if field.name not in neighbours.schema.names]
     if not fields:
@@ -132,6 +132,6 @@ def rows_of_search(dataset: LanceDataset, output: pa.Schema, neighbours: pa.Tabl
 def select_found(source: str, k: int) -> str:
     """Return SQL for the rows of a source that holds `SearchRows`, as SQL spells it.
 
-    The limit, which takes no row away, keeps filters of the statement from being pushed into the search.
+    The limit does not drop rows; it only keeps DuckDB from pushing filters into the search.
     """
     return f"SELECT * FROM {source} LIMIT {k}"  # noqa: S608

@@ -14,9 +14,9 @@ _FOUND: ContextVar[dict[Hashable, LanceDataset] | None] = ContextVar("lance_duck
 
 
 def with_one_version(call: Callable[[], T]) -> T:
-    """Run a statement in which `found_once` looks each table up once; one that runs within it has versions of its own.
+    """Run a statement in which `found_once` looks each table up only once.
 
-    What threads that it starts look up is not remembered.
+    A nested statement looks tables up again. Look-ups in threads that the statement starts are not cached.
     """
     return statement_context().run(call)
 
@@ -32,7 +32,7 @@ def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) ->
     """Return a table as the statement reads it; outside statements, as it is found.
 
     Args:
-        key: Returns what it is remembered by: where it is, and which version is asked for.
+        key: Returns the cache key: location and requested version.
         find: Looks it up.
     """
     results = _FOUND.get()

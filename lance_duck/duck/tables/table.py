@@ -1,7 +1,7 @@
 """A Lance table as DuckDB scans it.
 
-A hidden column `ROWS` of type null precedes the columns of the table. DuckDB asks for the first column when it needs
-none (`count(*)`, `EXISTS`, a cross join), and this one costs nothing. Views and `lance_scan` leave it out:
+A hidden column `ROWS` of type null precedes the table's columns. DuckDB requests the first column if a statement does
+not use any (`count(*)`, `EXISTS`, a cross join), and this one is free. Views and `lance_scan` leave it out:
 `SELECT * EXCLUDE ("__lance_rows") FROM …`.
 """
 
@@ -25,15 +25,16 @@ from lance_duck.scan.predicate.tree import Predicate, all_of
 
 ROWS: Final = "__lance_rows"
 _BATCH: Final = 1 << 20
-"""Rows of a batch that has no column but `ROWS`: it takes no memory."""
+"""Row count of batches that only hold `ROWS`, which does not use memory."""
 
 _FEW_ROWS: Final = 8192
-"""Rows that an index finds up to which they are read before DuckDB's threads ask for them. `benchmarks/costs.py`:
-with a quarter and a half, 24,000 rows take 1.2 times as long; otherwise within noise from 3,000 to 24,000 rows."""
+"""Index results of up to this many rows are read before DuckDB's threads request them. `benchmarks/costs.py`: a quarter
+or half of this limit makes 24,000 rows 1.2 times slower. Other differences, from 3,000 to 24,000 rows, are within
+noise."""
 
 
 def select_all(source: str) -> str:
-    """Return SQL for the visible columns of a `DuckTable`, whose name is given as SQL spells it."""
+    """Return SQL for the visible columns of a `DuckTable`, given its SQL name."""
     return f'SELECT * EXCLUDE ("{ROWS}") FROM {source}'  # noqa: S608
 
 
@@ -63,7 +64,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """The hidden column, then those of the table in DuckDB's form."""
+        """The hidden column, followed by the table's columns in DuckDB types."""
         if not SPEAKS_SOURCE:
             self._noted()
         return self._schema(self.dataset)
@@ -120,23 +121,23 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def condition(self) -> Predicate | None:
-        """A condition on rows in addition to DuckDB's filters."""
+        """Condition on rows, in addition to DuckDB's filters."""
         return None
 
     @property
     def condition_words(self) -> str:
-        """Words of a plan for where the condition comes from."""
+        """Plan text for the origin of the condition."""
         return "keys: read before the statement, from the other side of a join or of IN"
 
     def implied(self) -> Predicate | None:
-        """Return the condition for a scan; None if it no longer holds."""
+        """Return the condition for a scan, or None once it no longer holds."""
         return self.condition
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
         """Return how its rows are found, in words.
 
         Args:
-            parts: Filters of DuckDB's that a scan applies.
+            parts: DuckDB filters that a scan applies.
         """
         conditions = [part for part in (self.condition, *parts) if part is not None]
         plan = self.dataset.scanner(columns=[], filter=all_of(*conditions) if conditions else None).explain_plan()
@@ -150,7 +151,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
             watch.bound.append(self)
 
     def _offered(self, node: Any, *, accepted: bool) -> None:
-        """Tell observers of a filter that DuckDB has offered."""
+        """Notify observers of a filter that DuckDB has offered."""
         if WATCHES and (predicate := predicate_from_node(node, self.filtered_schema(self.dataset))) is not None:
             for watch in WATCHES:
                 watch.offered.append((self, predicate, accepted))

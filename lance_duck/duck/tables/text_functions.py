@@ -1,13 +1,13 @@
 """The functions behind `match`, `score`, `highlight` and `snippet`: DuckDB calls them for batches of texts.
 
-    __lance_match([text, …], request, words, values) → BOOLEAN, NULL where there is no text or there are no words
-    __lance_score([text, …], request, words, values) → FLOAT, 0 where there is no match
-    __lance_highlight([text, …], request, words, values, pre, post) → VARCHAR[], NULL where a text or an argument is
+    __lance_match([text, …], request, words, values) → BOOLEAN, NULL without a text or without words
+    __lance_score([text, …], request, words, values) → FLOAT, 0 without a match
+    __lance_highlight([text, …], request, words, values, pre, post) → VARCHAR[], NULL if a text or an argument is
     __lance_snippet([text, …], request, words, values, pre, post, number of words, gap) → VARCHAR[], likewise
 
-They need no table: each text is judged as if it stood in the table that the request names, by the analyser of the
-column and the statistics of its newest version. An empty request names no table: marks then follow the default
-analyser.
+The texts do not have to come from a table. Each one is scored as if it were stored in the requested table, with the
+column's analyser and the statistics of the newest version. An empty request selects the default analyser, for marks
+only.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MARKED: Any = "VARCHAR[]"
 _SPECIAL: Any = "special"
 _ARROW: Any = "arrow"
 _KEPT: Final = 64
-"""Queries, and datasets of transactions, that are remembered: more than a statement has. A bound of memory."""
+"""Maximum number of cached queries and transaction datasets. Bounds memory; a statement uses fewer."""
 
 Open = Callable[[str, Mapping[str, str]], LanceDataset]
 Scores = NDArray[np.float32]
@@ -114,11 +114,11 @@ class TextFunctions:
     def snippet(
         self, texts: Any, requests: Any, words: Any, values: Any, pre: Any, post: Any, most: Any, gap: Any
     ) -> pa.Array:
-        """Return the best parts of texts, with marks around words; the arguments are columns of Arrow's."""
+        """Return the best excerpts of texts, with marks around words. The arguments are Arrow columns."""
         return self._marked(snippet, texts, requests, words, values, pre, post, most, gap)
 
     def _marked(self, marks: Callable[..., pa.Array], texts: Any, *columns: Any) -> pa.Array:
-        """Apply a function to lists of texts; the result is NULL where an argument is."""
+        """Apply a function to lists of texts. The result is NULL if an argument is."""
         lists = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         result: list[list[str | None] | None] = [None] * len(lists)
         for request, query, beside, *rest, places in _groups(*columns):
@@ -133,7 +133,7 @@ class TextFunctions:
         return pc.if_else(lists.is_valid(), pa.array(result, pa.list_(pa.string())), None)
 
     def _analyser(self, text: str, values: str) -> Analyser:
-        """Return the analyser of the column of a request; the default one where it is empty."""
+        """Return the analyser of the requested column. An empty request selects the default analyser."""
         if not text:
             return Analyser()
         request = TextRequest.of(text)
@@ -197,13 +197,13 @@ def _has_texts(lists: pa.ListArray) -> NDArray[np.bool_]:
 
 
 def _offsets(lists: pa.ListArray) -> pa.Array:
-    """Return where the elements of each list begin among those of all, with the end; a null has none."""
+    """Return the list offsets of the flattened elements. A null list counts as empty."""
     sizes = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
     return pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
 
 
 def _groups(*columns: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield each combination of values of some columns of texts, with the places that have it."""
+    """Yield each distinct combination of column values, with the positions of its rows."""
     codes: NDArray[np.int64] | None = None
     dictionaries = []
     for column in columns:

@@ -1,7 +1,7 @@
-"""What a call of `match` asks for, as a text that DuckDB hands to the functions behind it.
+"""The arguments of a `match` call, as a JSON string that DuckDB passes to the functions behind it.
 
 {"table": name or path, "column": path of the column, "kind": "match" or "match_phrase", "options": {…},
-"named": [names whose values come beside, in order], "version": [likewise, of the table], "held": number}
+"named": [options whose values are passed separately, in order], "version": [likewise, of the table], "held": number}
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 
 DIVIDER: Final = "\x1f"
-"""Stands between values that come beside."""
+"""Separates the values that are passed next to a request."""
 _KINDS: Final[Mapping[str, type[MatchQuery] | type[PhraseQuery]]] = {"match": MatchQuery, "match_phrase": PhraseQuery}
 _OPTIONS: Final = {
     "match": ("operator", "fuzziness", "prefix_length", "max_expansions", "boost"),
@@ -36,7 +36,7 @@ class TextRequest:
         options: Options that are constants.
         named: Names of the other options.
         version: Names of the arguments of `lance_scan` that choose the version.
-        held: Number of the dataset of a transaction; None: the table says which.
+        held: Number of a transaction's dataset. Defaults to the dataset that `table` refers to.
         is_value: Whether the texts are values taken out of the JSON in the column.
     """
 
@@ -51,10 +51,10 @@ class TextRequest:
 
     @classmethod
     def of(cls, text: str) -> TextRequest:
-        """Return what a text says.
+        """Parse the JSON string.
 
         Raises:
-            InvalidInputError: It is not such a text.
+            InvalidInputError: The string is invalid.
         """
         try:
             return cls(**json.loads(text))
@@ -65,7 +65,7 @@ class TextRequest:
 
     @property
     def text(self) -> str:
-        """The text that stands for it."""
+        """The JSON string, without unset fields."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return json.dumps({name: value for name, value in values.items() if value}, ensure_ascii=False)
 
@@ -73,11 +73,11 @@ class TextRequest:
         """Return the query.
 
         Args:
-            words: What is searched for.
-            values: Values of the options that are not constants, and of the version.
+            words: The query string.
+            values: The non-constant option values and the version arguments, joined by `DIVIDER`.
 
         Raises:
-            InvalidInputError, WrongTypeError: An option makes no sense.
+            InvalidInputError, WrongTypeError: An option is invalid.
         """
         beside = values.split(DIVIDER) if values else []
         arguments = {name: _value(self.kind, name, value) for name, value in zip(self.named, beside, strict=False)}
@@ -93,7 +93,7 @@ def check_option(kind: str, name: str) -> None:
     """Refuse an option that a function does not have.
 
     Raises:
-        WrongTypeError: There is no such option.
+        WrongTypeError: The option does not exist.
     """
     refuse_unknown([name], _OPTIONS[kind], kind, "option")
 
@@ -111,7 +111,7 @@ def _value(kind: str, name: str, text: str) -> Any:
 
 
 def constant(kind: str, name: str, text: str) -> Any:
-    """Return the value of an option that the text of a statement says.
+    """Parse an option value from the text of a statement.
 
     Raises:
         LookupError: It is not a constant.

@@ -6,11 +6,9 @@
     DETACH [DATABASE] [IF EXISTS] name
 
 NAMESPACE is a namespace in the folder. ENDPOINT is a REST service, of which 'a$b' is a namespace, and '$' the root: see
-`namespaces`. Other options choose which version of each table is read; a table that has no such version is not known.
-All tables but those at the newest version of their main branch are read only. All cursors of the instance see what is
-attached.
-
-A folder that does not exist is made by its first table; READ_ONLY and OR REPLACE refuse it.
+`namespaces`. Other options choose the version of each table. Tables without that version are not listed. Tables are
+read-only unless they are at the newest version of their main branch. All cursors of the instance see attached
+databases. The first table creates a missing folder; READ_ONLY and OR REPLACE require an existing one.
 """
 
 from __future__ import annotations
@@ -50,8 +48,8 @@ class AttachStatement(LanceStatement):
         replaces: OR REPLACE.
         may_exist: IF NOT EXISTS.
         place: The path or URI of the folder, as an expression.
-        name: What follows AS; None: nothing does.
-        options: What stands in parentheses.
+        name: The name after AS, if any.
+        options: The options in parentheses.
     """
 
     writes = False
@@ -135,7 +133,7 @@ class AttachStatement(LanceStatement):
 
 
 def _folder(session: ChangeSession, place: str, values: dict[str, Any], *, may_be_new: bool) -> Folder:
-    """Return the tables of a folder, of a namespace in it, or of a namespace that a service lists."""
+    """Return the tables of a folder, a namespace in it, or a namespace of a REST service."""
     inside, endpoint, token = values.get("namespace"), values.get("endpoint"), values.get("bearer_token")
     if token is not None and endpoint is None:
         raise InvalidInputError("ATTACH with BEARER_TOKEN", expected="an ENDPOINT as well")
@@ -183,7 +181,7 @@ class DetachStatement(LanceStatement):
         return session.catalog.database(self.name) is not None
 
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Detach the database; its tables stay where they are."""
+        """Detach the database. Its tables are kept."""
         session.refuse_in_transaction("DETACH")
         detach(session, self.name)
         return nothing()
@@ -212,7 +210,7 @@ class SchemaStatement(LanceStatement):
 
     Attributes:
         verb: "CREATE" or "DROP".
-        database: The database that it names; None: none.
+        database: The database that it names, if any.
         name: The schema.
     """
 

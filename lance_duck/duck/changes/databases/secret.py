@@ -5,8 +5,8 @@
          URL_STYLE, ACCOUNT_NAME, ACCOUNT_KEY, or any storage option by its name])
     DROP [TEMPORARY] SECRET [IF EXISTS] name
 
-Of several secrets the one with the longest SCOPE counts. They live as long as the instance of DuckDB; secrets of other
-types are DuckDB's own, which show their values to nobody, this library included.
+If several secrets match, the one with the longest SCOPE is used. Secrets live as long as the DuckDB instance. Secrets
+of other types belong to DuckDB, which does not disclose their values to this library.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CreateSecretStatement(LanceStatement):
         may_exist: IF NOT EXISTS.
         is_persistent: PERSISTENT, or IN a storage.
         name: Its name.
-        options: What stands in parentheses.
+        options: The options in parentheses.
     """
 
     writes = False
@@ -92,7 +92,7 @@ class CreateSecretStatement(LanceStatement):
         secrets = session.catalog.secrets
         if self.may_exist and secrets.has(self.name):
             return _succeeded()
-        # An error of DuckDB's about a value may show it.
+        # A DuckDB error about a value may contain it.
         remember({name: text.strip().strip("'") for name, text in self.options.texts.items() if name not in _OWN})
         values = self.options.values(session, self.options.texts)
         if folded(str(values.get("provider") or "config")) != "config":

@@ -3,8 +3,8 @@
     source.column
     source.column + 1, coalesce(table.column, source.column), CASE WHEN … END, …
 
-An expression consists of qualified columns, constants and operators. Only what is known to mean the same is accepted:
-calls, subqueries and stars mean something else in a SELECT, or are refused there.
+An expression consists of qualified columns, constants and operators. Calls, subqueries and stars are not accepted: in a
+SELECT they have another meaning or fail.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORDS: Final = frozenset(
     ["case", "when", "then", "else", "end", "and", "or", "not", "is", "null", "true", "false", "between", "coalesce"]
 )
 _SIGNS: Final = frozenset("+-*/%<>=!|(),$'")
-"""First characters of operators, of texts and of placeholders."""
+"""First characters of operators, strings and placeholders."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class MergeValue:
 
     Attributes:
         text: SQL, in which each column names its table.
-        column: The column of the source that it is; None for any other expression.
-        of_source: Columns of the source that it reads.
-        of_target: Columns of the table that it reads.
+        column: The source column, if the value is a plain column.
+        of_source: Source columns that it reads.
+        of_target: Table columns that it reads.
     """
 
     text: str
@@ -54,7 +54,7 @@ class MergeValue:
 
     @classmethod
     def of(cls, part: Clauses, source: Side, target: Side) -> MergeValue | None:
-        """Read an expression; None if it may mean something else in a SELECT."""
+        """Read an expression. Returns None if its meaning may differ in a SELECT."""
         columns: dict[str, set[str]] = {folded(source.name): set(), folded(target.name): set()}
         sides = {folded(side.name): side.columns for side in (source, target)}
         pairs = columns_read(part)
@@ -72,7 +72,7 @@ class MergeValue:
 def columns_read(part: Clauses) -> list[tuple[str, str]] | None:
     """Return the columns that an expression reads, each with the name that qualifies it, in lower case.
 
-    None if the expression may mean something else in a SELECT.
+    Returns None if its meaning may differ in a SELECT.
     """
     pairs = []
     at = 0

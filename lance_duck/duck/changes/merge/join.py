@@ -33,7 +33,7 @@ from lance_duck.verbs.merge.match import MergeMatches
 from lance_duck.verbs.rows.find import rows_at
 
 Pair = tuple[TargetColumn, MergeValue]
-"""A column of the table, and what it is set to."""
+"""A table column and its new value."""
 
 Rows = tuple[NDArray[np.uint64], pa.Table, pa.Table, pa.Table | None]
 """Addresses, ascending; the new values there; new rows; values there that stay and are known, if any are."""
@@ -55,9 +55,9 @@ class MergeJoin:
     Attributes:
         source: Name of the source in the statement.
         target: Name of the table in the statement.
-        types: DuckDB's types of the columns of the source, by name.
-        updated: Values of updated columns; None if matching rows stay.
-        inserted: Values of new rows; None if none are inserted.
+        types: DuckDB types of the source columns, by name.
+        updated: Values of updated columns, or None without an UPDATE.
+        inserted: Values of new rows, or None without an INSERT.
     """
 
     source: str
@@ -70,13 +70,13 @@ class MergeJoin:
     def of(
         cls, table: TargetTable, target: str, source: str, columns: Sequence[SourceColumn], actions: Sequence[str]
     ) -> MergeJoin | None:
-        """Read the clauses of a MERGE; None if they need more than that.
+        """Read the clauses of a MERGE. Returns None if a join cannot express them.
 
         Args:
             table: The table.
-            target: What the statement calls it.
-            source: What it calls the source.
-            columns: Those of the source.
+            target: Name of the table in the statement.
+            source: Name of the source in the statement.
+            columns: Columns of the source.
             actions: The text of each WHEN, with lists of columns.
         """
         if any(not column.nullable or is_coarser(column) or column.is_duration for column in table.columns):
@@ -110,7 +110,7 @@ class MergeJoin:
     def paired(
         self, session: ChangeSession, table: TargetTable, source: MergeSourceRows, matches: MergeMatches, keys: pa.Table
     ) -> Rows | None:
-        """Return the result of `rows` for known matches; None if table values differ from DuckDB's.
+        """Return the result of `rows` for known matches. Returns None if table values may differ in DuckDB.
 
         Args:
             session: The statement.
@@ -137,7 +137,7 @@ class MergeJoin:
         places: NDArray[np.int64],
         own: pa.Table | None,
     ) -> pa.Table:
-        """Return the values of rows of the source at these places, beside those of the table."""
+        """Compute new values from source rows at these positions, joined with the table's rows."""
         direct = {pair: name for pair in pairs if (name := self._as_it_is(pair)) is not None}
         known = {pair: sql for pair in pairs if (sql := pair[0].value(pair[1].text)) in source.values}
         computed = [pair for pair in pairs if pair not in direct and pair not in known]
@@ -162,7 +162,7 @@ class MergeJoin:
         return pa.table({column.name: columns[column.name] for column, _ in pairs})
 
     def _as_it_is(self, pair: Pair) -> str | None:
-        """Return the source column that has the values of a column; None if they are computed."""
+        """Return the source column to copy unchanged. Returns None if the value is computed or cast."""
         column, value = pair
         return value.column if value.column is not None and self.types[value.column] == column.type else None
 
@@ -204,7 +204,7 @@ class MergeJoin:
         return titles | {f"i{place}": pair for place, pair in enumerate(inserted) if pair not in updated}
 
     def rows(self, joined: pa.Table) -> Rows | None:
-        """Return the rows of the join; None if an address comes twice."""
+        """Return the rows of the join. Returns None if an address occurs twice."""
         addresses = joined.column(ADDRESS)
         inserted = self._values(joined.filter(addresses.is_null()), self.inserted or ())
         matched = joined.filter(addresses.is_valid()) if self.updated is not None else joined.slice(0, 0)
@@ -221,7 +221,7 @@ class MergeJoin:
 
 
 def values_of_source(table: TargetTable, source: str, actions: Sequence[str]) -> list[str]:
-    """Return SQL of the values that a MERGE computes of rows of the source alone, each once.
+    """Return the distinct SQL expressions of a MERGE that only read the source.
 
     Args:
         table: The table.
@@ -271,7 +271,7 @@ def _inserted(table: TargetTable, action: Clauses, source: Side, target: Side) -
 
 
 def _insert_lists(action: Clauses) -> tuple[list[str], list[Clauses]] | None:
-    """Return the columns and the values of `INSERT (…) VALUES (…)`; None for another action."""
+    """Return the columns and values of `INSERT (…) VALUES (…)`. Returns None for other actions."""
     if action.word(0) != "insert" or action.text_at(1) != "(":
         return None
     end = action.closer(1)

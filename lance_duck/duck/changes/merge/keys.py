@@ -53,7 +53,7 @@ class SourceKeys:
     def of(
         cls, session: ChangeSession, table: TargetTable, source: pa.Table, pairs: Sequence[KeyPair]
     ) -> SourceKeys | None:
-        """Return the keys; None if DuckDB may compare them differently.
+        """Return the keys. Returns None if DuckDB may compare them differently.
 
         Args:
             session: The statement.
@@ -82,7 +82,7 @@ class SourceKeys:
             return None
 
     def matches(self, *, updates: bool, inserts: bool) -> MergeMatches | None:
-        """Return the matches, ascending by address; None if the source has a key twice.
+        """Return the matches, ascending by address. Returns None if a source key is repeated.
 
         Args:
             updates: Whether matching rows are needed.

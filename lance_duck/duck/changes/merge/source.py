@@ -25,7 +25,7 @@ from lance_duck.duck.user_scope import call_as_user
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 MERGE_SOURCE: Final = "__lance_merge_source"
-"""What the source is called, in Arrow and as a table."""
+"""Name of the source, as an Arrow or a DuckDB table."""
 _OTHER: Final = re.compile(r"\b(UUID|U?HUGEINT|TUPLE|UNION|ENUM|BIT|BIGNUM|VARIANT|GEOMETRY|JSON)\b|TIME WITH|\"NULL\"")
 _NULL: Final = '"NULL"'
 _STORED: Final = "__lance_merge_stored"
@@ -33,7 +33,7 @@ _STORED: Final = "__lance_merge_stored"
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column of a source: its name, and its type in DuckDB's words."""
+    """Name and DuckDB type of a source column."""
 
     name: str
     type: str
@@ -45,8 +45,8 @@ class MergeSourceRows:
 
     Attributes:
         columns: Its columns.
-        rows: Its rows in Arrow; None where a table of DuckDB has them.
-        values: What was computed of each row, by its SQL.
+        rows: Its rows, unless a DuckDB table stores them.
+        values: Computed values of all rows, by SQL expression.
     """
 
     columns: Sequence[SourceColumn]
@@ -63,9 +63,9 @@ def merge_source(
     Args:
         session: The statement.
         ctes: WITH, or nothing.
-        source: What follows USING.
-        tables: What it reads; the source itself is added where it is an Arrow table.
-        values: SQL of what should be computed of its rows by the way, if DuckDB computes it for all of them.
+        source: The text after USING.
+        tables: Tables that it reads. The source is added if it is an Arrow table.
+        values: SQL expressions to compute while the source is read, if they succeed for all rows.
     """
     sql = f"{ctes}SELECT * FROM {source}"  # noqa: S608
     session.explain_query(sql, tables)
@@ -98,8 +98,8 @@ def _computed(
 ) -> MergeSourceRows | None:
     """Read a source and values of its rows by one query.
 
-    None where Arrow does not hold its types, and where DuckDB refuses the query: a value of a row that nothing matches
-    need not fit its column.
+    Returns None if Arrow lacks a type, or if the query fails: values of rows that MERGE does not use may not fit their
+    column.
     """
     if not values or not SPEAKS_SOURCE:
         return None
@@ -125,7 +125,7 @@ def _without_names(type_: str) -> str:
 
 
 def _tuples(relation: Any) -> dict[str, list[str]]:
-    """Return the types of the elements of those columns of a relation of DuckDB 1 that hold tuples, by name."""
+    """Return the element types of tuple columns in DuckDB 1, by column name."""
     found = zip(relation.columns, relation.types, strict=True)
     structs = {name: type_.children for name, type_ in found if type_.id == "struct"}
     return {name: [str(type_) for _, type_ in children] for name, children in structs.items() if not children[0][0]}
@@ -144,9 +144,9 @@ def _stored(
     Args:
         session: The statement.
         sql: The query of the rows.
-        tables: What it reads.
-        nulls: Columns that the table cannot have as they are: of types that hold that of NULL, with these types.
-        tuples: Likewise those of tuples, with the types of their elements.
+        tables: Tables that it reads.
+        nulls: Types that contain the type of NULL, by column name. A table cannot store them.
+        tuples: Element types of tuples, by column name. A table cannot store tuples either.
     """
     named = [
         f"CAST({quoted(name)} AS STRUCT({', '.join(f'v{i} {kind}' for i, kind in enumerate(kinds))})) AS {quoted(name)}"
@@ -172,13 +172,13 @@ def _stored(
 
 
 def _null_columns(session: ChangeSession, relation: Any, sql: str, tables: Mapping[str, Any]) -> dict[str, str]:
-    """Return the types of those columns of a query that hold the type of NULL, where it is called INTEGER: before 2.0.
+    """Return types that contain the type of NULL, by column name. DuckDB 1 reports it as INTEGER.
 
     Args:
         session: The statement.
         relation: The query as a relation.
         sql: The query.
-        tables: What it reads.
+        tables: Tables that it reads.
     """
     if SPEAKS_SOURCE or not any("INTEGER" in str(type_) for type_ in relation.types):
         return {}

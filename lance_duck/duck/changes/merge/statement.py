@@ -5,9 +5,9 @@
             THEN UPDATE … | DELETE | INSERT … | DO NOTHING | ERROR …
         [RETURNING …]
 
-A MERGE that only sets columns to values of the source and of the matching row needs no shadow: see `join`. The shadow
-has one column more than the table, so INSERT and UPDATE by position get lists of columns. With BY SOURCE, and where a
-clause reads the table itself, the shadow has all rows.
+A MERGE that only sets columns from the source and the matching row runs without a shadow: see `join`. The shadow has an
+additional column, so INSERT and UPDATE by position get column lists. With BY SOURCE, or if a clause reads the table
+itself, the shadow holds all rows.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class MergeStatement(TableStatement):
             return self._merged(session, table, ctes, join, actions, rows, tables)
 
     def _values_of_source(self, session: ChangeSession, table: TargetTable, actions: Sequence[str]) -> Sequence[str]:
-        """Return SQL of values that can be computed as the source is read; none where that could change anything."""
+        """Return expressions to compute while the source is read. Empty if that might change the outcome."""
         if session.block is not None or session.explain or self.returning.tokens or not self.key_pairs:
             return ()  # an error would end the transaction
         if folded(self.source_alias) == folded(self.alias):
@@ -193,7 +193,7 @@ class MergeStatement(TableStatement):
             table: The table, with the columns that its shadow has.
             join: ON or USING.
             rows: The number of rows of the shadow.
-            tables: What the statement reads.
+            tables: Tables that the statement reads.
 
         Raises:
             UnsupportedError: Too many pairs of rows would be compared, or the join is USING.
@@ -255,7 +255,7 @@ class MergeStatement(TableStatement):
         source: MergeSourceRows,
         tables: dict[str, Any],
     ) -> tuple[RowEdits, ChangeResult] | None:
-        """Merge by keys or by one join; None if the statement needs more, or is refused."""
+        """Merge by keys or by one join. Returns None if the statement needs a shadow or fails."""
         rows = None if keys is None else self._paired(session, table, merge, keys, source)
         if rows is None:
             rows = merge.rows(self._pairs(session, table, ctes, join, merge, tables))
@@ -272,7 +272,7 @@ class MergeStatement(TableStatement):
     def _paired(
         self, session: ChangeSession, table: TargetTable, merge: MergeJoin, keys: SourceKeys, source: MergeSourceRows
     ) -> Rows | None:
-        """Return the rows of a merge by keys; None if keys do not decide, or DuckDB refuses a value."""
+        """Return the rows of a merge by keys. Returns None if keys are not sufficient, or if a value fails."""
         matches = keys.matches(updates=merge.updated is not None, inserts=merge.inserted is not None)
         if matches is None:
             return None
@@ -379,7 +379,7 @@ def _alias_of(source: Clauses) -> str | None:
 
 
 def _conjuncts(condition: Clauses) -> list[Clauses]:
-    """Return the parts of a condition between AND, also where parentheses are around it."""
+    """Return the terms of a condition joined by AND, with or without enclosing parentheses."""
     while condition.text_at(0) == "(" and condition.closer(0) == len(condition) - 1:
         condition = condition.part(1, len(condition) - 1)
     places = [i for i in range(len(condition)) if condition.word(i) == "and" and condition.depths[i] == 0]

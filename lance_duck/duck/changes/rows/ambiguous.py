@@ -20,16 +20,16 @@ _TABLES: Final = frozenset({"from", "using"})
 
 
 def refuse_ambiguous(session: ChangeSession, table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> None:
-    """Refuse clauses that name ambiguous columns or fields, or mean whole rows with such columns.
+    """Refuse clauses that name ambiguous columns or fields, or that use whole rows with ambiguous columns.
 
     Args:
         session: The statement.
         table: The table.
-        alias: What the statement calls it.
+        alias: Its alias in the statement.
         clauses: Its clauses.
 
     Raises:
-        InvalidInputError: There is such a name.
+        InvalidInputError: A clause uses an ambiguous name.
     """
     if table.unambiguous is table:
         return
@@ -68,7 +68,7 @@ def _columns(session: ChangeSession, table: TargetTable) -> Mapping[str, list[st
 
 
 def _column(part: Clauses, place: int, qualifiers: set[str]) -> str | None:
-    """Return the name at a place if it may be that of a column of the table."""
+    """Return the name at a position if it may refer to a table column."""
     name, before, after = part.tokens[place].name, part.text_at(place - 1), part.text_at(place + 1)
     if before == ".":
         qualifier = part.tokens[place - 2].name if place > 1 else None
@@ -80,7 +80,7 @@ def _column(part: Clauses, place: int, qualifiers: set[str]) -> str | None:
 
 
 def _field(part: Clauses, place: int) -> str | None:
-    """Return the name at a place if it may be that of a field of a struct."""
+    """Return the name at a position if it may refer to a struct field."""
     token = part.tokens[place]
     if part.text_at(place - 1) == ".":
         return token.name
@@ -88,7 +88,7 @@ def _field(part: Clauses, place: int) -> str | None:
 
 
 def _stars(part: Clauses) -> Iterator[int]:
-    """Yield the places of stars that mean all columns: a product has an operand before its star."""
+    """Yield the positions of stars that mean all columns. In a product, an operand precedes the star."""
     for place in range(1, len(part)):
         before = part.tokens[place - 1]
         is_product = before.text in _OPERANDS or before.text[:1].isdigit() or before.text[:1] == "'"

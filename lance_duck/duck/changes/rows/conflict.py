@@ -2,9 +2,9 @@
 
     ON CONFLICT [(c, …)] DO NOTHING | DO UPDATE SET … [WHERE …]
 
-The keys are the columns that ON CONFLICT names, or those of the unenforced primary key. Lance does not enforce keys, so
-that a table may hold one twice. DO NOTHING and OR IGNORE skip new rows with such a key. DO UPDATE and OR REPLACE refuse
-them: a native table has one row to update.
+The keys are the columns that ON CONFLICT names, or the unenforced primary key. Lance does not enforce keys, so a key
+may be repeated in a table. DO NOTHING and OR IGNORE skip new rows with a repeated key. DO UPDATE and OR REPLACE refuse
+them, because a native table has only one row to update.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _BEFORE: Final = "__lance_before"
 
 @dataclass(frozen=True)
 class Upsert:
-    """The part of an INSERT that is about rows whose keys the table has already.
+    """The clauses of an INSERT for rows whose keys already exist in the table.
 
     Attributes:
         target: The table.
-        alias: What the statement calls it.
+        alias: Its alias in the statement.
         conflict: ON CONFLICT, or nothing.
         instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
         returning: RETURNING, or nothing.
@@ -54,7 +54,7 @@ class Upsert:
 
     @property
     def does_nothing(self) -> bool:
-        """Whether new rows whose keys the table has are left out."""
+        """Whether to skip new rows whose keys exist in the table."""
         place = self.conflict.find("do")
         return self.instead == "ignore" or (place >= 0 and self.conflict.word(place + 1) == "nothing")
 
@@ -71,10 +71,10 @@ def upserted(
         rows: The new rows, in the types of the columns that they have.
 
     Returns:
-        The edits, and what the statement gives.
+        The edits and the statement's result.
 
     Raises:
-        InvalidInputError: No keys, or a row gets those of another one, or rows to update have the same ones.
+        InvalidInputError: Keys are missing, a row gets another row's key, or rows to update share a key.
         UnsupportedError: The number of a row is asked for.
     """
     keys = conflict_keys(table, upsert.conflict)
@@ -142,7 +142,7 @@ def _means_all(table: TargetTable, upsert: Upsert) -> bool:
 
 
 def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[str]:
-    """Split rows by whether the shadow has their keys, where DuckDB's outer join would lose arrays."""
+    """Split rows by whether the shadow has their keys, if DuckDB's outer join would lose arrays."""
     if not any(column.is_lost_by_joins for column in table.columns):
         return [source]
     on = f"{SHADOW} AS b USING ({', '.join(map(quoted, keys))})"
@@ -152,7 +152,7 @@ def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[st
 def _refuse_other_keys(
     session: ChangeSession, table: TargetTable, keys: Sequence[str], values: pa.Table, before: pa.Table
 ) -> None:
-    """Refuse to give rows of the shadow keys that a row outside it has."""
+    """Refuse new keys for shadow rows if a row outside the shadow has them."""
     on = ", ".join(map(quoted, keys))
     others = f'FROM {SOURCE} AS t ANTI JOIN {_BEFORE} AS b USING ("{ADDRESS}")'
     sql = f"SELECT {on} FROM (SELECT t.* {others}) SEMI JOIN {_ROWS} USING ({on}) LIMIT 1"  # noqa: S608
@@ -176,7 +176,7 @@ def conflict_keys(table: TargetTable, conflict: Clauses) -> Sequence[str]:
     """Return the columns by which rows conflict.
 
     Raises:
-        InvalidInputError: Neither the statement nor the table names any.
+        InvalidInputError: The statement does not name keys, and the table does not have a primary key.
     """
     if conflict.text_at(2) == "(":
         parts = conflict.part(3, conflict.closer(2)).split()

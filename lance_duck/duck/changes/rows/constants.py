@@ -1,9 +1,9 @@
-"""Rows of VALUES that are plain constants, made without asking DuckDB.
+"""Evaluates VALUES of plain constants without DuckDB.
 
     (1, 0.5, 'text', true, NULL, DEFAULT)   →  values of the columns
 
-Only such constants count, for columns of such types, that have one value which no setting of DuckDB's changes; one
-that is anything else, or does not fit its column, leaves the rows to DuckDB.
+This covers constants and column types that no DuckDB setting affects. If an item is anything else, or does not fit its
+column, DuckDB evaluates the rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Read = Callable[[str], Any]
 
 
 def constant_rows(columns: Sequence[TargetColumn], rows: Sequence[Sequence[Clauses]]) -> pa.Table | None:
-    """Return rows of constants as a table; None where DuckDB has to evaluate them.
+    """Return rows of constants as a table. Returns None if DuckDB has to evaluate them.
 
     Args:
         columns: The columns that values are given for.
@@ -60,7 +60,7 @@ def _value(column: TargetColumn, read: Read | None, item: Clauses) -> Any:
 
 
 def _reader(column: TargetColumn) -> Read | None:
-    """Return what reads constants for a column; None where its type has no plain ones."""
+    """Return the parser for a column's constants. Returns None if its type is not supported."""
     if pa.types.is_integer(column.arrow):
         return _whole
     if pa.types.is_float64(column.arrow):
@@ -78,7 +78,7 @@ def _whole(text: str) -> int:
 
 def _double(text: str) -> float:
     if _DECIMAL.fullmatch(text) is not None:
-        return float(text) or 0.0  # a decimal zero has no sign
+        return float(text) or 0.0  # a decimal zero is unsigned
     whole = _whole(text)
     if abs(whole) > _EXACT:
         raise LookupError

@@ -31,11 +31,11 @@ _CLAUSES: Final = ("using", "where", "returning")
 
 @dataclass(frozen=True)
 class DeleteStatement(TableStatement):
-    """A DELETE or a TRUNCATE; each clause begins with its word, and is empty where there is none.
+    """A DELETE or TRUNCATE. Clauses include their keyword; missing clauses are empty.
 
     Attributes:
         ctes: WITH.
-        alias: What the statement calls it.
+        alias: The table's alias.
         using: USING.
         where: WHERE.
         returning: RETURNING.

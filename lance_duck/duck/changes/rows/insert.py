@@ -7,7 +7,7 @@
     SELECT …          →  SELECT CAST(c0 AS type of a) AS a, … FROM (SELECT …) AS source(c0, …), streamed to the writer
     VALUES (e, …), …  →  VALUES (CAST((e) AS type of a), …), …: each value has the type of its column, as in DuckDB
 
-Columns that are not named, and DEFAULT, are null.
+Unnamed columns and DEFAULT are null.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from lance_duck.verbs.rows.edits import RowEdits
 _ROWS: Final = "__lance_source"
 _READ: Final = "__lance_read"
 EFFECTS: Final = frozenset({"insert", "update", "delete", "merge", "nextval"})
-"""Words of sources that do not give the same when they are read twice: these are read once."""
+"""Keywords of sources that may differ when read twice. Such sources are read once."""
 
 
 @dataclass(frozen=True)
 class InsertStatement(TableStatement):
-    """An INSERT; clauses are empty where it has none.
+    """An INSERT. Missing clauses are empty.
 
     Attributes:
         ctes: WITH.
-        alias: What ON CONFLICT calls it.
-        names: The columns in the list after the table; None for all columns.
+        alias: The table's alias in ON CONFLICT.
+        names: The column list after the table. Defaults to all columns.
         by_name: Whether columns of the source are matched by name.
         source: Where the rows come from; empty for DEFAULT VALUES.
         conflict: ON CONFLICT.
@@ -126,7 +126,7 @@ class InsertStatement(TableStatement):
         """Insert the rows of several sets of parameters together.
 
         Returns:
-            The result of the last set, and the number of rows of all.
+            The result of the last set, and the total row count.
         """
         counts: list[int] = []
 
@@ -146,7 +146,7 @@ class InsertStatement(TableStatement):
         return upserted(session, table, upsert, rows)
 
     def result(self, session: ChangeSession, table: TargetTable, inserted: pa.Table) -> ChangeResult:
-        """Return what the statement gives for the rows that it inserts."""
+        """Return the statement's result for the inserted rows."""
         refuse_ambiguous(session, table, table.name, (self.returning,))
         table = table.unambiguous
         for column in table.columns:
@@ -213,7 +213,7 @@ class InsertStatement(TableStatement):
                 yield reader
 
     def _matched(self, table: TargetTable, names: Sequence[str]) -> list[TargetColumn]:
-        """Return the column of the table for each column of the source."""
+        """Return the target column of each source column."""
         if self.by_name:
             if self.names is not None:
                 raise InvalidInputError("INSERT BY NAME with a list of columns", remedy="leave the list out")
@@ -247,7 +247,7 @@ def _named(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatch
 
 
 def _column_list(body: Clauses, place: int) -> tuple[tuple[str, ...] | None, int]:
-    """Read a list of columns in parentheses; None if there is none."""
+    """Read an optional column list in parentheses. Returns the names and the position after it."""
     if body.text_at(place) != "(":
         return None, place
     end = body.closer(place)
@@ -259,7 +259,7 @@ def _column_list(body: Clauses, place: int) -> tuple[tuple[str, ...] | None, int
 
 
 def _conflict(body: Clauses, start: int) -> int:
-    """Return the place of ON CONFLICT; -1 if there is none. A join may be ON a column of that name, too."""
+    """Return the position of ON CONFLICT, or -1. A join may also be ON a column named conflict."""
     place = body.find("on", "conflict", start=start)
     while place >= 0:
         after = place + 2 if body.text_at(place + 2) != "(" else body.closer(place + 2) + 1
@@ -284,7 +284,7 @@ def _check_count(table: TargetTable, columns: Sequence[TargetColumn], values: in
 
 
 def listed_rows(source: Clauses) -> list[list[Clauses]] | None:
-    """Return the items of `VALUES (…), …`; None for another source, and where more follows than rows."""
+    """Return the items of `VALUES (…), …`. Returns None for other sources, or if more follows the rows."""
     if source.word(0) != "values":
         return None
     rows = source.part(1).split()

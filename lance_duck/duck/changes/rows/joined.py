@@ -1,9 +1,9 @@
-"""Rows of the target beside other tables, for UPDATE and DELETE.
+"""Rows of the target joined with other tables, for UPDATE and DELETE.
 
     SELECT a.<address>, value, … FROM t AS a[, FROM or USING] [WHERE …]
 
-Where clauses mean a whole row, they are evaluated on a twin of the table, with all of its rows; where they also ask for
-`rowid`, `_rowid` or `_rowaddr`, which the twin does not have, rows are spelled as their columns.
+Clauses that use a whole row are evaluated on a twin with all rows of the table. If they also use `rowid`, `_rowid` or
+`_rowaddr`, which the twin lacks, whole rows are expanded to their columns.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from lance_duck.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class JoinedClauses:
-    """The clauses of an UPDATE or DELETE, each with its leading keyword; empty if the statement has none.
+    """The clauses of an UPDATE or DELETE, each with its leading keyword. Missing clauses are empty.
 
     Attributes:
         verb: "UPDATE" or "DELETE FROM".
         target: The table.
-        alias: What the statement calls it.
+        alias: The table's alias.
         ctes: WITH.
         assignments: SET.
         others: FROM or USING.
@@ -91,7 +91,7 @@ class JoinedRows:
         """Return columns of the rows, with their addresses.
 
         Args:
-            columns: SQL of what is selected besides the address.
+            columns: SQL expressions to select in addition to the address.
         """
         expressions = (self.clauses.assignments, self.clauses.where)
         parts = (*expressions, self.clauses.others)
@@ -111,7 +111,7 @@ class JoinedRows:
             raise
 
     def _refuse(self) -> None:
-        """Raise what DuckDB says of the statement itself, if it refuses that, too."""
+        """Raise DuckDB's error for the original statement, if that fails as well."""
         with suppress(duckdb.TransactionException), twin(self.session, self.table, identified=True) as own:
             self._bind(own)
 
@@ -121,7 +121,7 @@ class JoinedRows:
         self.session.bind(f"{ctes}{self.clauses.verb} {own} AS {alias} {assignments}{others}{where}", self.tables)
 
     def _with_rows_spelled(self) -> JoinedRows:
-        """Return these rows' clauses with whole rows of the table spelled as their columns."""
+        """Return a copy whose clauses have whole rows expanded to their columns."""
         clauses = self.clauses
         assignments, others, where = (
             Clauses.of(self._spelled(part.text)) for part in (clauses.assignments, clauses.others, clauses.where)
@@ -169,7 +169,7 @@ def refuse_same_name(ctes: Clauses, target: TableName) -> None:
 
 
 def names_of_ctes(ctes: Clauses) -> Iterator[str]:
-    """Yield the names that WITH gives."""
+    """Yield the names of the common table expressions."""
     start = 1 + (ctes.word(1) == "recursive")
     for part in ctes.part(start).split():
         name = part.tokens[0].name

@@ -1,7 +1,7 @@
-"""Where clauses mean a whole row of the target, as a value or by a star.
+"""Finds clauses that use a whole row of the target, as a value or by a star.
 
-What a statement is evaluated on has one column more than the table, the address. Nobody can spell that column, but a
-row as a value (`to_json(t)`) and stars (`t.*`) would hold it.
+Statements are evaluated on the table's columns plus the row address. Users cannot name the address column, but row
+values (`to_json(t)`) and stars (`t.*`) would include it.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _STAR_OPTIONS: Final = frozenset({"exclude", "replace", "rename", "like", "ilike
 
 
 def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> bool:
-    """Return whether clauses mean a whole row of the target.
+    """Return whether clauses use a whole row of the target.
 
     Args:
         table: The table.
-        alias: What the statement calls it.
-        clauses: Its clauses, each with the word that begins it.
+        alias: Its alias in the statement.
+        clauses: Its clauses, each with its leading keyword.
     """
     return any(
         next(_rows(table, alias, part), None) is not None or next(_stars(alias, part), None) is not None
@@ -63,11 +63,11 @@ def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> boo
 
 
 def mentioned(table: TargetTable, texts: Iterable[str], *names: str) -> TargetTable:
-    """Return a table with those of its columns alone that clauses can speak of: others need not be read.
+    """Return a table with only the columns that clauses may refer to, so that others are not read.
 
     Args:
         table: The table.
-        texts: The clauses, in which whole rows are spelled as their columns.
+        texts: The clauses, with whole rows expanded to their columns.
         names: Further names of columns.
     """
     known = set(map(folded, names))
@@ -81,13 +81,13 @@ def mentioned(table: TargetTable, texts: Iterable[str], *names: str) -> TargetTa
 
 
 def asks_identifier(table: TargetTable, clauses: Sequence[Clauses]) -> bool:
-    """Return whether clauses name `rowid`, `_rowid` or `_rowaddr`, and the table has no column of that name."""
+    """Return whether clauses use `rowid`, `_rowid` or `_rowaddr`, unless it is a stored column."""
     names = {folded(token.name) for part in clauses for token in part.tokens if token.name is not None}
     return any(not _has_column(table, name) for name in names & ROW_IDENTIFIERS)
 
 
 def refuse_identifiers(table: TargetTable, clauses: Sequence[Clauses]) -> None:
-    """Refuse these names where the rows are on a table of DuckDB's own. Raises UnsupportedError."""
+    """Refuse these names in statements that run on a native table. Raises UnsupportedError."""
     if asks_identifier(table, clauses):
         raise UnsupportedError(
             "rowid, _rowid and _rowaddr in MERGE and ON CONFLICT, and in this RETURNING",
@@ -110,16 +110,16 @@ def may_be_refused(clauses: Sequence[Clauses], others: Clauses) -> bool:
 
 
 def without_address(table: TargetTable, alias: str, text: str, *, stars: bool = True) -> str:
-    """Return a clause in which whole rows of the target are spelled as their columns.
+    """Return a clause with whole rows of the target expanded to their columns.
 
     Args:
         table: The table.
-        alias: What the statement calls it.
+        alias: Its alias in the statement.
         text: The clause.
-        stars: Whether `alias.*` is spelled so, too.
+        stars: Whether to expand `alias.*` as well.
 
     Raises:
-        UnsupportedError: A star with options stands for the columns.
+        UnsupportedError: A star has options, or is inside COLUMNS.
     """
     part = Clauses.of(text)
     columns = [f"{quoted(alias)}.{column.quoted}" for column in table.columns]
@@ -140,7 +140,7 @@ def without_address(table: TargetTable, alias: str, text: str, *, stars: bool = 
 
 
 def is_hidden(title: str) -> bool:
-    """Return whether a column that a statement gives was made of the address."""
+    """Return whether a result column was derived from the address."""
     return ADDRESS in title
 
 
@@ -149,7 +149,7 @@ def _has_column(table: TargetTable, name: str) -> bool:
 
 
 def _rows(table: TargetTable, alias: str, part: Clauses) -> Iterator[int]:
-    """Yield the places where the alias is a value: it qualifies nothing, and names no table, column or field."""
+    """Yield the positions where the alias is a row value, not a qualifier, table, column or field."""
     if _has_column(table, alias):
         return
     for place, token in enumerate(part.tokens):
@@ -178,14 +178,14 @@ def _is_table(part: Clauses, place: int) -> bool:
 
 
 def _is_in_call(part: Clauses, place: int) -> bool:
-    """Return whether a FROM is that of a function, as in `extract(year FROM …)`."""
+    """Return whether a FROM belongs to a function call, as in `extract(year FROM …)`."""
     depth = part.depths[place]
     opening = next((i for i in range(place - 1, -1, -1) if part.depths[i] < depth), -1)
     return part.word(opening - 1) in _CALLS
 
 
 def _stars(alias: str, part: Clauses) -> Iterator[int]:
-    """Yield the places where `alias.*` begins."""
+    """Yield the start positions of `alias.*`."""
     for place, token in enumerate(part.tokens):
         is_alias = token.name is not None and folded(token.name) == folded(alias) and part.text_at(place - 1) != "."
         if is_alias and part.text_at(place + 1) == "." and part.text_at(place + 2) == "*":

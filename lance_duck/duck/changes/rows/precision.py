@@ -3,7 +3,7 @@
     duration[ns]                DuckDB has microseconds (INTERVAL)
     timestamp[ns, time zone]    likewise (TIMESTAMPTZ)
 
-A row keeps such a value to the nanosecond unless a statement gives it another one.
+Rows keep these values to the nanosecond unless a statement changes the value.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def is_coarser(column: TargetColumn) -> bool:
 def kept_exact(
     table: TargetTable, addresses: NDArray[np.uint64], values: pa.Table, before: Mapping[str, pa.ChunkedArray]
 ) -> pa.Table:
-    """Return new values of rows, with the value of the table where DuckDB changed none.
+    """Return new values of rows, with the table's exact value if DuckDB did not change it.
 
     Args:
         table: The table.
-        addresses: Where the rows are, each once.
-        values: The new values, as `TargetTable.stored` gives them; a row for each address.
-        before: By column, what DuckDB read there.
+        addresses: Distinct row addresses.
+        values: The new values, as `TargetTable.stored` returns them, one row per address.
+        before: The values that DuckDB read, by column.
     """
     names = [column.name for column in table.columns if column.name in before and is_coarser(column)]
     if not names or not len(addresses):

@@ -33,14 +33,14 @@ _ROWS: Final = "__lance_changed"
 def result_of(
     session: ChangeSession, clause: Clauses, table: TargetTable, alias: str, rows: pa.Table | None, count: int
 ) -> ChangeResult:
-    """Return what a statement gives: the rows that its RETURNING asks for, or their count.
+    """Return a statement's result: its RETURNING rows, or the row count.
 
     Args:
         session: The statement.
         clause: RETURNING, or nothing.
         table: The table that is changed.
-        alias: What the list calls it.
-        rows: The rows with all columns of the table, and those of `returned_identifiers`; None without a list.
+        alias: The table's alias in the list.
+        rows: The rows with all table columns and `returned_identifiers`. Only needed for RETURNING.
         count: Number of rows that were changed.
     """
     if not clause.tokens or rows is None:
@@ -76,7 +76,7 @@ def returned_table(table: TargetTable, clause: Clauses, alias: str) -> TargetTab
 
 
 def returned_identifiers(table: TargetTable, clause: Clauses) -> list[TargetColumn]:
-    """Return `rowid`, `_rowid` and `_rowaddr` as columns, as far as RETURNING names them and the table has none so."""
+    """Return the row identifiers in RETURNING as columns, unless the table stores columns of that name."""
     names = {folded(token.name) for token in clause.tokens if token.name is not None}
     return [
         TargetColumn(
@@ -87,7 +87,7 @@ def returned_identifiers(table: TargetTable, clause: Clauses) -> list[TargetColu
 
 
 def _with_stars_spelled(table: TargetTable, alias: str, clause: Clauses) -> str:
-    """Return a list whose stars are the columns of the table alone. Raises UnsupportedError where that is not said."""
+    """Return a list with stars expanded to the table's columns. Raises UnsupportedError if one cannot be expanded."""
     text = clause.part(1).text
     part = Clauses.of(without_address(table, alias, text))
     stars = [i for i, token in enumerate(part.tokens) if token.text == "*" and part.text_at(i - 1) in ("", ",")]
@@ -111,11 +111,11 @@ def returned_by(
 
     Args:
         session: The statement.
-        changes: The change, or those that it is made of.
+        changes: The statements that make up the change.
         clause: RETURNING.
-        table: The table that the shadow stands for.
-        alias: What the statement calls it.
-        tables: What the change reads.
+        table: The shadowed table.
+        alias: Its alias in the statement.
+        tables: Tables that the change reads.
     """
     refuse_identifiers(table, (clause,))
     items = without_address(table, alias, clause.part(1).text, stars=False)

@@ -1,7 +1,7 @@
-"""A shadow of a table: some of its rows in a table of DuckDB's own, with their addresses.
+"""A shadow of a table: a native table with some of its rows and their addresses.
 
-What no SELECT says (MERGE, ON CONFLICT), DuckDB does to the shadow by the statement of the user; the rows that it
-returns tell by their addresses what becomes of the Lance table. New rows have none.
+A SELECT cannot express MERGE and ON CONFLICT. DuckDB runs the user's statement on the shadow instead. Row addresses
+then map the changed rows to edits of the Lance table; new rows do not have an address.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _ROWS: Final = "__lance_rows"
 
 @contextmanager
 def shadow(session: ChangeSession, table: TargetTable, rows: pa.Table, unique: Sequence[str] = ()) -> Iterator[None]:
-    """Make a shadow of a table, for one statement. Errors of DuckDB's about it speak of the table.
+    """Create a shadow of a table for one statement. DuckDB errors about it name the table.
 
     Args:
         session: The statement.
         table: The table.
         rows: The rows that the shadow has, with their addresses, as `TargetTable.stored` gives them.
-        unique: Columns of which no two rows may have the same values.
+        unique: Columns whose combined values must be unique.
     """
     more = [f'"{ADDRESS}" UBIGINT', *([f"UNIQUE ({', '.join(map(quoted, unique))})"] if unique else [])]
     with temporary_table(session, columns_as_sql(table, *more), table.name):
@@ -66,10 +66,10 @@ def temporary_table(session: ChangeSession, columns: str, name: str) -> Iterator
 
 
 def columns_as_sql(table: TargetTable, *more: str) -> str:
-    """Return SQL of the columns of a table, and of more columns and constraints, in parentheses.
+    """Return the column definitions of a table in parentheses, with more columns and constraints.
 
     Raises:
-        InvalidInputError: Names of columns differ by case alone.
+        InvalidInputError: Column names differ only by case.
     """
     table.refuse_ambiguous()
     columns = [f"{c.quoted} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
@@ -79,16 +79,16 @@ def columns_as_sql(table: TargetTable, *more: str) -> str:
 def changed_shadow(
     session: ChangeSession, table: TargetTable, before: pa.Table, keys: Sequence[str] | None
 ) -> RowEdits:
-    """Return what became of a shadow as edits of its table.
+    """Return the changes of a shadow as edits of its table.
 
-    RETURNING would say so, too, but DuckDB 1.5 returns other values than it stores, of UPDATE in WHEN NOT MATCHED BY
-    SOURCE.
+    RETURNING is not used because of DuckDB 1.5: for UPDATE in WHEN NOT MATCHED BY SOURCE, it returns other values than
+    it stores.
 
     Args:
         session: The statement.
         table: The table.
-        before: The rows that the shadow had, as it was given them.
-        keys: Columns by which it was decided that rows are new; None: that is not known.
+        before: The original rows of the shadow.
+        keys: Columns that determine which rows are new, if known.
     """
     casts = ", ".join(f"CAST({c.quoted} AS {c.type})::{c.joined_type} AS {c.quoted}" for c in table.columns)
     lists = ", ".join(f"{c.quoted}::{c.joined_type} AS {c.quoted}" for c in table.columns)
@@ -124,12 +124,12 @@ def _exact(table: TargetTable, addresses: NDArray[np.uint64], values: pa.Table, 
 
 
 def insert_guard(table: TargetTable, inserted: pa.Table, keys: Sequence[str] | None) -> partial[InsertGuard]:
-    """Return what refuses newer versions that have rows with the keys of new ones.
+    """Return a guard that refuses newer versions that contain keys of the new rows.
 
     Args:
         table: The table.
         inserted: The new rows.
-        keys: Columns by which it was decided that rows are new; None: that is not known.
+        keys: Columns that determine which rows are new, if known.
     """
     index: KeyIndex | None = None
     if keys:

@@ -1,7 +1,7 @@
-"""A twin of a table: a table of DuckDB's own with the same columns, and no more.
+"""A twin of a table: a native table with exactly the same columns.
 
-Most changes are evaluated by a SELECT. DuckDB's own binder decides, on the twin, about those that a SELECT may read
-otherwise; and a row of the twin as a value, and its stars, are those that a native table has.
+Most changes are evaluated by a SELECT. If a SELECT may be read differently, DuckDB binds the statement on the twin
+instead. Row values and stars then behave as in a native table.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ROWS: Final = "__lance_rows"
 
 @contextmanager
 def twin(session: ChangeSession, table: TargetTable, *, identified: bool = False) -> Iterator[str]:
-    """Make an empty twin for one statement, and yield its name as SQL. Errors of DuckDB's about it speak of the table.
+    """Create an empty twin for one statement, and yield its name as SQL. DuckDB errors about it name the table.
 
-    It lacks columns that no native table can have, which no clause may name: see `refuse_ambiguous`.
+    Columns that a native table cannot have are left out. Clauses must not use them: see `refuse_ambiguous`.
 
     Args:
         session: The statement.
         table: The table.
-        identified: It has `_rowid` and `_rowaddr` as columns, too: statements are bound on it, and not run.
+        identified: Add `_rowid` and `_rowaddr` as columns, for statements that are only bound.
     """
     columns = [f"{column.quoted} {column.type}" for column in table.unambiguous.columns]
     if identified:
@@ -48,12 +48,12 @@ def twin(session: ChangeSession, table: TargetTable, *, identified: bool = False
             raise
         raise type(error)(str(error).replace(TWIN, table.name)) from error
     finally:
-        with suppress(duckdb.Error):  # a transaction that failed takes it along
+        with suppress(duckdb.Error):  # a failed transaction drops it
             session.run(f"DROP TABLE IF EXISTS {own}")
 
 
 def fill(session: ChangeSession, table: TargetTable, own: str, rows: pa.Table) -> None:
-    """Give a twin rows, whose `rowid` is then their place, or in a transaction counts on from another number.
+    """Insert rows into a twin. Their `rowid` is their position, or in a transaction starts at another number.
 
     Args:
         session: The statement.

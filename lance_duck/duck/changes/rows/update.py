@@ -4,7 +4,7 @@
 
     →  SELECT a.<address>, CAST((e) AS type of c) AS c, … FROM t AS a[, …] [WHERE …]
 
-DEFAULT is a null. Of several rows of FROM that match one row of the table, the first one counts, as DuckDB joins them.
+DEFAULT is null. If several rows of FROM match a row of the table, the first one in DuckDB's join order wins.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SetItem:
 
     Attributes:
         column: Name of the column.
-        value: The expression; None for DEFAULT.
+        value: The expression, or None for DEFAULT.
     """
 
     column: str
@@ -50,11 +50,11 @@ class SetItem:
 
 @dataclass(frozen=True)
 class UpdateStatement(TableStatement):
-    """An UPDATE; each clause begins with its word, and is empty where there is none.
+    """An UPDATE. Clauses include their keyword; missing clauses are empty.
 
     Attributes:
         ctes: WITH.
-        alias: What the statement calls it.
+        alias: The table's alias.
         assignments: SET.
         items: The columns that SET names, with their new values.
         others: FROM.
@@ -88,7 +88,7 @@ class UpdateStatement(TableStatement):
         return session.change(self.target, lambda table: self.edits(session, table))
 
     def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
-        """Compute the new values of rows of a version."""
+        """Compute the new values of a version's rows."""
         parts = (self.assignments, self.others, self.where, self.returning)
         refuse_ambiguous(session, table, self.alias, parts)
         assigned = table.named([item.column for item in self.items])
@@ -115,7 +115,7 @@ class UpdateStatement(TableStatement):
         return RowEdits(updated=addresses, values=kept_exact(table, addresses, values, before)), result
 
     def _identifiers(self, table: TargetTable) -> list[TargetColumn]:
-        """Return those of `rowid`, `_rowid` and `_rowaddr` that RETURNING asks for and that rows keep."""
+        """Return the row identifiers in RETURNING that an update does not change."""
         if not table.dataset.handle.snapshot.has_stable_row_ids:
             return []
         return [column for column in returned_identifiers(table, self.returning) if column.name != ROW_ADDRESS]
@@ -125,7 +125,7 @@ class UpdateStatement(TableStatement):
 
 
 def set_items(clause: Clauses) -> tuple[SetItem, ...] | None:
-    """Read what follows SET; None if it cannot be read.
+    """Read the assignments after SET. Returns None if the syntax is not supported.
 
     Raises:
         InvalidInputError: A tuple has more or fewer columns than values.
@@ -168,7 +168,7 @@ def _values(left: Clauses, right: Clauses, count: int) -> Iterator[Clauses | Non
 
 
 def _inside(clause: Clauses) -> Clauses:
-    """Return what stands between the parentheses that a clause begins and ends with."""
+    """Return a clause without its enclosing parentheses."""
     return clause.part(1, len(clause) - 1)
 
 

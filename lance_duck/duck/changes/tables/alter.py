@@ -7,8 +7,8 @@
         ALTER [COLUMN] c [SET DATA] TYPE type | SET NOT NULL | DROP NOT NULL
         RENAME TO u
 
-c is a column, or a field below it: see `column_path`. DEFAULT gives the rows that there are their values; later rows
-have none. A table is called as its folder, which another name moves beside itself.
+c is a column, or a field below it: see `column_path`. DEFAULT only sets the values of existing rows. A table is named
+after its folder, so RENAME TO moves the folder within its parent.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _REMEDIES: Final = (
 )
 """What does the same, by words of the form."""
 _DEPENDENTS: Final = frozenset({"cascade", "restrict"})
-"""Words about what depends on a column: its indexes go with it, whichever stands there."""
+"""Keywords for dependent objects. A column's indexes are dropped with either one."""
 _REFUSED: Final = frozenset({"check", "primary", "unique", "references", "generated", "collate"})
 
 

@@ -105,7 +105,7 @@ def default_values(dataset: LanceDataset, path: ColumnPath, value: str, where: s
 
 
 def dropped_field(schema: Schema, path: ColumnPath, where: str, *, may_miss: bool) -> str | None:
-    """Return the dotted path of a column or field to drop; None if IF EXISTS allows that it is missing.
+    """Return the dotted path of a column or field to drop. Returns None if it is missing and IF EXISTS is given.
 
     Args:
         schema: Columns of the table.
@@ -114,7 +114,7 @@ def dropped_field(schema: Schema, path: ColumnPath, where: str, *, may_miss: boo
         may_miss: IF EXISTS.
 
     Raises:
-        UnknownColumnError: There is no such column or field.
+        UnknownColumnError: The column or field does not exist.
         InvalidInputError: It is not a member of a struct, or the last one, or several have its name.
     """
     try:
@@ -154,7 +154,7 @@ def renamed_field(schema: Schema, path: ColumnPath, name: str, where: str) -> st
         where: The table, for errors.
 
     Raises:
-        UnknownColumnError: There is no such column or field.
+        UnknownColumnError: The column or field does not exist.
         InvalidInputError: The new name is taken, under whichever case; or it is not a member of a struct.
     """
     column = path.column(schema, where)

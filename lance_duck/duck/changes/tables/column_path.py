@@ -2,8 +2,8 @@
 
     c | c.field | c.element.field | c.key | c.value.field
 
-`element` holds the items of lists, `key` and `value` those of maps. Names are compared without case; a name in quotes
-is one name, whatever it holds.
+`element` refers to list items, `key` and `value` to map entries. Names are compared without case. A quoted name is a
+single name, even with dots in it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ColumnPath:
             where: The table, for errors.
 
         Raises:
-            UnknownColumnError: There is no such column.
+            UnknownColumnError: The column does not exist.
             InvalidInputError: Several columns have this name.
         """
         column = _one(schema.fields, self.names[0], where)
@@ -73,7 +73,7 @@ class ColumnPath:
             where: The table, for errors.
 
         Raises:
-            UnknownColumnError: There is no such column or field.
+            UnknownColumnError: The column or field does not exist.
             InvalidInputError: Several of them have this name.
         """
         field = self.column(schema, where)
@@ -89,7 +89,7 @@ class ColumnPath:
         return field
 
     def index_path(self, schema: Schema, where: str) -> str:
-        """Return the dotted path of the column of an index, in which items of lists may be left out.
+        """Return the dotted path of an index column. List items may be left out.
 
         Args:
             schema: Columns of the table.
@@ -118,7 +118,7 @@ def field_below(field: Field, name: str, where: str) -> Field | None:
     """Return the member of a field that SQL calls by a name, or None.
 
     Args:
-        field: A struct, list or map; other fields have no members.
+        field: A struct, list or map. Other fields do not have members.
         name: The name.
         where: The table, for errors.
 
@@ -141,7 +141,7 @@ def refuse_ambiguous_names(schema: Schema, part: Clauses, where: str) -> None:
 
 
 def is_struct(field: Field) -> bool:
-    """Return whether a field has members of its own names."""
+    """Return whether a field has named members."""
     return field.logical_type == "struct" and not field.blob_version
 
 

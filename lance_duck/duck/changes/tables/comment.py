@@ -3,8 +3,8 @@
     COMMENT ON TABLE t IS 'text' | NULL
     COMMENT ON COLUMN t.c[.field …] IS 'text' | NULL
 
-The texts are metadata of the table and of its fields under the key "comment", as the `lance` extension of DuckDB has
-them; `duckdb_views()` and `duckdb_columns()` show them.
+Comments are stored in the metadata of the table and its fields under the key "comment", as in DuckDB's `lance`
+extension. `duckdb_views()` and `duckdb_columns()` show them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class CommentStatement(TableStatement):
     """A COMMENT ON.
 
     Attributes:
-        is_column: The last parts of the name are those of a column.
-        value: What follows IS.
+        is_column: Whether the name ends in a column path.
+        value: The value after IS.
     """
 
     is_column: bool
@@ -67,7 +67,7 @@ class CommentStatement(TableStatement):
         return () if database is None else (database,)
 
     def _table(self, session: ChangeSession) -> TableName | None:
-        """Return the name of the table: the longest beginning of the name that is one of a Lance table."""
+        """Return the table name: the longest prefix of the name that refers to a Lance table."""
         parts = self.target.parts
         if self.target.path is not None:
             return replace(self.target, parts=parts[:1])

@@ -2,8 +2,8 @@
 
     COPY t [(c, …)] FROM 'file' [[WITH] (option [value], …)]
 
-DuckDB runs the statement on an empty temporary table of the same columns: so files of all formats that it knows are
-read as it reads them, with its options and errors. The rows of a Lance table are inserted without that.
+DuckDB runs the statement on an empty temporary table with the same columns. This supports all of DuckDB's file formats,
+with their options and errors. Rows of a Lance table are inserted directly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CopyFromStatement(TableStatement):
     """A COPY … FROM.
 
     Attributes:
-        names: The columns that are named; None: all.
+        names: The named columns. Defaults to all columns.
         source: FROM, and all that follows.
     """
 

@@ -2,7 +2,7 @@
 
 COPY (query) | t [(c, …)] TO 'x.lance' [[WITH] (FORMAT lance, MODE 'create' | 'append' | 'overwrite', …)]
 
-Without MODE it overwrites, as COPY of DuckDB's does; `error_if_exists` is another name of `create`. Other options are
+Without MODE it overwrites, like DuckDB's COPY; `error_if_exists` is another name of `create`. Other options are
 arguments of `write_dataset`, and WRITE_EMPTY_FILE, which is true unless no rows should leave no table.
 """
 
@@ -25,7 +25,7 @@ from lance_duck.errors import AlreadyExistsError, InvalidInputError, Unsupported
 
 _FORMAT: Final = "lance"
 _MODES: Final = {"create": "create", "error_if_exists": "create", "append": "append", "overwrite": "overwrite"}
-"""Modes of `write_dataset`, by what they are called here."""
+"""Modes of `write_dataset`, by their names in COPY."""
 _OPTIONS: Final = ("format", "mode", "write_empty_file", *WRITE_OPTIONS)
 
 
@@ -34,8 +34,8 @@ class CopyStatement(TableStatement):
     """A COPY … TO a Lance table.
 
     Attributes:
-        source: A query in parentheses, or a table, perhaps with columns.
-        options: What stands in parentheses at the end, with them; or nothing.
+        source: A query in parentheses, or a table with an optional column list.
+        options: The options, including parentheses. May be empty.
     """
 
     source: Clauses

@@ -5,9 +5,9 @@
         [(column, …)] [WITH (option = value, …)] AS query [WITH [NO] DATA]
         LIKE table | (LIKE table)
 
-A target is a path that ends in `.lance`, or a name in a database of ours, such as lance.t or, after USE lance, t alone;
-the table then lies in the folder of that. Other names are of tables of DuckDB's own. Options are arguments of
-`write_dataset`. LIKE, which DuckDB itself has not, makes an empty table of the same columns, primary key included.
+A target is a path that ends in `.lance`, or a name in a Lance database, such as lance.t, or just t after USE lance.
+Named tables are created in the database's folder. Other names refer to native tables. Options are arguments of
+`write_dataset`. LIKE, which DuckDB does not support, creates an empty table with the same columns and primary key.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _PRIMARY_KEY: Final = "lance-schema:unenforced-primary-key"
 
 @dataclass(frozen=True)
 class CreateStatement(TableStatement):
-    """A CREATE TABLE; clauses are empty where it has none.
+    """A CREATE TABLE. Missing clauses are empty.
 
     Attributes:
         replaces: OR REPLACE.
         may_exist: IF NOT EXISTS.
-        columns: What stands in parentheses, with them.
-        options: WITH, and what stands in parentheses after it.
-        query: What follows AS.
+        columns: The column list, including parentheses.
+        options: WITH and the options in parentheses.
+        query: The query after AS.
         has_data: Whether the rows of the query are written.
-        like: What follows LIKE.
+        like: The table after LIKE.
     """
 
     replaces: bool
@@ -130,10 +130,10 @@ class CreateStatement(TableStatement):
         return counted(table.count_rows()) if query else nothing("Count", "BIGINT")
 
     def _query(self) -> str:
-        """Return SQL of the query with the names of columns that the statement gives them; empty if there is none.
+        """Return the query, with columns renamed by the statement's column list. Empty without a query.
 
         Raises:
-            InvalidInputError: More than names stand there.
+            InvalidInputError: The list contains more than names.
         """
         if not self.query.tokens or not self.columns.tokens:
             return self.query.text
@@ -175,7 +175,7 @@ class CreateStatement(TableStatement):
 
 
 def _described(session: ChangeSession, table: str) -> pa.Table:
-    """Return a table without rows that has the columns of a table of DuckDB's, nullable and keys as they are there."""
+    """Return an empty table with the columns, nullability and keys of a native table."""
     described = session.relation(f"DESCRIBE {table}", {}).fetchall()
     with ExitStack() as opened:
         rows = session.relation(f"SELECT * FROM {table} LIMIT 0", {})  # noqa: S608
@@ -190,7 +190,7 @@ def _described(session: ChangeSession, table: str) -> pa.Table:
 
 
 def _with_data(query: Clauses) -> tuple[Clauses, bool]:
-    """Divide a query from WITH [NO] DATA at its end; return whether its rows are asked for."""
+    """Split WITH [NO] DATA from the end of a query. Returns whether to write its rows."""
     end = len(query)
     if query.says(end - 3, "with", "no", "data"):
         return query.part(0, end - 3), False

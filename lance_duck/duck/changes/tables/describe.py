@@ -1,4 +1,4 @@
-"""DESCRIBE of a table, which DuckDB would answer of the view that stands for it: without NOT NULL and keys.
+"""DESCRIBE of a Lance table. DuckDB would describe the view of that name, without NOT NULL and keys.
 
 DESCRIBE [TABLE] t | SHOW t
 """

@@ -79,8 +79,8 @@ class DropStatement(LanceStatement):
         """Return whether a table exists.
 
         Raises:
-            NotFoundError: It does not, and has to.
-            UnsupportedError: It is a table of DuckDB's own.
+            NotFoundError: The table does not exist, and IF EXISTS is not given.
+            UnsupportedError: It is a native table.
         """
         if target.path is not None:
             is_there = session.exists(target.path, session.catalog.options_for(target.path)) is not None

@@ -57,7 +57,7 @@ def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) 
 
 
 def write_new_table(rows: pa.Table | pa.RecordBatchReader, uri: str, **arguments: Any) -> LanceDataset:
-    """Write rows by `write_dataset`; names in `vector_columns` may differ in case from those of the rows."""
+    """Write rows by `write_dataset`. Names in `vector_columns` are compared without case."""
     forms = parse_vector_columns(arguments.pop("vector_columns", None))
     if forms:
         arguments["vector_columns"] = {_as_in(rows.schema.names, name): form for name, form in forms.items()}

@@ -1,9 +1,9 @@
-"""Statements of DuckDB's that write files, where the path is that of a Lance table: nothing else is written there.
+"""DuckDB statements that would write a file to the path of a Lance table.
 
 COPY … TO e [(…)]                            e is a placeholder, an expression in parentheses, or a constant that
-                                             is not spelled plainly: its value decides; see `copy_to`
+                                             is not a plain string; see `copy_to` for its value
 EXPORT DATABASE [name TO] e [(…)]            refused
-ATTACH [DATABASE] [IF NOT EXISTS] e [AS …]   refused, unless it says TYPE lance
+ATTACH [DATABASE] [IF NOT EXISTS] e [AS …]   refused, except with TYPE lance
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from lance_duck.wire.paths import TABLE_SUFFIX
 
 @dataclass(frozen=True)
 class WrittenPath:
-    """The path of a file, as a statement says it.
+    """The path of a file in a statement.
 
     Attributes:
         sql: An expression.
-        after: Place of the token after it.
+        after: Position of the token after it.
     """
 
     sql: str
@@ -37,7 +37,7 @@ class WrittenPath:
 
     @classmethod
     def at(cls, clauses: Clauses, place: int) -> WrittenPath | None:
-        """Read what stands at a place; None if there is nothing."""
+        """Read the path at a position. Returns None at the end of the statement."""
         if place >= len(clauses):
             return None
         tokens, after = clauses.tokens, place + 1
@@ -54,7 +54,7 @@ class WrittenPath:
         return cls(clauses.sql[first.start : end].strip(), after)
 
     def value(self, session: ChangeSession) -> str | None:
-        """Return the path; None where it depends on values that are not known yet."""
+        """Return the path. Returns None if it depends on values that are not known yet."""
         if placeholders_of(self.sql) and session.parameters.used_by(self.sql) is None:
             return None
         if "?" in self.sql:
@@ -63,13 +63,13 @@ class WrittenPath:
         return "" if value is None else str(value)
 
     def may_be_lance(self, session: ChangeSession) -> bool:
-        """Return whether the path is, or may turn out to be, that of a Lance table or of a file in one."""
+        """Return whether the path may refer to a Lance table or a file in one."""
         value = self.value(session)
         return value is None or is_in_table(value)
 
 
 def is_in_table(path: str) -> bool:
-    """Return whether a path is that of a Lance table, or leads into one."""
+    """Return whether a path refers to a Lance table or a file in one."""
     parts = path.replace("\\", "/").split("/")
     return any(part.lower().endswith(TABLE_SUFFIX) and part.lower() != TABLE_SUFFIX for part in parts)
 
@@ -79,9 +79,9 @@ class ComputedCopyStatement(LanceStatement):
     """A COPY … TO a path that is not a plain constant.
 
     Attributes:
-        source: A query in parentheses, or a table, perhaps with columns.
-        path: Where the rows go.
-        options: What stands in parentheses at the end, with them; or nothing.
+        source: A query in parentheses, or a table with an optional column list.
+        path: The target path.
+        options: The options, including parentheses. May be empty.
     """
 
     source: Clauses
@@ -105,7 +105,7 @@ class ComputedCopyStatement(LanceStatement):
         return cls(body.part(1, to), path, body.part(after))
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the path is, or may turn out to be, that of a Lance table or of a file in one."""
+        """Return whether the path may refer to a Lance table or a file in one."""
         return self.path.may_be_lance(session)
 
     def run(self, session: ChangeSession) -> ChangeResult:
@@ -120,7 +120,7 @@ class ComputedCopyStatement(LanceStatement):
 
 @dataclass(frozen=True)
 class ForeignFileStatement(LanceStatement):
-    """A statement of DuckDB's that would write at the path of a Lance table, or read it as something else.
+    """A DuckDB statement that would write to the path of a Lance table, or read it as another format.
 
     Attributes:
         what: Its words.
@@ -152,7 +152,7 @@ class ForeignFileStatement(LanceStatement):
         return None if path is None else cls("ATTACH without TYPE lance of", path)
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the path is, or may turn out to be, that of a Lance table or of a file in one."""
+        """Return whether the path may refer to a Lance table or a file in one."""
         return self.path.may_be_lance(session)
 
     def run(self, session: ChangeSession) -> NoReturn:

@@ -40,7 +40,7 @@ ALIASES: Final = {
     "older_than_seconds": "older_than",
     **dict.fromkeys(("retain", "retain_n_versions"), "retain_versions"),
 }
-"""Other names of arguments, in all operations that have them."""
+"""Aliases of arguments, in all operations that take them."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class TableOperation:
     Attributes:
         name: The procedure, without its prefix. Empty if CALL does not run the operation.
         run: Runs the operation on a table, or a transaction, with the arguments that are not NULL.
-        result: Makes a result from the rows that `run` returns.
-        parameters: Names of the arguments after the table, with their types in DuckDB's words.
+        result: Converts the rows that `run` returns to a result.
+        parameters: DuckDB types of the arguments after the table, by name.
         required: Number of arguments, from the first after the table, that CALL must have.
         not_null: Names of the arguments that must not be NULL.
-        note: What the operation would do, for EXPLAIN. Empty for a note with the name.
-        words: The statement, with the names of its arguments in braces. Empty if only CALL runs the operation.
+        note: Effect of the operation, for EXPLAIN. Defaults to a note with the name.
+        words: Template of the statement, with argument names in braces. Empty if only CALL runs the operation.
         writes: Whether the operation changes the table.
         in_transaction: Whether the operation concerns the open transaction instead of a table.
     """
@@ -86,7 +86,7 @@ class TableOperation:
 
         Raises:
             WrongTypeError: An argument is unknown.
-            InvalidInputError: Two names mean one argument, or an argument must not be NULL.
+            InvalidInputError: Two names refer to one argument, or an argument must not be NULL.
         """
         known = [name for name in self.signature if name not in fixed]
         aliases = {name: ALIASES[name] for name in known if name in ALIASES}
@@ -348,7 +348,7 @@ def _of_metadata(
     """Yield the operations that set and unset a key.
 
     Args:
-        kind: What has the key.
+        kind: The kind of metadata, as in the procedure's name.
         update: Changes a table by the new values and the arguments.
         more: Names of the arguments before the key.
     """
@@ -394,7 +394,7 @@ def _of_references(
 
 
 def _restore(table: TableHandle, given: Given) -> Rows:
-    """Make the table what it was in a version, as a new version, and return its number."""
+    """Restore a version as a new version, and return the new version's number."""
     restored, newest = _version(table, given), table.current().handle.snapshot
     if restored.handle.snapshot.branch != newest.branch:
         raise InvalidInputError(

@@ -57,7 +57,7 @@ class UpkeepStatement(TableStatement):
     Attributes:
         operation: The operation.
         options: The part of the statement after the words.
-        fixed: Arguments that the words give.
+        fixed: Arguments given by keywords.
     """
 
     parses: ClassVar[bool] = False
@@ -128,7 +128,7 @@ class UpkeepStatement(TableStatement):
 
 @dataclass(frozen=True)
 class AnalyzeStatement(TableStatement):
-    """An ANALYZE of a table, perhaps after VACUUM."""
+    """An ANALYZE of a table, optionally after VACUUM."""
 
     writes: ClassVar[bool] = False
 
