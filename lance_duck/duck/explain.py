@@ -19,6 +19,7 @@ from lance_duck.duck.tables.scan_observer import ScanObserver, watching
 from lance_duck.duck.tables.search import SearchRows
 from lance_duck.duck.tables.table import ROWS, DuckTable
 from lance_duck.errors import LanceDuckError
+from lance_duck.redact import shown
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.sql.parser import tree_from_sql
@@ -100,7 +101,7 @@ def _actual(watch: ScanObserver) -> Iterator[ReadPlan]:
             columns = [name for name in scan.columns if name != ROWS]
             text = scan.dataset.scanner(columns=columns, filter=scan.predicate).explain_plan()
         text = f"{text}  gave: {scan.rows} rows, {scan.batches} batches, in {scan.seconds * 1000:.1f} ms\n"
-        yield ReadPlan(text, {"Lance Path": scan.dataset.uri, "Lance Rows Out": str(scan.rows)})
+        yield ReadPlan(text, {"Lance Path": shown(scan.dataset.uri), "Lance Rows Out": str(scan.rows)})
 
 
 def _planned(watch: ScanObserver) -> Iterator[ReadPlan]:
@@ -117,7 +118,7 @@ def _planned(watch: ScanObserver) -> Iterator[ReadPlan]:
 def _read_plan(table: DuckTable | SearchRows, parts: list[Predicate], left: list[str]) -> ReadPlan:
     if isinstance(table, SearchRows):
         return _search_plan(table)
-    facts = {"Lance Path": table.dataset.uri, "Lance Pushed Filter Parts": str(len(parts))}
+    facts = {"Lance Path": shown(table.dataset.uri), "Lance Pushed Filter Parts": str(len(parts))}
     return ReadPlan(_text(table, parts, left), facts)
 
 

@@ -13,6 +13,7 @@ import pyarrow.dataset as pads
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.tables.scan_observer import WATCHES, Scan
+from lance_duck.redact import shown
 from lance_duck.scan.duckdb.source import PushedScan, ScanSource
 from lance_duck.scan.predicate.tree import In
 
@@ -53,7 +54,7 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     @property
     def facts(self) -> Mapping[str, str]:
         """Details for EXPLAIN, by their names in DuckDB's `lance` extension."""
-        return {"Lance Path": self._dataset.uri}
+        return {"Lance Path": shown(self._dataset.uri)}
 
     @abstractmethod
     def count_rows(self) -> int:

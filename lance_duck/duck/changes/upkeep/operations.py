@@ -27,6 +27,7 @@ from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.errors import InvalidInputError
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN, parse_duration
 from lance_duck.optimize import Compaction
+from lance_duck.redact import shown
 from lance_duck.snapshot.refs import MAIN
 from lance_duck.wire.transaction import COMMIT_AUTHOR, COMMIT_MESSAGE
 
@@ -212,7 +213,7 @@ def _checkpoint(table: TableHandle, _: Given) -> Rows:
 
 
 def _figures(name: str, dataset: LanceDataset, figures: Given) -> Rows:
-    return [(name, dataset.uri, json.dumps(dict(figures)))]
+    return [(name, shown(dataset.uri), json.dumps(dict(figures)))]
 
 
 def _create_scalar_index(table: TableHandle, given: Given) -> None:
