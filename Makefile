@@ -52,7 +52,7 @@ $(PYLANCES): $(LANCE_DUCK_VERSIONS)/%/.ready: | $(READY)
 
 versions: $(PYLANCES)  ## environments of nine other versions of pylance, for the full profile
 
-meetings: versions  ## the table of docs/format.md: what other versions of pylance and we read of each other
+meetings: versions  ## the table of docs/reference/format.md: what other versions of pylance and we read of each other
 	PYTHONPATH=.:tests $(BIN)/python -m versions.meetings
 
 $(HOSTS): $(LANCE_DUCK_HOSTS)/%/.ready: tests/hosts/%.txt pyproject.toml | $(READY)

@@ -16,7 +16,7 @@ import pytest
 import lance_duck as ld
 from lance_duck import indices
 
-PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "coming-from.md"
 ROWS = {
     "id": list(range(6)),
     "fare": [5.0, 25.0, 30.0, 8.0, 40.0, 21.0],

@@ -1,4 +1,4 @@
-"""The page `docs/spark.md`: the code below runs each row of its table, with all that the row's first cell names."""
+"""The page `docs/guides/spark.md`: the code below runs each row of its table, with all that the row's first cell names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import lance_duck as ld
 import lance_duck.spark as ls
 
-PAGE = Path(__file__).parents[2] / "docs/spark.md"
+PAGE = Path(__file__).parents[2] / "docs/guides/spark.md"
 
 CODE = {
     '`spark.read.format("lance")` · `ls.read(spark, uri, columns=, filter=, version=, …)`': """

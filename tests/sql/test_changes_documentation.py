@@ -11,7 +11,7 @@ import pytest
 
 import lance_duck as ld
 
-PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sql" / "index.md"
 
 
 def test_the_example_of_the_page_gives_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ import lance_duck as ld
 from lance_duck.errors import LanceDuckError, UnsupportedError
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "sql.md"
+PAGE = HERE.parents[1] / "docs" / "reference" / "sql" / "index.md"
 # What rows name and statements need not: words of prose.
 WORDS = {"BM25", "CSV", "JSON", "NULL", "REST", "SQL", "parameter"}
 # Rows that are about Python: the tests below run them.

@@ -13,7 +13,7 @@ from trust.campaign import TrialCounts, run_kind
 from trust.kinds import KINDS, TrialKind, named
 from trust.page import next_seed, record, runs, versions, write_page
 
-PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
+PAGE = Path(__file__).parents[2] / "docs" / "background" / "trust.md"
 RUNS = Path(__file__).with_name("runs.jsonl")
 
 

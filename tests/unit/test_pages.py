@@ -49,7 +49,7 @@ def test_tasks_run_in_python(folder: Path) -> None:
         "vector": np.zeros(128, np.float32),
         "docs": ld.write_dataset(examples.docs(50), "data/docs.lance"),
     }
-    for block in blocks("docs/tasks.md", "python"):
+    for block in blocks("docs/guides/tasks.md", "python"):
         exec("\n".join(line for line in block.splitlines() if "s3://" not in line), scope)
     assert ld.dataset("data/t.lance").version > 9
 
@@ -60,7 +60,7 @@ def test_tasks_run_in_sql(folder: Path) -> None:
     with ld.connect("data") as con:
         con.execute("COPY (FROM 'rows.csv') TO 'rows.parquet'")
         con.execute("CREATE TEMP TABLE changes AS FROM 'rows.csv' LIMIT 3")
-        for block in blocks("docs/tasks.md", "sql"):
+        for block in blocks("docs/guides/tasks.md", "sql"):
             for statement in filter(str.strip, re.sub("--.*", "", block).split(";")):
                 con.execute(statement).fetchall()
 
@@ -83,7 +83,7 @@ def test_the_first_page_of_the_site_runs(folder: Path) -> None:
 def test_the_page_on_indexes_runs(folder: Path) -> None:
     rows = examples.docs(300).rename_columns(["id", "topic", "body", "vec"])
     ds = ld.write_dataset(rows, "data/t.lance")
-    (python,), (sql,) = blocks("docs/choosing-an-index.md", "python"), blocks("docs/choosing-an-index.md", "sql")
+    (python,), (sql,) = blocks("docs/guides/choose-an-index.md", "python"), blocks("docs/guides/choose-an-index.md", "sql")
     exec(python, {"ds": ds})
     with ld.connect("data") as con:
         con.execute(sql.replace("IVF_PQ (vec) WITH (", "IVF_PQ (vec) WITH (num_partitions = 1, "))
@@ -92,7 +92,7 @@ def test_the_page_on_indexes_runs(folder: Path) -> None:
             *("by_id", "neighbours"),
         }
         con.execute("ALTER INDEX by_id ON t OPTIMIZE")
-    kinds = re.findall(r"`([A-Z]+(?:_[A-Z]+)*)`", (ROOT / "docs/choosing-an-index.md").read_text(encoding="utf-8"))
+    kinds = re.findall(r"`([A-Z]+(?:_[A-Z]+)*)`", (ROOT / "docs/guides/choose-an-index.md").read_text(encoding="utf-8"))
     for kind in sorted({kind for kind in kinds if kind.startswith("IVF_")}):
         ds.create_index("vec", kind, train=False, replace=True)
     assert ld.recall_report(ds, "vec", sample=3).choose(recall=0.9) is not None
@@ -102,14 +102,14 @@ def test_the_page_on_history_in_sql_runs(folder: Path) -> None:
     table = ld.write_dataset({"x": [1]}, "data/t.lance", enable_stable_row_ids=True)
     for x in range(2, 6):
         table.insert({"x": [x]})
-    (block,) = blocks("docs/sql.md", "sql")
+    (block,) = blocks("docs/reference/sql/index.md", "sql")
     with ld.connect("data") as con:
         changed, named = [con.execute(line).fetchall() for line in block.splitlines()]
     assert sorted(row[-1] for row in changed) == [3, 4, 5]
     assert len(named) == 5
 
 
-COMMAND_LINE = (ROOT / "docs/command-line.md").read_text(encoding="utf-8").split("\n## ")[0]
+COMMAND_LINE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8").split("\n## ")[0]
 
 
 def test_the_page_on_the_command_line_names_every_command_and_options_that_they_have() -> None:

@@ -1,4 +1,4 @@
-"""The page `docs/python.md`: whatever stands there in backquotes is a name that is there, or code that runs."""
+"""The page `docs/reference/python.md`: whatever stands there in backquotes is a name that is there, or code that runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OWNERS: Final = {
 
 def spans() -> list[tuple[str, str]]:
     """Return each line of the page's table with each text in backquotes that it has, in order."""
-    lines = (ROOT / "docs/python.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8").splitlines()
     cells = [line.removeprefix("| ") for line in lines if line.startswith("| ")]
     return [(cell, span.replace(r"\|", "|")) for cell in cells for span in re.findall(r"`([^`]+)`", cell)]
 

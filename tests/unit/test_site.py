@@ -11,13 +11,13 @@ MADE_BY_SPHINX = {"search", "genindex", "modindex", "py-modindex"}
 
 
 def test_no_page_has_the_name_of_one_that_the_generator_makes() -> None:
-    pages = {path.stem for path in DOCS.glob("*.md")}
+    pages = {path.stem for path in DOCS.rglob("*.md") if "_build" not in path.parts}
     assert "index" in pages
     assert not pages & MADE_BY_SPHINX
 
 
 def test_every_extra_is_explained_or_for_developers() -> None:
-    text = (DOCS / "installation.md").read_text(encoding="utf-8")
+    text = (DOCS / "start" / "installation.md").read_text(encoding="utf-8")
     section = text.split("## Extras")[1].split("## ")[0]
     explained, developers = re.findall(r"^\| `(\w+)`", section, re.MULTILINE), section.split("next to this package.")[1]
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]

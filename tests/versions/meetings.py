@@ -1,6 +1,6 @@
 """All meetings of our tables and theirs, version by version, and the table of how they went.
 
-`make meetings` prints the table of docs/format.md, and `PYTHONPATH=.:tests python -m versions.meetings 4.0.2` one row.
+`make meetings` prints the table of docs/reference/format.md, and `PYTHONPATH=.:tests python -m versions.meetings 4.0.2` one row.
 """
 
 from __future__ import annotations
