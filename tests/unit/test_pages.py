@@ -36,8 +36,10 @@ def test_the_lines_of_the_readme_run(folder: Path, capsys: pytest.CaptureFixture
     scope: dict[str, Any] = {}
     exec(first, scope)
     assert "Kyoto" in capsys.readouterr().out
-    assert scope["ds"].index_statistics("id_idx")["num_unindexed_rows"] == 0
-    assert ld.dataset("data/trips.lance").count_rows("note = 'heavy rain' AND tip > 0") == 0
+    trips = ld.dataset("data/trips.lance")
+    assert trips.index_statistics("by_id")["num_unindexed_rows"] == 0
+    assert trips.count_rows("note = 'heavy rain' AND tip > 0") == 0
+    assert (scope["near"].num_rows, scope["words"].num_rows) == (3, 3)
 
 
 def test_tasks_run_in_python(folder: Path) -> None:
@@ -69,7 +71,7 @@ def test_the_commands_of_the_readme_run(folder: Path) -> None:
     examples.write("data", rows=100)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     lines = [shlex.split(line)[1:] for line in re.findall(r"^\$ (lance-duck .*)$", text, re.MULTILINE)]
-    assert [words[0] for words in lines] == ["sql", "info"]
+    assert [words[0] for words in lines] == ["info", "sql"]
     assert all(run(*words).exit_code == 0 for words in lines)
 
 
