@@ -15,10 +15,10 @@ def low_words(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: ND
     """Write the low words of each number of `stride` little-endian 64-bit words.
 
     Args:
-        words: Numbers, one after the other.
-        stride: Words of a number, at least as many as `out` has for it.
-        out: int32 or int64 (numbers,), or int64 (numbers * low words,); written.
-        lost: uint8 (numbers,), written: 1 where the number does not fit.
+        words: The numbers, concatenated.
+        stride: Number of words in a number: at least as many as `out` has for each.
+        out: int32 or int64 (numbers,), or int64 (numbers * low words,); output.
+        lost: uint8 (numbers,), output: 1 for each number that does not fit.
 
     Returns:
         Whether any number does not fit.
