@@ -105,7 +105,7 @@ class Subroutine(Kernel):
     """A function that only kernels call."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise an error: a subroutine has no entry point for Python."""
+        """Raise an error: Python cannot call a subroutine."""
         raise TypeError(f"{self.py_func.__name__} is a subroutine of kernels, which Python cannot call")
 
     def add_overload(self, result: Any) -> None:

@@ -36,7 +36,7 @@ def bounds_of_names(names: UInt64s, bounds: UInt64s) -> None:
 
 
 def bounds_of_names_reference(names: UInt64s, bounds: UInt64s) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     keys = names >> np.uint64(32)
     bounds[:] = keys.min(), keys.max(), (names & np.uint64(0xFFFFFFFF)).max()
 
@@ -58,7 +58,7 @@ def set_bits(names: UInt64s, least: int, words: NDArray[np.uint64]) -> None:
 
 
 def set_bits_reference(names: UInt64s, least: int, words: NDArray[np.uint64]) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for name in names.tolist():
         row, within = (name >> 32) - least, name & 0xFFFFFFFF
         words[row, within >> 6] |= np.uint64(1 << (within & 63))
@@ -103,7 +103,7 @@ def _bit(value: Any, word: int) -> Any:
 
 
 def insert_hashes_reference(words: NDArray[np.uint32], hashes: list[int]) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for value in hashes:
         block = (value >> 32) * len(words) >> 32
         for j, salt in enumerate(_SALTS):
@@ -111,7 +111,7 @@ def insert_hashes_reference(words: NDArray[np.uint32], hashes: list[int]) -> Non
 
 
 def find_hashes_reference(filters: NDArray[np.uint32], hashes: list[int]) -> list[bool]:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     is_maybe = []
     for each in filters:
         masks = [np.zeros_like(each) for _ in hashes]

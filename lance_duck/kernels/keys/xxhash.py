@@ -87,7 +87,7 @@ def _rotated(value: Any, bits: int) -> Any:
 
 
 def xxh64_reference(data: bytes, offsets: list[int]) -> list[int]:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     return [_plain_hash(data[start:stop]) for start, stop in pairwise(offsets)]
 
 

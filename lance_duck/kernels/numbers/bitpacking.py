@@ -103,7 +103,7 @@ def unpack_block(out: NDArray[Word], place: int, data: Bytes, source: int, width
 
 
 def unpack_block_reference(out: NDArray[Word], place: int, data: Bytes, source: int, width: int) -> None:
-    """Compute the plain reference value by value, in Python."""
+    """Reference implementation in plain Python, value by value."""
     bits = out.itemsize * 8
     lanes = BLOCK // bits
     packed = data[source : source + width * ROW_BYTES].view(out.dtype).reshape(width, lanes).tolist()
@@ -184,7 +184,7 @@ def unpack_inline_reference(
     out: NDArray[Word],
     scratch: NDArray[Word],
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     word = out.itemsize
     place = 0
     for i, (start, size, count) in enumerate(zip(starts.tolist(), sizes.tolist(), counts.tolist(), strict=True)):
@@ -252,7 +252,7 @@ def unpack_fixed_reference(
     out: NDArray[Word],
     scratch: NDArray[Word],
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     word = out.itemsize
     place = 0
     for i, (start, size, count) in enumerate(zip(starts.tolist(), sizes.tolist(), counts.tolist(), strict=True)):

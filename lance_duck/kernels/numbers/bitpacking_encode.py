@@ -77,7 +77,7 @@ def pack_block(out: Bytes, place: int, words: NDArray[Word], first: int, width: 
 
 
 def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: int, width: int) -> None:
-    """Compute the plain reference value by value, in Python."""
+    """Reference implementation in plain Python, value by value."""
     bits = words.itemsize * 8
     lanes = BLOCK // bits
     packed = np.zeros((width, lanes), words.dtype)
@@ -104,7 +104,7 @@ def bit_width(words: NDArray[Word], first: int, count: int) -> int:
 
 
 def bit_width_reference(words: NDArray[Word], first: int, count: int) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     return max((int(word).bit_length() for word in words[first : first + count]), default=0)
 
 
@@ -161,7 +161,7 @@ def pack_inline(
 def pack_inline_reference(
     words: NDArray[Word], counts: NDArray[np.int64], scratch: NDArray[Word], out: Bytes, ends: NDArray[np.int64]
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     size = words.itemsize
     place = first = 0
     for i, count in enumerate(counts.tolist()):
@@ -213,7 +213,7 @@ def pack_fixed(words: NDArray[Word], counts: NDArray[np.int64], width: int, scra
 def pack_fixed_reference(
     words: NDArray[Word], counts: NDArray[np.int64], width: int, scratch: NDArray[Word], out: Bytes
 ) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = first = 0
     for count in counts.tolist():
         for start in range(first, first + count, BLOCK):
@@ -255,7 +255,7 @@ def collect_number_stats(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> i
 
 
 def look_reference(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for block in range(len(bits_out)):
         bits_out[block] = np.bitwise_or.reduce(words[block * BLOCK : (block + 1) * BLOCK])
     return min(len(words), 1) + int(np.count_nonzero(words[1:] != words[:-1]))

@@ -48,7 +48,7 @@ def join_streams(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int6
 def join_streams_reference(
     data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: NDArray[Any]
 ) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = 0
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         streams = data[start : start + count * out.itemsize].reshape(out.itemsize, count)
@@ -76,7 +76,7 @@ def split_streams(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes
 
 
 def split_streams_reference(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = 0
     for count in counts.tolist():
         size = count * width

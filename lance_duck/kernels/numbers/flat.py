@@ -27,7 +27,7 @@ def join_bytes(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64],
 
 
 def join_bytes_reference(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     parts = [data[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
     out[:] = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
 
@@ -68,7 +68,7 @@ def join_low_words(
 def join_low_words_reference(
     data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], words: int, out: NDArray[np.int64]
 ) -> bool:
-    """Compute the plain reference, number by number."""
+    """Reference implementation, number by number."""
     size = 8 * words
     places = [
         start + i * size for start, count in zip(starts.tolist(), counts.tolist(), strict=True) for i in range(count)
@@ -100,7 +100,7 @@ def spread_bits(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64
 
 
 def spread_bits_reference(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = 0
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         packed = data[start : start + (count + 7) // 8]

@@ -41,7 +41,7 @@ def gather_bits(data: Bytes, counts: NDArray[np.int64], out: Bytes) -> None:
 
 
 def gather_bits_reference(data: Bytes, counts: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     ends = np.cumsum(counts).tolist()
     parts = [np.packbits(data[end - n : end], bitorder="little") for end, n in zip(ends, counts.tolist(), strict=True)]
     out[:] = np.concatenate(parts) if parts else np.zeros(0, np.uint8)

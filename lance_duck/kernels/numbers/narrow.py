@@ -50,7 +50,7 @@ def low_words(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: ND
 
 
 def low_words_reference(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: NDArray[np.uint8]) -> bool:
-    """Compute the plain reference, number by number."""
+    """Reference implementation, number by number."""
     size = out.nbytes // max(len(lost), 1)
     for i in range(len(lost)):
         raw = words[i * stride : (i + 1) * stride].tobytes()

@@ -70,7 +70,7 @@ def find_fields_reference(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, (begin, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
         starts[:, i], sizes[:, i] = NULL_ROW, 0
         at = begin
@@ -97,7 +97,7 @@ def place_fixed(data: Bytes, width: int, places: NDArray[np.int64], out: Bytes) 
 
 
 def place_fixed_reference(data: Bytes, width: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, place in enumerate(places.tolist()):
         out[place : place + width] = data[i * width : (i + 1) * width]
     places += width
@@ -118,7 +118,7 @@ def place_variable(data: Bytes, offsets: Offsets, length: int, places: NDArray[n
 
 
 def place_variable_reference(data: Bytes, offsets: Offsets, length: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, place in enumerate(places.tolist()):
         value = data[offsets[i] : offsets[i + 1]].tobytes()
         row = len(value).to_bytes(length, "little") + value

@@ -90,7 +90,7 @@ def expand_runs_reference(
     width: int,
     out: Bytes,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = 0
     chunks = zip(values.tolist(), lengths.tolist(), runs.tolist(), ends.tolist(), strict=True)
     for i, (first, length, count, end) in enumerate(chunks):

@@ -37,7 +37,7 @@ def count_runs(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.
 
 
 def count_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.int64]) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     runs[:] = [len(chunk) for chunk in _chunks(words, counts)]
 
 
@@ -61,7 +61,7 @@ def find_runs(words: NDArray[Any], counts: NDArray[np.int64], values: NDArray[An
 
 
 def find_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], values: NDArray[Any], lengths: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     runs = [run for chunk in _chunks(words, counts) for run in chunk]
     values[:] = [value for value, _ in runs]
     lengths[:] = [length for _, length in runs]
@@ -90,7 +90,7 @@ def write_runs(values: Bytes, lengths: Bytes, runs: NDArray[np.int64], width: in
 
 
 def join_runs_reference(values: Bytes, lengths: Bytes, runs: NDArray[np.int64], width: int, out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     joined, run = b"", 0
     for count in runs.tolist():
         joined += (count * width).to_bytes(8, "little")

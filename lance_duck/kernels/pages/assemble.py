@@ -42,7 +42,7 @@ def fold_items(rep: Bytes, def_: Bytes, begins: int, base: int, visible: int, va
 
 
 def fold_items_reference(rep: Bytes, def_: Bytes, begins: int, base: int, visible: int, valid: Bytes) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     slots = def_ <= visible
     if len(rep):
         slots &= rep >= begins
@@ -86,7 +86,7 @@ def fold_list(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: By
 
 
 def fold_list_reference(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: Bytes) -> tuple[int, int]:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     begins, begins_inside, visible, visible_inside, base = form.tolist()
     levels = def_ if len(def_) else np.zeros(len(rep), dtype=np.uint8)
     slots = (rep >= begins) & (levels <= visible)
@@ -109,7 +109,7 @@ def map_levels(levels: Bytes, table: Bytes, out: Bytes) -> None:
 
 
 def map_levels_reference(levels: Bytes, table: Bytes, out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     out[:] = table[levels]
 
 
@@ -150,7 +150,7 @@ def row_bounds(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: I
 
 
 def row_bounds_reference(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: Int64s) -> bool:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     heads = np.flatnonzero(rep == max_rep)
     if not np.array_equal(np.searchsorted(heads, chunks), rows):
         return False
@@ -180,7 +180,7 @@ def choose_entries(
         starts: First entry of each range. Ranges ascend, do not overlap, and lie within the levels.
         stops: End of each range.
         rep_out: Output, one level for each entry of the ranges.
-        def_out: Output, one level for each entry of the ranges, or empty if there are no definition levels.
+        def_out: Output, one level for each entry of the ranges, or empty without definition levels.
         items: Output, one number for each entry of the ranges, and one more.
     """
     at = slot = count = slots = 0
@@ -214,7 +214,7 @@ def choose_entries_reference(
     def_out: Bytes,
     items: Int64s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     entries = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)]).astype(np.int64)
     has_value = def_ <= visible if len(def_) else np.ones(len(rep), dtype=np.bool_)
     rep_out[:] = rep[entries]

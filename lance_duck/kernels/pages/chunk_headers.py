@@ -70,7 +70,7 @@ def read_headers_reference(
     sizes: Int64s,
     counts: Int64s,
 ) -> bool:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for chunk, (begin, length) in enumerate(zip(begins.tolist(), lengths.tolist(), strict=True)):
         header = data[begin : begin + length].tobytes()
         fields = [2] * (1 + levels) + [width] * buffers

@@ -36,7 +36,7 @@ def cut_levels(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
 
 
 def cut_levels_reference(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     places = np.concatenate([[0], np.flatnonzero(def_ <= visible) + 1])
     ends[:] = places[values]
     ends[-1:] = len(def_)
@@ -63,7 +63,7 @@ def place_parts(data: Bytes, ends: Int64s, places: Int64s, out: Bytes) -> bool:
 
 
 def place_parts_reference(data: Bytes, ends: Int64s, places: Int64s, out: Bytes) -> bool:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for place, part in zip(places.tolist(), np.split(data, ends[:-1]), strict=True):
         out[place : place + len(part)] = part
     return True

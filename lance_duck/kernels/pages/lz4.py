@@ -117,7 +117,7 @@ def decompress_blocks(
 def decompress_blocks_reference(
     data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], ends: NDArray[np.int64], out: Bytes
 ) -> int:
-    """Compute the plain reference, byte by byte."""
+    """Reference implementation, byte by byte."""
     place = 0
     for i, (start, size, end) in enumerate(zip(starts.tolist(), sizes.tolist(), ends.tolist(), strict=True)):
         result = _decompress_reference(data[start : start + size].tolist(), end - place)

@@ -75,7 +75,7 @@ def find_values(
 def find_values_reference(
     data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, places: NDArray[np.int64]
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, row in enumerate(rows.tolist()):
         if not 0 <= row < items[-1]:
             return status.BAD_OFFSETS | (i << 8)
@@ -139,7 +139,7 @@ def find_texts(
 def find_texts_reference(
     data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, width: int, begins: Int64s, ends: Int64s
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     ends[0] = 0
     for i, (place, start, size) in enumerate(zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
         pair = data[start : start + size][place * width : (place + 2) * width].tobytes()

@@ -83,7 +83,7 @@ def unpack_some(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out:
 
 
 def unpack_some_reference(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out: NDArray[Word]) -> int:
-    """Compute the plain reference, by whole blocks."""
+    """Reference implementation, by whole blocks."""
     word = out.itemsize
     scratch = np.empty(BLOCK, out.dtype)
     for i, (place, start, size) in enumerate(zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
@@ -132,7 +132,7 @@ def unpack_some_fixed(
 def unpack_some_fixed_reference(
     data: Bytes, places: Int64s, counts: Int64s, starts: Int64s, sizes: Int64s, width: int, out: NDArray[Word]
 ) -> int:
-    """Compute the plain reference, by whole buffers."""
+    """Reference implementation, by whole buffers."""
     scratch = np.empty(BLOCK, out.dtype)
     for i, place in enumerate(places.tolist()):
         values = np.empty(int(counts[i]), out.dtype)

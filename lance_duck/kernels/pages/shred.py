@@ -25,7 +25,7 @@ def levels_present(levels: Bytes, present: Bytes) -> None:
 
 
 def levels_present_reference(levels: Bytes, present: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     present[np.unique(levels)] = 1
 
 
@@ -52,7 +52,7 @@ def mark_nulls(holes: Bytes, valid: Bytes, hidden: int, mark: int, out: Bytes) -
 
 
 def mark_nulls_reference(holes: Bytes, valid: Bytes, hidden: int, mark: int, out: Bytes) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     slots = (holes == 0) | (holes > hidden)
     count = int(np.count_nonzero(slots))
     flags = np.ones(len(holes), dtype=np.uint8)

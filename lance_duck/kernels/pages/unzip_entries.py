@@ -117,7 +117,7 @@ def split_entries(data: Bytes, form: Int64s, rep: Bytes, def_: Bytes, offsets: I
 
 
 def split_entries_reference(data: bytes, form: list[int]) -> tuple[list[int], list[int], list[bytes]]:
-    """Compute the plain reference: the levels of all entries and the values of all slots."""
+    """Reference implementation. Returns the levels of all entries and the values of all slots."""
     control, bits, width = form[CONTROL], form[BITS_DEF], form[WIDTH]
     rep, def_, values = [], [], []
     at = 0

@@ -88,7 +88,7 @@ def zip_variable(
 def zip_reference(
     words: list[bytes], def_: list[int], visible: int, width: int, values: list[bytes], is_fixed: bool
 ) -> tuple[bytes, list[int]]:
-    """Compute the plain reference: the entries, and where each begins."""
+    """Reference implementation. Returns the entries and their offsets."""
     out, places, slots = b"", [], iter(values)
     for word, level in zip(words, def_, strict=True):
         places.append(len(out))

@@ -28,7 +28,7 @@ def read_node(data: Any, low: Any, address: Any, has_index: Any, common: Any, no
     Args:
         data: The FST.
         low: Offset of the first node.
-        address: Address of the node: the offset of its last byte, or 0 for the final node without transitions or output.
+        address: Address of the node: the offset of its last byte, or 0 for the final node without transitions.
         has_index: Whether nodes with more than 32 transitions have an index.
         common: The byte for each code in the state byte.
         node: (`NODE_FIELDS`,), output.

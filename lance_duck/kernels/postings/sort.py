@@ -148,7 +148,7 @@ def write_runs_reference(
     out: Bytes,
     state: Int64s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     runs: dict[int, dict[int, list[int]]] = {}
     for i in range(len(bounds) - 1):
         for j in range(bounds[i], bounds[i + 1]):
@@ -268,7 +268,7 @@ def fill_runs_reference(
     position_ends: Int64s,
     positions: UInt32s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for term, start in zip((terms.astype(np.int64) - first).tolist(), starts.tolist(), strict=True):
         numbers = _numbers(data[start:].tobytes())
         name = document
@@ -337,7 +337,7 @@ def count_living(
 def count_living_reference(
     bounds: Int64s, document_ids: UInt32s, frequencies: UInt32s, names: Int64s, numbers: Int64s, counts: Int64s
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     lives = names[document_ids] >= 0
     for i, term in enumerate(numbers.tolist()):
         run = slice(bounds[i], bounds[i + 1])
@@ -359,7 +359,7 @@ def fill_living(
 ) -> int:
     """Append a partition's live postings to the postings of each term.
 
-    The first five arguments are those of `count_living`, which has checked them.
+    `count_living` takes the same first five arguments and has checked them.
 
     Args:
         bounds: First posting of each term.
@@ -399,7 +399,7 @@ def fill_living_reference(
     new_documents: UInt32s,
     new_frequencies: UInt32s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, term in enumerate(numbers.tolist()):
         run = slice(bounds[i], bounds[i + 1])
         living = names[document_ids[run]] >= 0
@@ -423,7 +423,7 @@ def fill_living_positions(
 ) -> int:
     """Append the positions of a partition's live postings to the positions of each term.
 
-    The first five arguments are those of `count_living`, which has checked them.
+    `count_living` takes the same first five arguments and has checked them.
 
     Args:
         bounds: First posting of each term.
@@ -466,7 +466,7 @@ def fill_living_positions_reference(
     ends: Int64s,
     out: UInt32s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     pieces = np.split(positions, np.cumsum(frequencies)[:-1])
     for i, term in enumerate(numbers.tolist()):
         for j in range(bounds[i], bounds[i + 1]):
