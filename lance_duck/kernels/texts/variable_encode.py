@@ -14,7 +14,7 @@ from lance_duck.kernels.texts.variable import Offsets
 
 @kernel
 def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: NDArray[np.int64]) -> int:
-    """Split values into chunks of at most `limit` bytes, each with as many values as possible. Value counts are powers of two.
+    """Split values into chunks of at most `limit` bytes, each with as many values as fit, a power of two.
 
     A chunk has at least two values. The last chunk takes all remaining values once they fit, and may have one value.
 
