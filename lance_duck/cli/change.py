@@ -49,7 +49,7 @@ def cleanup(
     dry_run: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Remove old versions and the files that only they use. The default age is 14 days."""
+    """Remove old versions and the files that only they use. Old means 14 days by default."""
     age = None if older_than is None else timedelta(days=older_than)
     stats = open_table(table).cleanup_old_versions(age, retain, dry_run=dry_run, error_if_tagged_old_versions=False)
     report({**vars(stats), "bytes_removed": ByteCount(stats.bytes_removed)}, as_json)
