@@ -190,8 +190,7 @@ class MemWalWarning(UserWarning):
 
 
 class DerivedDataWarning(UserWarning):
-    """A change to a LanceDB computed column or materialized view is undone by a refresh. Rejected if warnings are
-    errors."""
+    """A refresh undoes a change to a LanceDB computed column or materialized view. Rejected if warnings are errors."""
 
 
 def warn_of_index(text: str) -> None:
