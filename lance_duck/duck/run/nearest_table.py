@@ -75,8 +75,7 @@ class NearestTable(DuckTable):
         return self._found(output, any_form=True).__arrow_c_stream__(), columns is not None
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
-        """See `ScanSource.pushed_scanner`. Filters that pass the surrounding limit come from a join, which applies
-        them."""
+        """See `ScanSource.pushed_scanner`. Filters pushed through the limit come from a join, which applies them."""
         schema = duckdb_arrow_schema(self.dataset.schema)
         output = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return PushedScan(output, lambda: self._found(output, any_form=False))
