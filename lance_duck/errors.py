@@ -23,7 +23,7 @@
     ├── JobError                also RuntimeError: work in another process failed with an error outside this tree
     └── InternalError           also RuntimeError: a bug in this package
 
-Every message has one shape, made of the parts that an error has, without secrets:
+Every message has the same form. Missing parts are left out, and secrets are masked:
 "where: what: expected …, found …; remedy".
 """
 
@@ -111,7 +111,7 @@ class InvalidInputError(LanceDuckError, ValueError):
 
 
 class DataMismatchError(InvalidInputError, OSError):
-    """Data that do not fit the table: other columns, types or lengths, or nulls in non-nullable columns."""
+    """The data does not fit the table: other columns, types or lengths, or nulls in non-nullable columns."""
 
 
 class UnknownColumnError(InvalidInputError, KeyError):
@@ -119,7 +119,7 @@ class UnknownColumnError(InvalidInputError, KeyError):
 
 
 class WrongTypeError(InvalidInputError, TypeError):
-    """An argument, or a column that it names, has a type that does not fit."""
+    """An argument, or a column that it names, has the wrong type."""
 
 
 class FormatError(LanceDuckError):
@@ -131,7 +131,7 @@ class UnsupportedError(FormatError, ValueError):
 
 
 class ArrayLimitError(UnsupportedError):
-    """Rows that one Arrow array cannot hold together: too many bytes, items or dictionary entries."""
+    """The rows do not fit in one Arrow array: too many bytes, items or dictionary entries."""
 
 
 class NotIndexableError(UnsupportedError, TypeError, NotImplementedError):
@@ -166,7 +166,7 @@ class StoreError(LanceDuckError, OSError):
 
 
 class JobError(LanceDuckError, RuntimeError):
-    """Work that was given to another process failed: a worker died, or raised an error outside this tree."""
+    """Work in another process failed: a worker died, or raised an error outside this tree."""
 
 
 class ForkedError(LanceDuckError, RuntimeError):
@@ -174,23 +174,23 @@ class ForkedError(LanceDuckError, RuntimeError):
 
 
 class InternalError(LanceDuckError, RuntimeError):
-    """A broken invariant of this package; please report it."""
+    """A violated invariant in this package. Please report it."""
 
 
 class IndexWarning(UserWarning):
-    """An index segment cannot be used; its rows are scanned instead."""
+    """An index segment is unusable. Its rows are scanned instead."""
 
 
 class TableWarning(UserWarning):
-    """A listed table cannot be found where the listing says it is, and is left out."""
+    """A listed table was not found at its listed location, and is skipped."""
 
 
 class MemWalWarning(UserWarning):
-    """A change that does not reach rows in the write-ahead log (MemWAL) of the table; as an error, it is refused."""
+    """A change does not affect rows in the table's write-ahead log (MemWAL). If warnings are errors, it is rejected."""
 
 
 class DerivedDataWarning(UserWarning):
-    """A change of a computed column or materialized view of LanceDB, which its refresh undoes; as an error, refused."""
+    """A refresh undoes a change to a LanceDB computed column or materialized view. Rejected if warnings are errors."""
 
 
 def warn_of_index(text: str) -> None:
@@ -221,5 +221,5 @@ def _warn(text: str, kind: type[Warning]) -> None:
 
 
 def _is_between(frame: FrameType) -> bool:
-    """Return whether a frame belongs to this package, or to a library through which the package calls itself."""
+    """Return whether a frame belongs to this package, or to a library that calls back into it."""
     return str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN

@@ -48,7 +48,7 @@ Ids = list[NDArray[np.uint64]]
 @checked_calls
 @dataclass(frozen=True, eq=False, repr=False)
 class RecallReport:
-    """Recall and latency of searches through an index, for each setting; the last row is the exact search.
+    """Recall and latency of index searches, for each setting. The last row is the exact search.
 
     Attributes:
         table: A row for each setting. `nprobes`, `ef` and `refine_factor` are the arguments of `nearest`, null if not
@@ -155,12 +155,13 @@ def recall_report(
     Args:
         ds: The table.
         column: Its column of vectors.
-        queries: Queries, as q of `nearest`. None for random vectors of the column, without those that cannot be
-            searched; the row of a query does not count as its neighbour.
+        queries: Queries, as q of `nearest`. None selects random searchable vectors of the column. A query's own row
+            does not count as its neighbour.
         k: Neighbours of each query.
         nprobes: Numbers of partitions to search. Numbers above the partition count search all partitions.
-        ef: Numbers of candidates of a graph search. Default: k times 1, 2, 5 and 10 if the index has graphs.
-        refine_factor: Numbers of candidates to rerank by their full vectors, as multiples of k. Default: no reranking.
+        ef: Candidate counts of a graph search. Default: k times 1, 2, 5 and 10 if the index has graphs.
+        refine_factor: Numbers of candidates to rerank with their full vectors, as multiples of k. Default: no
+            reranking.
         sample: Number of random queries.
         filter: Condition of the neighbours, as in `scanner`.
         metric: Metric, as in `nearest`. Default: the metric of the index.
@@ -188,7 +189,7 @@ def recall_report(
 
 
 class _Searches:
-    """Searches for the same queries with different settings; rows are named by `_rowid`."""
+    """Searches for the same queries with different settings. Rows are identified by `_rowid`."""
 
     def __init__(
         self,
@@ -202,7 +203,7 @@ class _Searches:
         self._k: int = nearest["k"]
 
     def truth(self) -> list[tuple[int, NDArray[np.uint64]]]:
-        """Return, for each query, the number of true neighbours and the rows that may be among them, ties included."""
+        """Return, for each query, the number of true neighbours and the candidate rows, including ties."""
         wide = 2 * self._k + 1
         while True:
             neighbors = self._ask(self._queries, {"use_index": False}, wide)

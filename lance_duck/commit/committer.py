@@ -1,7 +1,7 @@
 """The commit loop: check newer versions for conflicts, rebase, publish. Repeated after a lost race.
 
-On disk, in this order: deletion files of the rebase; _transactions/{read version}-{uuid}.txn, a bare message, of which
-the manifest holds a copy; the manifest, which makes the version visible. See `wire.manifest`, `publish`.
+On disk, in this order: deletion files of the rebase; _transactions/{read version}-{uuid}.txn, a bare message, which the
+manifest repeats; the manifest, which makes the version visible. See `wire.manifest`, `publish`.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def warn_of_computed(snapshot: Snapshot, columns: Collection[str]) -> None:
 
     Args:
         snapshot: The version that is changed.
-        columns: Names of the columns that get values.
+        columns: Names of the columns with new values.
 
     Raises:
         DerivedDataWarning: Warnings of this kind are errors.
@@ -78,7 +78,7 @@ def warn_of_view(snapshot: Snapshot, change: str) -> None:
 
 
 def check_definitions(before: table_pb2.Manifest, after: table_pb2.Manifest) -> None:
-    """Refuse a change of the schema that breaks the definition of a computed column.
+    """Reject a schema change that breaks the definition of a computed column.
 
     Raises:
         InvalidInputError: An input of a computed column that stays is renamed, dropped or cast, or that column is cast.

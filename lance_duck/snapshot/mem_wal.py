@@ -1,4 +1,4 @@
-"""The write-ahead log (MemWAL) of other writers: the constraints that it puts on changes of the table.
+"""The write-ahead log (MemWAL) of other writers, and the constraints that it imposes on changes.
 
     _mem_wal/{shard}/manifest/{bits}.binpb    ShardManifest; {bits}: its version as 64 binary digits, reversed
     _mem_wal/{shard}/wal/{bits}.arrow         rows in write order; {bits}: the position, in the same form

@@ -180,7 +180,7 @@ def check_branch_name(name: str) -> None:
 
 
 def write_tag(store: Store, name: str, tag: Tag, *, new: bool) -> None:
-    """Write a tag. With `new`, the name must be free; otherwise, the tag of this name is replaced.
+    """Write a tag. With `new`, the name must be unused. Otherwise, the existing tag is replaced.
 
     Raises:
         AlreadyExistsError: A new tag's name is taken.
@@ -245,7 +245,8 @@ def _write(store: Store, kind: Kind, name: str, raw: Mapping[str, Any], *, new: 
     try:
         store.put_if_absent(path, data)
     except AlreadyExistsError:
-        # A service may repeat a request and answer the second. Time and identifier distinguish our bytes from others.
+        # A service may execute a request twice and report the second result. Time and identifier distinguish our bytes
+        # from others.
         if store.get(path) != data:
             raise AlreadyExistsError(f"{kind.noun} {name!r} already exists", where=store.uri) from None
 

@@ -82,8 +82,8 @@ def load_version(store: Store, version: int) -> Manifest:
 def is_present(store: Store, manifest: Manifest) -> bool | None:
     """Return whether a version still exists. A table that replaced this one may have the same version number.
 
-    Transaction files have unique names, so one look-up usually decides. Some writers keep no transaction file. Their
-    manifest is read again.
+    Transaction files have unique names, so one lookup is usually sufficient. Some writers keep no transaction file.
+    Their manifest is read again.
 
     Returns:
         True if the version exists, False if another table has this version number, None if the number does not exist.

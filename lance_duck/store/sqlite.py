@@ -28,7 +28,7 @@ class SqliteManifestStore:
     """See `ExternalManifestStore`.
 
     Args:
-        path: The file, in a directory that exists; made if it is missing.
+        path: The file, in an existing directory. It is created if it does not exist.
     """
 
     def __init__(self, path: str) -> None:

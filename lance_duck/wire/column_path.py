@@ -1,4 +1,4 @@
-"""Paths of columns as text: names with dots between them, in backticks where a name holds a dot or a backtick."""
+"""Column paths as strings: names separated by dots. Names with a dot or backtick are quoted in backticks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lance_duck.errors import InvalidInputError
 
 
 def split_path(path: str) -> list[str]:
-    """Split a dotted path into names; a name in backticks may hold dots, and two backticks for one.
+    """Split a dotted path into names. A name in backticks may contain dots, and doubled backticks.
 
     Raises:
         InvalidInputError: A backtick is not closed, or a name is empty.

@@ -1,4 +1,4 @@
-"""Arrow schemas as schemas of a table, and these as messages: the inverse of `wire.schema`.
+"""Converts Arrow schemas to table schemas and messages: the inverse of `wire.schema`.
 
 Fields get their ids depth first. In addition to the fields that `wire.schema` reads, the messages contain:
 
@@ -38,7 +38,7 @@ _NOT_LEGACY = ("fixed_size_binary:0",)
 _MAX_DEPTH = 64
 _FSL_STRUCT = "fixed_size_list:struct:"
 _DUCKDB_ITEMS = ("l", "")
-"""Names of the items of lists and arrays that DuckDB exports; pylance only appends lists whose item is "item"."""
+"""Item names of lists and arrays exported by DuckDB. pylance only appends lists whose item is "item"."""
 
 
 def schema_from_arrow(
@@ -52,8 +52,8 @@ def schema_from_arrow(
 ) -> Schema:
     """Build the table schema for the columns of an Arrow schema.
 
-    Views become plain strings, binary and lists. List items that DuckDB named are named "item". JSON of any spelling
-    becomes `lance.json`. In 2.2 a binary column with metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
+    Views become plain strings, binary and lists. List items that DuckDB named are named "item". All JSON types become
+    `lance.json`. In 2.2 a binary column with metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
 
     Args:
         arrow: The columns.
@@ -64,8 +64,8 @@ def schema_from_arrow(
         keep: Whether to keep field metadata, by key; None keeps all. Extension types always keep theirs.
 
     Raises:
-        UnsupportedError: Lance, or this version of its files, does not have a type; the message names column and type.
-        InvalidInputError: A name comes twice, a column has a dot in its name, or a key column cannot be a key.
+        UnsupportedError: Lance, or this file version, does not support a type. The message names column and type.
+        InvalidInputError: A name is repeated, a column name contains a dot, or a key column cannot be a key.
     """
     above = max((f.id + 1 for f in existing.walk()), default=0) if existing is not None else 0
     builder = _FieldBuilder(version, max(first_id, above), old_blobs, keep)
@@ -115,7 +115,7 @@ def is_primary_key(f: Field) -> bool:
 
 
 def primary_key(schema: Schema) -> tuple[Field, ...]:
-    """Return the fields of the unenforced primary key in order of position; those without one follow by id."""
+    """Return the fields of the unenforced primary key by position. Fields without a position follow by id."""
     fields = [f for f in schema.walk() if is_primary_key(f)]
     return tuple(sorted(fields, key=lambda f: (not _position(f, PRIMARY_KEY_POSITION), _place(f), f.id)))
 
@@ -214,11 +214,11 @@ def _children(storage: pa.DataType, logical: str, old: Field | None, where: str)
 
 
 def refuse_mixed_lists(f: Field, path: tuple[str, ...] = (), *, lists: bool = False, fixed: bool = False) -> None:
-    """Refuse a column with lists and fixed-size lists of structs, one inside the other: no reader supports its pages.
+    """Reject a column with nested lists and fixed-size lists of structs, because no reader supports its pages.
 
     Schemas may have such columns, and pylance creates empty tables with them.
 
-    Fixed-size lists of one struct are read here, though not by pylance.
+    This package reads fixed-size lists of one struct, unlike pylance.
 
     Args:
         f: The column, or a field of it.

@@ -1,12 +1,12 @@
-"""CREATE INDEX and DROP INDEX, which end in `create_index`, `create_scalar_index` and `drop_index`.
+"""CREATE INDEX and DROP INDEX, implemented by `create_index`, `create_scalar_index` and `drop_index`.
 
     CREATE [OR REPLACE] INDEX [IF NOT EXISTS] [name] ON target [USING kind] (column) [WITH (option = value, …)]
     CREATE [OR REPLACE] INDEX [IF NOT EXISTS] [name] ON target (column) [USING kind] [WITH (option = value, …)]
     DROP INDEX [IF EXISTS] name ON target
 
 Options are the parameters of the verbs. `metric_type` and `distance_type` mean `metric`, and `params` is JSON of more
-options. The kind is BTREE by default; an index on vectors must name its kind. UNIQUE is refused, because indexes do not
-make values unique. `upkeep.statements` reads the other statements about indexes.
+options. The kind defaults to BTREE. An index on vectors must specify its kind. UNIQUE is rejected, because indexes do
+not enforce uniqueness. `upkeep.statements` reads the other statements about indexes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     [WITH] (name = value, …)
 
-Instead of `=` there may be `:=`, `=>` or nothing. A value is an expression, which DuckDB evaluates, or a bare word,
-which is read as a string. Names in parentheses are read as a list of strings. A name without a value means true.
+`:=`, `=>` or nothing can replace `=`. A value is an expression, which DuckDB evaluates, or a bare word, which is read
+as a string. Names in parentheses are read as a list of strings. A name without a value means true.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Options:
     def values(
         self, session: ChangeSession, names: Iterable[str], aliases: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Return the values by the names of the options, as DuckDB evaluates them; fractions are floats.
+        """Return the option values by name, as DuckDB evaluates them. Fractions are floats.
 
         Args:
             session: Evaluates them.
@@ -72,7 +72,7 @@ class Options:
             aliases: Aliases of option names.
 
         Raises:
-            WrongTypeError: A name does not exist; says which one was probably meant.
+            WrongTypeError: An option does not exist. The message suggests the closest name.
             InvalidInputError: Two names refer to one option.
         """
         aliases = aliases or {}
@@ -89,7 +89,7 @@ class Options:
 
 
 def _option(option: Clauses, where: str) -> tuple[str, str]:
-    """Return the name of an option and SQL of its value."""
+    """Return an option's name and the SQL of its value."""
     if len(option) == 1 and option.tokens[0].name is not None:
         return folded(option.tokens[0].name), "true"
     name, value = named_argument(option)
@@ -105,7 +105,7 @@ def _option(option: Clauses, where: str) -> tuple[str, str]:
 
 
 def _names(value: Clauses) -> list[str]:
-    """Return the names that a value in parentheses lists; none for other values."""
+    """Return the names in a parenthesized list. Empty for other values."""
     if value.text_at(0) != "(" or value.closer(0) != len(value) - 1:
         return []
     items = value.part(1, len(value) - 1).split()

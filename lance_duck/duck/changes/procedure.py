@@ -77,7 +77,7 @@ class ProcedureCall(LanceStatement):
         return f"{PREFIX}{self.operation.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the name is unqualified, or qualified by a database of Lance tables."""
+        """Return whether the name is unqualified, or qualified by a Lance database."""
         database, *schema = self.call.name[:-1] or (session.catalog.name,)
         return session.catalog.database(database) is not None and schema in ([], [SCHEMA])
 
@@ -110,7 +110,7 @@ class ProcedureCall(LanceStatement):
 
 @dataclass(frozen=True)
 class UnknownProcedure(LanceStatement):
-    """A CALL of a name that is close to the name of a procedure.
+    """A CALL with a name similar to a procedure's name.
 
     Attributes:
         name: The unknown name.

@@ -14,9 +14,9 @@ from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import UnsupportedError
 
 _BEFORE_VIEW: Final = frozenset({"create", "or", "replace", "recursive"})
-"""Words before VIEW with which a view comes into the database that its name tells."""
+"""Words before VIEW for which the view is created in the database given by its name."""
 _NAMED_AFTER: Final = {"insert": "into", "update": "update", "delete": "from", "merge": "into", "truncate": "truncate"}
-"""The word after which each change names its table."""
+"""The keyword before the table name, for each change."""
 _OBJECTS: Final = frozenset({"view", "macro", "function", "sequence", "type"})
 
 
@@ -74,7 +74,7 @@ class RefusedObject(TableStatement):
 
     Attributes:
         kind: The word for it.
-        may_exist: IF NOT EXISTS. The statement then does nothing if a table has the name.
+        may_exist: IF NOT EXISTS. The statement then does nothing if a table of this name exists.
     """
 
     kind: str
@@ -98,7 +98,7 @@ class RefusedObject(TableStatement):
         return f"{self.kind} {self.target.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it would be in a database of Lance tables."""
+        """Return whether it would be in a Lance database."""
         database = session.database_of_new(self.target)
         return database is not None and not (self.may_exist and database.find(self.target.name) is not None)
 
@@ -124,7 +124,7 @@ class RefusedObject(TableStatement):
 
 @dataclass(frozen=True)
 class RefusedAlias(LanceStatement):
-    """An ALTER DATABASE of a database of Lance tables, whose tables would be known by no name.
+    """An ALTER DATABASE of a Lance database, after which its tables would be unreachable by name.
 
         ALTER DATABASE [IF EXISTS] lance SET ALIAS TO other
 

@@ -51,7 +51,7 @@ class Folder:
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
 
     def missing(self) -> LanceDuckError | None:
-        """Return an error if the folder does not exist, or else None."""
+        """Return an error if the folder does not exist, otherwise None."""
         return self._missing() if self._store.folders() is None else None
 
     def _exists(self) -> bool:

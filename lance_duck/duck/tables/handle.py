@@ -26,7 +26,7 @@ class VersionChoice:
     """The requested version of a table. Without attributes, the newest version.
 
     Attributes:
-        version: Number, name of a tag or a branch, or `branch:number`, as text.
+        version: Version number, tag name, branch name or `branch:number`, as a string.
         tag: Name of a tag.
         asof: Time in ISO format.
         branch: Branch that the other attributes refer to. Defaults to the opened branch.
@@ -51,7 +51,7 @@ class VersionChoice:
 
     @property
     def is_number(self) -> bool:
-        """Whether a number is chosen, and not a tag or a time, which may move."""
+        """Whether a version number is given, unlike a tag or a time, which may move."""
         return self.branch is None and self.version is not None and _is_number(self.version)
 
     @property
@@ -114,7 +114,7 @@ class TableHandle:
         uri: Location of the table.
         choice: The chosen version.
         storage_options: Credentials and settings of its object store.
-        given: The dataset, if the caller passed one; it is read at its own version.
+        given: The dataset that the caller passed, if any. It is read at its own version.
         check: Raises an error if statements may not access the location.
     """
 
@@ -151,7 +151,8 @@ class TableHandle:
         """Return the dataset for a source that all connections read.
 
         Raises:
-            UnsupportedError: The transaction of this connection reads another version, which others must not see.
+            UnsupportedError: The transaction of this connection reads another version, which other connections must not
+                see.
         """
         newest, pinned = self.newest(), pinned_versions()
         if pinned is None:
@@ -188,7 +189,7 @@ class TableHandle:
             return opened_dataset
 
     def let_go(self) -> None:
-        """Close the table; the next look-up opens it again."""
+        """Close the table. The next lookup reopens it."""
         with self._lock:
             self._opened = self._stamp = None
         path = local_path(self.uri)
@@ -214,10 +215,10 @@ class TableHandle:
 class PinnedVersions:
     """The table versions that a transaction reads.
 
-    A table is read at the version current at its first mention, or with the transaction's own changes.
+    A table is read at the version that is current on first use, or with the transaction's own changes.
 
     Attributes:
-        is_over: Whether the transaction has ended, so that tables are read at their newest versions again.
+        is_over: Whether the transaction has ended. Tables are then read at their newest versions again.
     """
 
     def __init__(self) -> None:
@@ -245,7 +246,7 @@ class PinnedVersions:
         return dataset is newest or (same_manifest and dataset.version == newest.version)
 
     def note_bound(self) -> None:
-        """Note that DuckDB bound a table that it will look up again, possibly outside the transaction."""
+        """Record that DuckDB bound a table that it will look up again, possibly outside the transaction."""
         self._bound = True
 
     def take_bound(self) -> bool:
@@ -277,7 +278,7 @@ def _constant(dataset: LanceDataset) -> Callable[[], LanceDataset]:
 
 
 def _stamp(opened_dataset: LanceDataset) -> str | None:
-    """Return a stamp that differs if another table has replaced this one, or None on object stores."""
+    """Return a stamp that changes if another table replaces this one, or None on object stores."""
     snapshot = opened_dataset.handle.snapshot
     if local_path(snapshot.uri) is None:
         return None

@@ -109,7 +109,7 @@ def spread(
 class EarlierFiles:
     """Files of attempts that lost a race, reused for fragments that did not change.
 
-    Without them, a table with constant appends would never get a new column.
+    Without reuse, a table with constant appends would never get a new column.
     """
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ class ColumnAddition:
 
     @property
     def tightens(self) -> bool:
-        """Whether a new column is non-nullable, so that all rows need values."""
+        """Whether a new column is non-nullable, which requires values for all rows."""
         old_ids = set(self._old_ids)
         return any(not field.nullable for field in self.new.walk() if field.id not in old_ids)
 

@@ -64,7 +64,7 @@ class IndexChanges(VectorIndexChanges):
             name: Name of the index. Defaults to "{column}_idx", with a number if another index has that name.
             replace: Replace an index of this name over this column.
             train: Index all rows. If False, the index covers no rows until `optimize.optimize_indices`.
-            fragment_ids: Only for INVERTED: write the rows of these fragments as one part of a segment, uncommitted.
+            fragment_ids: Only for INVERTED. Writes the rows of these fragments as one uncommitted part of a segment.
                 Each fragment belongs to one part, and all parts need the same parameters. Any process can write a part.
                 `merge_index_metadata` joins all parts in the end. For other kinds, see `create_index_uncommitted`,
                 which works without parts.

@@ -56,7 +56,7 @@ class MergeInsertBuilder:
         on: Key columns. Defaults to the unenforced primary key.
 
     Raises:
-        InvalidInputError: A column does not exist, or the table does not declare a key and none is given.
+        InvalidInputError: A column does not exist, or neither the table nor the caller declares a key.
     """
 
     def __init__(self, dataset: TableMethods, on: str | Iterable[str] | None = None) -> None:

@@ -17,7 +17,7 @@ class InsertGuard:
 
     Args:
         base: The version that the merge read.
-        keys: Inserted keys. None if unknown; then any newer row may conflict.
+        keys: Inserted keys. None if unknown, in which case any newer row may conflict.
         on: Key columns.
     """
 

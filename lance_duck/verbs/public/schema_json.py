@@ -45,7 +45,7 @@ def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
     try:
         fields = [_field_from_json(field, "schema", 0) for field in _list(schema_json, "fields", "schema")]
         storage = pa.schema(fields, _metadata(schema_json, "schema"))
-        return pa.ipc.read_schema(storage.serialize())  # makes extension types of the metadata that name them
+        return pa.ipc.read_schema(storage.serialize())  # restores extension types from their metadata
     except LanceDuckError:
         raise
     except (pa.ArrowException, ValueError, TypeError) as error:

@@ -92,7 +92,7 @@ class KeyIndex:
         return numbers
 
     def sieve(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType] = _NO_INDEX) -> KeySieve | None:
-        """Return a filter for rows with a key of the source, with few false positives. Returns None if it does not pay.
+        """Return a filter for rows with a key of the source, with few false positives, or None if it would not help.
 
         Args:
             paths: Paths of the key columns in the table.

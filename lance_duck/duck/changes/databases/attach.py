@@ -1,14 +1,14 @@
-"""ATTACH and DETACH of folders of Lance tables, which end in `TableCatalog.attach` and `TableCatalog.forget`.
+"""ATTACH and DETACH of folders of Lance tables, implemented by `TableCatalog.attach` and `TableCatalog.forget`.
 
     ATTACH [OR REPLACE] [DATABASE] [IF NOT EXISTS] 'folder' [AS name]
         (TYPE lance [, READ_ONLY] [, VERSION n | 'tag'] [, TIMESTAMP '…'] [, BRANCH 'b'] [, NAMESPACE 'a$b'])
     ATTACH … 'a$b' [AS name] (TYPE lance, ENDPOINT 'http://…' [, BEARER_TOKEN '…'] …)
     DETACH [DATABASE] [IF EXISTS] name
 
-NAMESPACE is a namespace in the folder. ENDPOINT is a REST service, of which 'a$b' is a namespace, and '$' the root: see
+NAMESPACE is a namespace in the folder. ENDPOINT is a REST service, 'a$b' one of its namespaces, and '$' its root: see
 `namespaces`. Other options choose the version of each table. Tables without that version are not listed. Tables are
 read-only unless they are at the newest version of their main branch. All cursors of the instance see attached
-databases. The first table creates a missing folder; READ_ONLY and OR REPLACE require an existing one.
+databases. The first table creates a missing folder. READ_ONLY and OR REPLACE require an existing folder.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class AttachStatement(LanceStatement):
         return self.place.text.strip()
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is of Lance tables, which it is."""
+        """Return True: the statement is about Lance tables."""
         return True
 
     def run(self, session: ChangeSession) -> ChangeResult:
@@ -120,7 +120,7 @@ class AttachStatement(LanceStatement):
         return nothing()
 
     def _choice(self, values: dict[str, Any]) -> tuple[VersionChoice, str | None]:
-        """Return which version of each table is read, and why changes are refused."""
+        """Return the version to read, and the reason for which changes are rejected, if any."""
         if values.get("read_only") and values.get("read_write"):
             raise InvalidInputError("ATTACH with READ_ONLY and READ_WRITE", expected="one of them")
         version, moment, branch = values.get("version"), values.get("timestamp"), values.get("branch")
@@ -188,11 +188,11 @@ class DetachStatement(LanceStatement):
 
 
 def detach(session: ChangeSession, name: str) -> None:
-    """Detach a database, which may be of Lance tables.
+    """Detach a database if it is a Lance database.
 
     Raises:
-        UnsupportedError: It is the one that has the tables of the connection.
-        duckdb.Error: DuckDB refuses: the connection uses it.
+        UnsupportedError: The database contains the connection's own tables.
+        duckdb.Error: The connection uses the database.
     """
     database = session.catalog.database(name)
     if database is session.catalog.default:
@@ -206,7 +206,7 @@ def detach(session: ChangeSession, name: str) -> None:
 
 @dataclass(frozen=True)
 class SchemaStatement(LanceStatement):
-    """A CREATE SCHEMA or DROP SCHEMA in a database of Lance tables, which has one schema.
+    """A CREATE SCHEMA or DROP SCHEMA in a Lance database, which has a single schema.
 
     Attributes:
         verb: "CREATE" or "DROP".
@@ -239,7 +239,7 @@ class SchemaStatement(LanceStatement):
         return f"schema {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the schema is, or would be, in a database of Lance tables."""
+        """Return whether the schema is, or would be, in a Lance database."""
         if self.database is not None:
             return session.catalog.database(self.database) is not None
         place = session.names.place_of_new((self.name,), later=True)

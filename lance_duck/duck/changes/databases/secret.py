@@ -1,4 +1,4 @@
-"""CREATE SECRET and DROP SECRET of secrets for Lance tables, which end in `duck.databases.secrets`.
+"""CREATE SECRET and DROP SECRET for Lance tables, implemented by `duck.databases.secrets`.
 
     CREATE [OR REPLACE] [TEMPORARY] SECRET [IF NOT EXISTS] [name]
         (TYPE lance [, SCOPE 's3://…' | ['s3://…', …]] [, KEY_ID, SECRET, SESSION_TOKEN, REGION, ENDPOINT, USE_SSL,
@@ -80,7 +80,7 @@ class CreateSecretStatement(LanceStatement):
         return f"secret {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is for Lance tables, which it is."""
+        """Return True: the secret is for Lance tables."""
         return True
 
     def run(self, session: ChangeSession) -> ChangeResult:

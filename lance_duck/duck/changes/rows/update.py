@@ -4,7 +4,7 @@
 
     →  SELECT a.<address>, CAST((e) AS type of c) AS c, … FROM t AS a[, …] [WHERE …]
 
-DEFAULT is null. If several rows of FROM match a row of the table, the first one in DuckDB's join order wins.
+DEFAULT is null. If several FROM rows match a table row, the first one in DuckDB's join order wins.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SetItem:
 
 @dataclass(frozen=True)
 class UpdateStatement(TableStatement):
-    """An UPDATE. Clauses include their keyword; missing clauses are empty.
+    """An UPDATE. Clauses include their keyword. Missing clauses are empty.
 
     Attributes:
         ctes: WITH.

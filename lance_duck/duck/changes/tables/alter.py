@@ -1,4 +1,4 @@
-"""ALTER TABLE, which ends in `add_columns`, `drop_columns`, `alter_columns` and `rename_table`.
+"""ALTER TABLE, implemented by `add_columns`, `drop_columns`, `alter_columns` and `rename_table`.
 
     ALTER TABLE [IF EXISTS] t
         ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e]
@@ -46,7 +46,7 @@ _REMEDIES: Final = (
     (frozenset({"using"}), "ADD COLUMN, UPDATE it, DROP COLUMN the old one"),
     (frozenset({"check"}), "WHERE in the statements that write"),
 )
-"""What does the same, by words of the form."""
+"""Alternatives to unsupported forms, by the words of the form."""
 _DEPENDENTS: Final = frozenset({"cascade", "restrict"})
 """Keywords for dependent objects. A column's indexes are dropped with either one."""
 _REFUSED: Final = frozenset({"check", "primary", "unique", "references", "generated", "collate"})

@@ -1,4 +1,4 @@
-"""COPY … FROM a file, which ends in `write_dataset`'s append.
+"""COPY … FROM a file, committed as an append by `write_dataset`.
 
     COPY t [(c, …)] FROM 'file' [[WITH] (option [value], …)]
 
@@ -112,7 +112,7 @@ class CopyDatabaseStatement(LanceStatement):
         return f"databases {' and '.join(self.names)}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether one of them is of Lance tables."""
+        """Return whether either is a Lance database."""
         return any(session.catalog.database(name) is not None for name in self.names)
 
     def run(self, session: ChangeSession) -> NoReturn:

@@ -1,9 +1,10 @@
-"""COPY … TO, which ends in `write_dataset`.
+"""COPY … TO, implemented by `write_dataset`.
 
 COPY (query) | t [(c, …)] TO 'x.lance' [[WITH] (FORMAT lance, MODE 'create' | 'append' | 'overwrite', …)]
 
-Without MODE it overwrites, like DuckDB's COPY; `error_if_exists` is another name of `create`. Other options are
-arguments of `write_dataset`, and WRITE_EMPTY_FILE, which is true unless no rows should leave no table.
+Without MODE, it overwrites, like DuckDB's COPY. `error_if_exists` is a synonym for `create`. Other options are
+arguments of `write_dataset`, and WRITE_EMPTY_FILE. Its default is true; false does not create a table for an empty
+result.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class WrittenPath:
             after = clauses.closer(place) + 1
         elif first.text == "$" and place + 1 < len(clauses) and tokens[place + 1].start == first.end:
             after = place + 2
-        elif first.name is not None and not is_quoted:  # x.lance without quotes is a path, too
+        elif first.name is not None and not is_quoted:  # unquoted x.lance is also a path
             name = TableName.at(clauses, place)
             assert name is not None
             return cls(literal(".".join(name.parts)), name.after)
@@ -54,7 +54,7 @@ class WrittenPath:
         return cls(clauses.sql[first.start : end].strip(), after)
 
     def value(self, session: ChangeSession) -> str | None:
-        """Return the path. Returns None if it depends on values that are not known yet."""
+        """Return the path. Returns None if it depends on unknown values."""
         if placeholders_of(self.sql) and session.parameters.used_by(self.sql) is None:
             return None
         if "?" in self.sql:

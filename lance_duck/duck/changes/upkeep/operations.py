@@ -4,7 +4,7 @@
     CALL lance_name(t, argument => value, …)         `name`, read by `procedure`
     SELECT … FROM lance_name(t, argument => value)   `name`, read by `procedure`
 
-Names, errors for unknown arguments, casts and columns of results all come from the rows of `OPERATIONS`.
+`OPERATIONS` defines names, errors for unknown arguments, casts and result columns.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class TableOperation:
         Args:
             session: Evaluates the arguments.
             options: The arguments that are named.
-            fixed: Arguments that the words of the statement give.
+            fixed: Arguments implied by the words of the statement.
 
         Raises:
             WrongTypeError: An argument is unknown.
@@ -151,7 +151,7 @@ _INTERVAL: Final = 20
 
 
 def _compact(table: TableHandle, given: Given) -> Rows:
-    """Compact the table, or return what would be compacted."""
+    """Compact the table, or return the planned compactions."""
     dataset = table.current()
     arguments = {name: None if value == 0 and name in _ZERO_IS_NONE else value for name, value in given.items()}
     if isinstance(arguments.get("memory_limit"), str):
