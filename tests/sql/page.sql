@@ -701,3 +701,136 @@ DELETE FROM t WHERE id > 0;
 COMMIT;
 SELECT max(version), (SELECT count(*) FROM t) FROM lance_versions('t');
 --> 5 | 1
+
+--= lance_scan · row ids and addresses
+SELECT _rowid, _rowaddr FROM lance_scan('dir/x.lance', with_row_id := true, with_row_address := true) LIMIT 1;
+--> 0 | 0
+
+--= lance_vector_search · every parameter
+CREATE TABLE lance.v AS SELECT i AS id, [i, i % 7, i % 5, i % 3]::FLOAT[4] AS vec FROM range(300) r(i);
+--> 300
+CREATE INDEX graph ON v USING IVF_HNSW_FLAT (vec) WITH (num_partitions = 2);
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, nprobes := 2, ef := 20, refine_factor := 2);
+--> 9
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, nprobs := 2, explain_verbose := true);
+--> 9
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, recall := 0.99, metric := 'l2');
+--> 9
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, use_index := false);
+--> 9
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, filter := 'id > 9', prefilter := false);
+
+--= ORDER BY distance · every function
+SELECT id FROM t ORDER BY array_cosine_distance(vec, [1, 0]::FLOAT[2]), id LIMIT 1;
+--> 1
+SELECT id FROM t ORDER BY list_cosine_distance(vec::FLOAT[], [1, 0]::FLOAT[]), id LIMIT 1;
+--> 1
+SELECT id FROM t WHERE id > 0 ORDER BY array_cosine_similarity(vec, [1, 0]::FLOAT[2]) DESC, id LIMIT 1;
+--> 1
+SELECT id FROM t WHERE id > 0 ORDER BY list_cosine_similarity(vec::FLOAT[], [1, 0]::FLOAT[]) DESC, id LIMIT 1;
+--> 1
+SELECT id FROM t ORDER BY array_inner_product(vec, [1, 0]::FLOAT[2]) DESC LIMIT 1;
+--> 3
+SELECT id FROM t ORDER BY array_dot_product(vec, [1, 0]::FLOAT[2]) DESC LIMIT 1;
+--> 3
+SELECT id FROM t ORDER BY list_inner_product(vec::FLOAT[], [1, 0]::FLOAT[]) DESC LIMIT 1;
+--> 3
+SELECT id FROM t ORDER BY list_negative_inner_product(vec::FLOAT[], [1, 0]::FLOAT[]) LIMIT 1;
+--> 3
+
+--= lance_fts · every parameter
+SELECT id FROM lance_fts('t', 'body', 'goose', version := 1);
+--> 1
+SELECT id FROM lance_fts('t', 'body', 'goose', tag := 'v1');
+--> 1
+SELECT id FROM lance_fts('t', 'body', 'goose', asof := TIMESTAMP '2999-01-01');
+--> 1
+SELECT id FROM lance_fts('t', 'body', 'goose', branch := 'dev');
+--> 1
+SELECT id FROM lance_fts('t', 'body', 'duck lake', k := 1, filter := 'id > 0', prefilter := false);
+SELECT id FROM lance_fts('t', 'body', '{"prefix": {"terms": "goo"}}');
+--> 1
+SELECT id FROM lance_fts('t', 'body', '{"phrase": {"terms": "goose lake", "slop": 2}}');
+--> 1
+SELECT id FROM lance_fts('t', 'body', '{"boost": {"positive": {"match": {"terms": "duck"}}, "negative": {"match": {"terms": "lake"}}, "negative_boost": 0.5}}') ORDER BY _score DESC;
+--> 2
+--> 0
+
+--= lance_hybrid_search · every parameter
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, version := 3, filter := 'id < 9', prefilter := true);
+--> 1
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, tag := 'v1', metric := 'l2', use_index := true);
+--> 1
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, asof := TIMESTAMP '2999-01-01', recall := 0.9);
+--> 1
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, branch := 'dev', nprobes := 1, ef := 9, refine_factor := 1);
+--> 1
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, nprobs := 1, explain_verbose := false);
+--> 1
+
+--= INSERT INTO · by position
+INSERT INTO q BY POSITION SELECT 9 AS vec, [1, 0]::FLOAT[2] AS k RETURNING k;
+--> 9
+INSERT INTO t DEFAULT VALUES RETURNING id;
+--> NULL
+
+--= CREATE TABLE · every option
+CREATE TABLE lance.o (id INTEGER) WITH (enable_v2_manifest_paths = false, max_bytes_per_file = 1000000, max_rows_per_group = 512);
+CREATE TABLE lance.old WITH (data_storage_version = '0.1', max_rows_per_group = 2) AS SELECT 1 AS id FROM range(5);
+--> 5
+CREATE TABLE lance.alike LIKE o;
+SELECT count(*) FROM alike;
+--> 0
+
+--= INVERTED · every option
+CREATE INDEX i ON t USING INVERTED (body) WITH (analyzer = 'text', lance_tokenizer = 'text', block_size = 256, format_version = 3, memory_limit = '256MB', num_workers = 1, document_granularity = 'row', remove_stop_words = false);
+SELECT id FROM t WHERE match(body, 'goose');
+--> 1
+CREATE TABLE lance.texts AS SELECT 1 AS id, ['duck lake', 'goose'] AS body;
+--> 1
+CREATE INDEX i ON texts USING INVERTED (body) WITH (document_granularity = 'list_element', with_position = true);
+SELECT _doc_index FROM lance_fts('texts', 'body', 'goose');
+--> [1]
+CREATE INDEX j ON t USING INVERTED (body) WITH (base_tokenizer = 'icu');
+--! icu
+CREATE INDEX j ON t USING INVERTED (body) WITH (split_identifiers = true, split_on_numerics = true, preserve_original = true, index_operators = true);
+--! split_identifiers
+
+--= Vector indexes · every option
+CREATE TABLE lance.v AS SELECT [i, i % 7, i % 5, i % 3]::FLOAT[4] AS vec FROM range(300) r(i);
+--> 300
+CREATE INDEX a ON v USING IVF_FLAT (vec) WITH (ivf_centroids = [[50, 3, 2, 1], [200, 3, 2, 1]], index_file_version = 'V3');
+CREATE INDEX b ON v USING IVF_PQ (vec) WITH (ivf_centroids = [[50, 3, 2, 1]], num_sub_vectors = 2, num_bits = 4, pq_codebook = [[[c, c] FOR c IN range(16)] FOR s IN range(2)]);
+CREATE INDEX c ON v USING IVF_HNSW_FLAT (vec) WITH (num_partitions = 1, max_level = 4, hnsw_m = 8, hnsw_ef_construction = 40);
+CREATE INDEX d ON v USING IVF_HNSW_FLAT (vec) WITH (num_partitions = 1, hnsw_max_level = 4, distance_type = 'l2', max_iterations = 10);
+CREATE INDEX e ON v USING IVF_FLAT (vec) WITH (num_partitions = 1, metric_type = 'dot');
+SELECT count(*) FROM lance_indexes('v');
+--> 5
+
+--= lance_indexes · at a time
+SELECT count(*) FROM lance_indexes('t', asof := TIMESTAMP '2999-01-01');
+--> 0
+SELECT count(*) FROM lance_indexes('t', tag := 'v1');
+--> 0
+SELECT count(*) FROM lance_indexes('t', branch := 'dev');
+--> 0
+
+--= OPTIMIZE · every option
+OPTIMIZE t WITH (max_rows_per_group = 512, max_bytes_per_file = 1000000, batch_size = 100, max_overlays_per_fragment = 5, excluded_fragment_ids = [0], max_source_rows = 100, max_source_bytes = 1000000);
+--> compact | dir/t.lance | …
+OPTIMIZE x WITH (defer_index_remap = true, data_storage_version = '2.1');
+--> compact | dir/x.lance | …
+OPTIMIZE t WITH (remap_indices = false, materialize_deletions = false, compaction_mode = 'reencode', io_buffer_size = 1000000, binary_copy_read_batch_bytes = 1000000, max_source_fragments = 10);
+--> compact | dir/t.lance | …
+
+--= VACUUM · every option
+VACUUM t WITH (versions = [2], delete_unverified = true, delete_rate_limit = 100);
+--> cleanup | dir/t.lance | …
+VACUUM t WITH (retain_versions = 100);
+--> cleanup | dir/t.lance | …
+VACUUM t WITH (retain_n_versions = 100);
+--> cleanup | dir/t.lance | …
+VACUUM t WITH (older_than_seconds = 86400);
+--> cleanup | dir/t.lance | …
+SELECT count(*) FROM lance_versions('t');
+--> 3
