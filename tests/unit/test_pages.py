@@ -85,7 +85,10 @@ def test_the_first_page_of_the_site_runs(folder: Path) -> None:
 def test_the_page_on_indexes_runs(folder: Path) -> None:
     rows = examples.docs(300).rename_columns(["id", "topic", "body", "vec"])
     ds = ld.write_dataset(rows, "data/t.lance")
-    (python,), (sql,) = blocks("docs/guides/choose-an-index.md", "python"), blocks("docs/guides/choose-an-index.md", "sql")
+    (python,), (sql,) = (
+        blocks("docs/guides/choose-an-index.md", "python"),
+        blocks("docs/guides/choose-an-index.md", "sql"),
+    )
     exec(python, {"ds": ds})
     with ld.connect("data") as con:
         con.execute(sql.replace("IVF_PQ (vec) WITH (", "IVF_PQ (vec) WITH (num_partitions = 1, "))
@@ -98,17 +101,6 @@ def test_the_page_on_indexes_runs(folder: Path) -> None:
     for kind in sorted({kind for kind in kinds if kind.startswith("IVF_")}):
         ds.create_index("vec", kind, train=False, replace=True)
     assert ld.recall_report(ds, "vec", sample=3).choose(recall=0.9) is not None
-
-
-def test_the_page_on_history_in_sql_runs(folder: Path) -> None:
-    table = ld.write_dataset({"x": [1]}, "data/t.lance", enable_stable_row_ids=True)
-    for x in range(2, 6):
-        table.insert({"x": [x]})
-    (block,) = blocks("docs/reference/sql/index.md", "sql")
-    with ld.connect("data") as con:
-        changed, named = [con.execute(line).fetchall() for line in block.splitlines()]
-    assert sorted(row[-1] for row in changed) == [3, 4, 5]
-    assert len(named) == 5
 
 
 COMMAND_LINE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8").split("\n## ")[0]
