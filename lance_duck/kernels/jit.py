@@ -107,7 +107,7 @@ class Subroutine(Kernel):
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse the call: a subroutine has no entry point for Python."""
-        raise TypeError(f"{self.py_func.__name__} is a subroutine of kernels, which Python cannot call")
+        raise TypeError(f"{self.py_func.__name__} is called by kernels only, not from Python")
 
     def add_overload(self, result: Any) -> None:
         """Keep a compiled version for kernels that call it."""
@@ -137,7 +137,9 @@ def summing_subroutine(function: Callable[P, R]) -> Callable[P, R]:
 
 def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[Kernel]) -> Callable[P, R]:
     if _config.DISABLE_JIT:
-        raise UnsupportedError("kernels do not run as Python", where="NUMBA_DISABLE_JIT", remedy="unset the variable")
+        raise UnsupportedError(
+            "NUMBA_DISABLE_JIT is not supported", where="NUMBA_DISABLE_JIT", remedy="unset the environment variable"
+        )
     pipeline: Any = SubroutineCompiler if kind is Subroutine else KernelCompiler
     compiled: Any = numba.njit(pipeline_class=pipeline, **options)(function)
     compiled.__class__ = kind

@@ -240,12 +240,12 @@ REASONS = {
     "version_2": "version 2 of kind BTree is not read",
     "version_1000": "version 1000 of kind BTree is not read",
     "bitmap_kind_version_1": "version 1 of kind Bitmap is not read",
-    "no_fragments": "it does not say which fragments it covers",
+    "no_fragments": "its entry does not store the covered fragments",
     "unknown_kind": "kind '/elsewhere.table.PerfectHashIndexDetails' is not known",
     "vector_kind": "column 'vector_kind' is of type int64, which kind Vector does not support",
-    "two_fields": "it is over 2 fields",
-    "no_field": "it is over 0 fields",
-    "field_gone": "it is over field 999, which is not in the table",
+    "two_fields": "it covers 2 fields",
+    "no_field": "it covers 0 fields",
+    "field_gone": "it covers field 999, which does not exist in the table",
 }
 
 

@@ -245,7 +245,7 @@ def test_texts_that_pylance_rewrote_without_following_their_rows_are_not_believe
     assert found(ld) == expected
     lance.dataset(path).optimize.compact_files()
     assert found(lance) == []
-    with pytest.warns(IndexWarning, match="rows of fragments that are gone"):
+    with pytest.warns(IndexWarning, match="the index contains rows of removed fragments"):
         assert found(ld) == expected
     ld.dataset(path).create_scalar_index("s", kind, replace=True)
     assert found(ld) == found(lance) == expected

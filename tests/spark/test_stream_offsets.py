@@ -154,5 +154,5 @@ def test_options_that_make_no_sense_are_named(option: str, value: str, message: 
 def test_sizes_have_units_and_one_beginning_is_enough() -> None:
     sizes = {text: StreamOptions.of({"maxbytespertrigger": text}).limits.size for text in ("7", "2k", "3MB", "1 GiB")}
     assert sizes == {"7": 7, "2k": 2048, "3MB": 3 << 20, "1 GiB": 1 << 30}
-    with pytest.raises(InvalidInputError, match="startingVersion beside startingTimestamp"):
+    with pytest.raises(InvalidInputError, match="startingVersion and startingTimestamp exclude each other"):
         StreamOptions.of({"startingversion": "1", "startingtimestamp": "2026-01-01"})

@@ -74,7 +74,7 @@ def test_what_makes_no_sense_is_refused_at_once(spark: SparkSession, uri: str) -
     with pytest.raises(ld.LanceDuckError, match="k: expected a whole number"):
         ls.search(spark, uri, "duck", 0)
     ls.register(spark)
-    with pytest.raises(PySparkException, match="no argument 'query'"):
+    with pytest.raises(PySparkException, match="argument 'query' is missing"):
         spark.sql(f"SELECT * FROM lance_search('{uri}')").collect()
 
 

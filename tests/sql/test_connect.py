@@ -177,7 +177,7 @@ def test_explain_shows_what_the_scan_filters(con: ld.Connection) -> None:
 def test_a_folder_entry_that_is_no_table_says_why(con: ld.Connection, folder: Path) -> None:
     (folder / "empty.lance").mkdir()
     assert ("empty",) not in con.execute("SHOW TABLES").fetchall()
-    with pytest.raises(NotFoundError, match="not a dataset"):
+    with pytest.raises(NotFoundError, match="Lance table not found"):
         con.execute("FROM empty")
     lance.write_dataset(pa.table({"a": [1]}), folder / "empty.lance")
     assert con.execute("FROM empty").fetchall() == [(1,)]

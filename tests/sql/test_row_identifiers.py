@@ -146,7 +146,7 @@ def test_a_stored_column_of_the_name_comes_first(tmp_path: Path, connect: Callab
 )
 def test_places_that_would_show_them_are_refused_by_name(con: ld.Connection, sql: str) -> None:
     for run in (con.execute, con.sql):
-        with pytest.raises(UnsupportedError, match="of a Lance table in a place like this"):
+        with pytest.raises(UnsupportedError, match="of a Lance table is not available here"):
             run(sql)
 
 

@@ -116,7 +116,7 @@ def test_the_transaction_is_in_the_manifest_and_in_a_file(table: Snapshot) -> No
 
 
 def test_a_table_is_created_once(table: Snapshot) -> None:
-    with pytest.raises(AlreadyExistsError, match="a table already exists here: found version 1"):
+    with pytest.raises(AlreadyExistsError, match="a table already exists at this path: found version 1"):
         create(Path(table.uri))
     assert (table.version, table.transaction().read_version) == (1, 0)
 
@@ -177,7 +177,9 @@ def test_deletions_of_one_row_are_made_again(table: Snapshot, kind: type) -> Non
     delete(table, 0, 1, 2)
     before = sorted(files(table, "_transactions"))
     who = reopened(table).transaction().uuid
-    with pytest.raises(RetryableError, match=f"both change one row of fragment 0: found Delete {who} at version 2"):
+    with pytest.raises(
+        RetryableError, match=f"both commits change the same row of fragment 0: found Delete {who} at version 2"
+    ):
         delete(table, 0, 2, 3, kind=kind)
     assert (reopened(table).version, sorted(files(table, "_transactions"))) == (2, before)
 
@@ -193,14 +195,14 @@ def test_a_whole_fragment_and_some_of_its_rows_are_not_deleted_at_once(table: Sn
     with pytest.raises(RetryableError, match="both delete rows of fragment 0"):
         commit(table, Delete([], [0]), affected={0: np.arange(ROWS, dtype=np.uint32)})
     after = commit(reopened(table), Delete([], [0]))
-    with pytest.raises(RetryableError, match="another one took away fragment 0"):
+    with pytest.raises(RetryableError, match="a concurrent commit removed fragment 0"):
         delete(table, 0, 2)
     assert after.fragments.ids() == [1]
 
 
 def test_rows_that_are_not_known_are_not_merged(table: Snapshot) -> None:
     delete(table, 0, 1)
-    with pytest.raises(RetryableError, match="Delete was preempted"):
+    with pytest.raises(RetryableError, match="changed data that this Delete needs"):
         commit(table, deleted(table, 0, 2))
     with pytest.raises(RetryableError, match="both change rows of fragment 0"):
         commit(table, deleted(table, 0, 2), affected={})
@@ -371,7 +373,7 @@ def test_a_commit_that_loses_all_races_says_who_won(table: Snapshot, monkeypatch
         raise AlreadyExistsError("taken")
 
     monkeypatch.setattr("lance_duck.commit.committer.publish_manifest", rival)
-    with pytest.raises(RetryableError, match=r"Append lost 3 races: found Append .* at version 4"):
+    with pytest.raises(RetryableError, match=r"Append lost 3 races to other writers: found Append .* at version 4"):
         commit(table, Append([NEW]), retries=2)
     monkeypatch.undo()
     assert len(files(table, "_transactions")) == reopened(table).version == 4

@@ -69,7 +69,7 @@ def test_modes_and_settings_of_a_table_are_those_of_write_dataset(namespace: ld.
     assert namespace.open_table("t").count_rows() == 4
     assert namespace.open_table("t", 1).count_rows() == 2
     assert namespace.create_table("t", {"y": [1]}, mode="overwrite").schema.names == ["y"]
-    with pytest.raises(AlreadyExistsError, match="t: the table exists"):
+    with pytest.raises(AlreadyExistsError, match="t: the table already exists"):
         namespace.create_table("t", ROWS)
     with pytest.raises(InvalidInputError, match="mode"):
         namespace.create_table("t", ROWS, mode="upsert")
@@ -240,7 +240,7 @@ def test_one_row_that_makes_no_sense_hides_no_other_table(tmp_path: Path) -> Non
     with warnings.catch_warnings(record=True, action="always") as again:
         con.execute(f"ATTACH '{root}' AS ns (TYPE lance, NAMESPACE '$')")
         assert con.execute("SELECT count(*) FROM ns.same").fetchall() == [(2,)]
-    assert re.match("table bad0 is left out: .*leaves the root", str(again[0].message))
+    assert re.match("table bad0 is skipped: .*leaves the root", str(again[0].message))
 
 
 @pytest.mark.parametrize("moment", ["before it is written", "while it is written", "once it is written"])

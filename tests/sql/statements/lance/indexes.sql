@@ -149,7 +149,7 @@ DROP INDEX IF EXISTS j ON photos;
 CREATE UNIQUE INDEX i ON photos (id);
 --! UnsupportedError: … UNIQUE
 CREATE INDEX i ON photos (id) USING INVERTED;
---! NotIndexableError: … which kind Inverted does not support
+--! NotIndexableError: … index kind Inverted does not support
 CREATE INDEX i ON photos (id) USING btre;
 --! NotIndexableError: … did you mean 'BTREE'
 CREATE INDEX i ON photos (vec) USING IVF_HNSW_RQ;
@@ -165,7 +165,7 @@ CREATE INDEX i ON photos (id + 1);
 CREATE INDEX i ON photos (nope);
 --! UnknownColumnError: … nope
 CREATE INDEX i ON photos;
---! InvalidInputError: … syntax of CREATE INDEX … end of the statement
+--! InvalidInputError: … syntax of CREATE INDEX … unexpected text after the statement
 CREATE INDEX i ON photos id;
 --! InvalidInputError: … syntax of CREATE INDEX
 CREATE INDEX i ON photos (id) WITH (num_partitions = 2);
@@ -204,7 +204,7 @@ EXPLAIN {sql};
 --> lance_change | …
 BEGIN;
 {sql};
---! UnsupportedError: … in a transaction; COMMIT first
+--! UnsupportedError: … in a transaction; COMMIT or ROLLBACK first
 ROLLBACK;
 --on reader
 {sql};

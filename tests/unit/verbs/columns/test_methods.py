@@ -209,7 +209,7 @@ def test_a_merge_takes_the_last_of_equal_keys_and_nulls_equal_nulls(table: ld.La
         (pa.table({"a": [1], "b": ["x"]}), "a", None, "already exists"),
         (pa.table({"k": [1], "n": [1]}), "a", None, "no column 'a'"),
         (pa.table({"k": [1], "n": [1]}), "z", "k", "no column 'z'"),
-        (pa.table({"a": [1]}), "a", None, "no columns to merge"),
+        (pa.table({"a": [1]}), "a", None, "the data does not have columns to merge"),
         (pa.table({"k": [[1]], "n": [1]}), "l", "k", "cannot be compared"),
     ],
 )

@@ -81,7 +81,7 @@ def test_parts_of_the_same_rows_are_refused(ds: ld.LanceDataset) -> None:
     part(ds, 0, 1)
     part(ds, 1, 2)
     before = files(ds)
-    with pytest.raises(InvalidInputError, match="no row in two of them"):
+    with pytest.raises(InvalidInputError, match="each row in one part"):
         ds.merge_index_metadata(UUID, "INVERTED")
     assert files(ds) == before
 
