@@ -406,8 +406,8 @@ def test_a_write_ahead_log_is_named_and_carried_along(tmp_path: Path) -> None:
     log = {str(each.relative_to(path)): each.read_bytes() for each in path.glob("_mem_wal/**/*") if each.is_file()}
     dataset = ld.dataset(str(path))
     entry = next(index for index in dataset.handle.snapshot.indices if index.name == "__lance_mem_wal").proto
-    assert "not read: rows that are in the write-ahead log alone" in dataset.scanner().explain_plan()
-    with pytest.warns(ld.MemWalWarning, match="1 shards are not merged yet"):
+    assert "not read: rows that are only in the write-ahead log" in dataset.scanner().explain_plan()
+    with pytest.warns(ld.MemWalWarning, match="1 unmerged shards"):
         dataset.update({"v": "'x'"}, where="id = 3")
     dataset.delete("id = 0")
     dataset.optimize.compact_files()

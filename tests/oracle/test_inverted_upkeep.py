@@ -250,7 +250,7 @@ def test_segments_of_other_settings_are_not_committed_as_one_index(tmp_path: Pat
     ]
     with pytest.raises(InvalidInputError, match="different parameters"):
         dataset.commit_existing_index_segments("s_idx", "s", segments)
-    with pytest.raises(UnsupportedError, match="analysed in different ways"):
+    with pytest.raises(UnsupportedError, match="different full-text parameters"):
         dataset.merge_existing_index_segments(segments)
     assert dataset.list_indices() == []
 

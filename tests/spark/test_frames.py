@@ -214,7 +214,7 @@ def test_vectors(spark: SparkSession, uri: str) -> None:
     assert lance.dataset(uri).to_table().column("v").to_pylist() == [None, [1, 0.5], [2, 0.5], [3, 0.5]] * 2
     with pytest.raises(InvalidInputError, match=r"column 'v'.*row 1"):
         ls.write(spark.sql("select id, sequence(0, id) v from range(1, 3)").coalesce(1), uri, "append")
-    with pytest.raises(InvalidInputError, match="of another length"):
+    with pytest.raises(InvalidInputError, match="the wrong length"):
         ls.write(df, uri, "append", vector_columns={"v": 3})
 
     ls.write(ls.read(spark, uri).withColumnRenamed("v", "w"), uri + "2")

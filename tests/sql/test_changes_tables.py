@@ -126,7 +126,7 @@ def test_a_table_is_not_renamed_where_its_place_is_known_elsewhere(
     con.execute("ROLLBACK; CALL lance_create_branch('trips', 'dev')")
     with pytest.raises(UnsupportedError, match="branches dev"):
         con.execute("ALTER TABLE trips RENAME TO other")
-    with pytest.raises(UnsupportedError, match="named in connect"):
+    with pytest.raises(UnsupportedError, match=r"passed to connect\(\) by name"):
         connect({"given": folder / "dim.lance"}).execute("ALTER TABLE given RENAME TO other")
     with pytest.raises(UnsupportedError, match="read-only"):
         connect(folder, read_only=True).execute("ALTER TABLE dim RENAME TO other")

@@ -337,7 +337,7 @@ def test_a_relation_with_parameters_in_a_function_is_refused_before_its_threads_
 
         con.create_function("by_relation", by_relation, ["BIGINT"], "BIGINT")
         con.create_function("by_execute", by_execute, ["BIGINT"], "BIGINT")
-        with pytest.raises(UnsupportedError, match=r"in a function that DuckDB 1 calls.*cursor\.execute"):
+        with pytest.raises(UnsupportedError, match=r"called by DuckDB 1 cannot create a relation.*cursor\.execute"):
             con.execute("SELECT sum(by_relation(id)) FROM t WHERE id % 50000 < 2").fetchall()
         assert con.execute("SELECT sum(by_execute(id)) FROM t WHERE id % 50000 < 2").fetchall() == [(600_004,)]
 

@@ -117,7 +117,7 @@ def test_explain_names_both_searches(con: ld.Connection, folder: Path) -> None:
         ("'pets', 'vec', [0, 0, 0, 0], 'text', 'puppy', alpha := NULL", "needs an alpha"),
         ("'pets', 'vec', [[0, 0, 0, 0]], 'text', 'puppy'", "query vector: expected one"),
         ("'pets', 'vec', [0, 0], 'text', 'puppy'", "does not match"),
-        ("'pets', 'vec', [0, 0, 0, 0], 'id', 'puppy'", "must hold texts"),
+        ("'pets', 'vec', [0, 0, 0, 0], 'id', 'puppy'", "must contain strings"),
         ("'pets', 'vec', [0, 0, 0, 0], 'text', NULL", "needs a query"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_database_file_keeps_nothing_of_it(tmp_path: Path, folder: Path) -> No
         ("'/nosuch.lance'", "Lance table not found"),
         ("'{}', version := 99", "no version 99"),
         ("'{}', tag := 'x'", "no tag 'x'"),
-        ("'{}', version := 1, tag := 'second'", "more than one version"),
+        ("'{}', version := 1, tag := 'second'", "several arguments choose a version"),
         ("'{}', asof := 'yesterday'", "not a timestamp"),
         ("NULL", "needs a path"),
     ],

@@ -135,7 +135,7 @@ def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, fo
     ("arguments", "message"),
     [
         ("'notes', 'nope', 'duck'", "nope"),
-        ("'notes', 'id', 'duck'", "must hold texts"),
+        ("'notes', 'id', 'duck'", "must contain strings"),
         ("'nosuch', 'body', 'duck'", "nosuch: no such table"),
         ("NULL, 'body', 'duck'", "needs a table"),
         ("'notes', NULL, 'duck'", "needs a column"),

@@ -89,7 +89,7 @@ class CalledColumns:
         columns = [name for table in tables for name in table.dataset.schema.names]
         name, expected = ".".join(parts), known_names(columns)
         error = UnknownColumnError(
-            f"column {name!r} does not exist in a Lance table",
+            f"no column {name!r} in a Lance table",
             where=call.function,
             expected=expected,
             remedy=did_you_mean(name, columns),

@@ -277,7 +277,7 @@ def test_a_version_without_its_transaction_is_not_followed(table: Snapshot) -> N
     commit(table, Append([NEW]))
     commit(table, Append([NEW]))
     (Path(table.uri) / paths.ManifestName(2, 2).path).unlink()
-    with pytest.raises(RetryableError, match="on top of version 2: its transaction is missing"):
+    with pytest.raises(RetryableError, match="onto version 2, because its transaction file is missing"):
         commit(table, Append([NEW]))
     assert run_again(table, lambda newest: commit(newest, Append([NEW]))).version == 4
 
@@ -470,7 +470,9 @@ def test_a_table_made_again_takes_no_change_of_the_one_before(
     if not keeps_files:
         without_transaction_files(latest)
     manifests = files(latest, "_versions")
-    with pytest.raises(IncompatibleError, match=r"dropped and created again since it was read.*open the table again"):
+    with pytest.raises(
+        IncompatibleError, match=r"another table replaced this one since it was read.*open the table again"
+    ):
         commit(before, Append([NEW]), detached=detached)
     assert files(latest, "_versions") == manifests
 

@@ -107,7 +107,7 @@ def test_no_fragment_is_in_two_segments(table: Table, kind: PlainKind) -> None:
         ({"fragment_bitmap": b"broken"}, "broken roaring bitmap"),
         ({"fields": [0, 1]}, "it covers 2 fields"),
         ({"fields": []}, "it covers 0 fields"),
-        ({"base_id": 7}, "it lies in base path 7, which is not in the table"),
+        ({"base_id": 7}, "its files are in base path 7, which the table does not have"),
     ],
 )
 def test_a_segment_that_cannot_be_asked_is_ignored_with_the_reason(

@@ -60,7 +60,7 @@ def test_python_cannot_call_a_subroutine() -> None:
     inner: Any = subroutine(lambda x: x + 1)
     outer: Any = kernel(lambda x: inner(x))
     assert outer(1) == 2
-    with pytest.raises(TypeError, match="is a subroutine of kernels"):
+    with pytest.raises(TypeError, match="is called by kernels only"):
         inner(1)
 
 

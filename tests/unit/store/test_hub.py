@@ -271,7 +271,7 @@ def test_places_on_windows_have_drives_and_hosts(text: str, path: str, monkeypat
 
 
 def test_a_file_uri_with_a_host_is_refused_elsewhere() -> None:
-    with pytest.raises(InvalidInputError, match="with a host"):
+    with pytest.raises(InvalidInputError, match="has a host"):
         local_path("file://host/share/t.lance")
 
 

@@ -232,7 +232,7 @@ SELECT id FROM one.t AT (VERSION => 1) ORDER BY id;
 --> 3
 --> 4
 DETACH lance;
---! UnsupportedError: … own tables
+--! UnsupportedError: … opened with
 
 --= a name is attached again if the statement says so
 

@@ -155,7 +155,7 @@ CREATE INDEX i ON photos (id) USING btre;
 CREATE INDEX i ON photos (vec) USING IVF_HNSW_RQ;
 --! NotIndexableError: … IVF_HNSW_RQ is not a supported kind
 CREATE INDEX i ON photos (vec);
---! InvalidInputError: … without its kind: expected USING one of IVF_FLAT
+--! InvalidInputError: … needs an index kind: expected USING one of IVF_FLAT
 CREATE INDEX i ON photos (label) USING IVF_FLAT;
 --! NotIndexableError: … label
 CREATE INDEX i ON photos (id, label);
@@ -183,7 +183,7 @@ CREATE INDEX i ON photos (id) WITH (params = '[1]');
 CREATE INDEX i ON photos (id) rubbish;
 --! InvalidInputError: … found rubbish
 ALTER INDEX i ON photos RENAME TO j;
---! UnsupportedError: … an index keeps its name
+--! UnsupportedError: … to rename an index
 ALTER INDEX i ON photos OPTIMIZE WITH (mode = 'apend');
 --! InvalidInputError: … did you mean 'append'
 ALTER INDEX i ON photos OPTIMIZE;

@@ -103,5 +103,5 @@ def test_what_takes_no_query_says_so(pets: ld.LanceDataset) -> None:
         pets.to_table(filter=DOG, parameters=[1])
     with pytest.raises(ld.LanceDuckError, match="found MatchQuery"):
         pets.filter(DOG)
-    with pytest.raises(ld.LanceDuckError, match="must hold texts"):
+    with pytest.raises(ld.LanceDuckError, match="must contain strings"):
         pets.scanner(filter=MatchQuery("dog", "id"))
