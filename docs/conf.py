@@ -39,6 +39,7 @@ autodoc_typehints = "signature"
 autodoc_class_signature = "separated"
 napoleon_google_docstring = True
 napoleon_use_rtype = False
+napoleon_custom_sections = ["Cause", "Remedy"]
 default_role = "code"
 
 suppress_warnings = ["myst.header"]

@@ -48,6 +48,12 @@ class LanceDuckError(Exception):
         expected: The expected value or condition.
         found: The actual value.
         remedy: A suggestion for the caller.
+
+    Cause:
+        Any error that this package detects.
+
+    Remedy:
+        Catch this class to handle all errors of the package, or a subclass to handle one kind.
     """
 
     def __init__(
@@ -218,7 +224,7 @@ class NotIndexableError(UnsupportedError, TypeError, NotImplementedError):
         The column type does not fit the index kind, or the kind is misspelled.
 
     Remedy:
-        Choose another kind. `docs/choosing-an-index.md` lists the kinds for each type.
+        Choose a kind that supports the column's type, or cast the column.
     """
 
 

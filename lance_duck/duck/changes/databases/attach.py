@@ -257,7 +257,7 @@ class SchemaStatement(LanceStatement):
     def run(self, session: ChangeSession) -> ChangeResult:
         """Raise UnsupportedError."""
         raise UnsupportedError(
-            f"{self.verb} SCHEMA in a database of Lance tables",
+            f"{self.verb} SCHEMA is not supported in a database of Lance tables",
             where=self.name,
             expected="the one schema main",
             remedy="ATTACH another folder for more tables",
