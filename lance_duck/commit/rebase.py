@@ -151,7 +151,7 @@ class _Merger:
         merged.CopyFrom(now)
         if (mine.files, mine.overlays) != (before.files, before.overlays):
             if (now.files, now.overlays) != (before.files, before.overlays):
-                raise self._lost(mine.id, "both change the files of")
+                raise self._lost(mine.id, "both commits change the files of")
             merged.ClearField("files")
             merged.ClearField("overlays")
             merged.files.MergeFrom(mine.files)
@@ -176,12 +176,12 @@ class _Merger:
         """Give `merged` a deletion file with the deletions of both. Returns whether all rows are deleted."""
         rows = None if self._affected is None else self._affected.get(mine.id)
         if rows is None:
-            raise self._lost(mine.id, "both change rows of")
+            raise self._lost(mine.id, "both commits change rows of")
         ours = DeletionVector.of(rows)
         where = f"{self._where}: fragment {mine.id}"
         theirs = self._newest.deletion_vector(fragment_from_proto(now, where)) or DeletionVector.of(rows[:0])
         if ours.intersects(theirs):
-            raise self._lost(mine.id, "both change one row of")
+            raise self._lost(mine.id, "both commits change the same row of")
         if mine.deletion_file == before.deletion_file:
             return False
         deletions = ours.union(theirs)

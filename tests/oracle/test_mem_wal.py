@@ -129,7 +129,9 @@ def sql(path: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_that_do_not_reach_the_log_warn_once(name: str, path: str) -> None:
-    with pytest.warns(ld.MemWalWarning, match="1 shards are not merged yet: readers of the log still see") as caught:
+    with pytest.warns(
+        ld.MemWalWarning, match=r"1 unmerged shards of the write-ahead log \(MemWAL\): readers of the log still see"
+    ) as caught:
         CHANGES[name](path)
     assert len(caught) == 1
     assert caught[0].filename == __file__

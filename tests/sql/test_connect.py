@@ -251,7 +251,7 @@ def test_a_table_is_no_folder_of_tables(
     path = tmp_path / ("t.lance" if inside else "a table")
     ld.write_dataset({"x": [1]}, path)
     monkeypatch.chdir(path if inside else tmp_path)
-    with pytest.raises(InvalidInputError, match="a folder of tables is expected; give the folder above it"):
+    with pytest.raises(InvalidInputError, match="not a folder of tables; pass the folder that contains it"):
         ld.connect(place)
     ld.write_dataset({"x": [1]}, path / "inner.lance")  # then it is both
     if place != "../t.lance/":

@@ -204,7 +204,7 @@ def test_rows_that_are_not_known_are_not_merged(table: Snapshot) -> None:
     delete(table, 0, 1)
     with pytest.raises(RetryableError, match="changed data that this Delete needs"):
         commit(table, deleted(table, 0, 2))
-    with pytest.raises(RetryableError, match="both change rows of fragment 0"):
+    with pytest.raises(RetryableError, match="both commits change rows of fragment 0"):
         commit(table, deleted(table, 0, 2), affected={})
 
 
@@ -219,7 +219,7 @@ def test_a_deletion_keeps_what_a_projection_did_to_the_files(table: Snapshot) ->
 
 def test_a_change_in_place_keeps_deletions_of_other_rows(table: Snapshot) -> None:
     delete(table, 0, 1)
-    with pytest.raises(RetryableError, match="both change one row"):
+    with pytest.raises(RetryableError, match="both commits change the same row"):
         commit(table, OPERATIONS["UpdateCols(b) f0"], affected={0: np.array([1], np.uint32)})
     after = commit(table, OPERATIONS["UpdateCols(b) f0"], affected={0: np.array([3], np.uint32)})
     assert [file.path for file in after.fragment(0).files] == ["0.lance", "new-b.lance"]
@@ -430,7 +430,7 @@ def test_a_change_that_loses_all_the_time_says_who_won(table: Snapshot) -> None:
         seen.append(snapshot.version)
         return delete(table, 0, 1)
 
-    with pytest.raises(RetryableError, match="both change one row"):
+    with pytest.raises(RetryableError, match="both commits change the same row"):
         run_again(table, attempt, retries=2)
     assert seen == [1, 2, 2]
     with pytest.raises(RetryableError):

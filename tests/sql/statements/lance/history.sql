@@ -107,7 +107,7 @@ SELECT {'files': 1}.files, t.config FROM (SELECT 3 AS config) AS t;
 --= a commit message needs a transaction
 
 CALL lance_set_commit_message('ann', 'x');
---! InvalidInputError: … needs an open transaction; BEGIN first
+--! InvalidInputError: … needs an open transaction; run it between BEGIN and COMMIT
 CALL lance_set_commit_message('ann');
 --! InvalidInputError: … argument 'message' is missing
 
