@@ -203,10 +203,10 @@ def messages(names: Sequence[str]) -> dict[str, dict[str, str]]:
     for path in paths:
         for name, what, remedy in _raised(ast.parse(path.read_text(encoding="utf-8"))):
             place, rows = (name, _rank(path)), found.setdefault(name, {})
-            if name in names and what not in rows and len(rows) < MOST_MESSAGES:
-                if taken.get(place, 0) < MOST_OF_A_ROOM:
-                    taken[place] = taken.get(place, 0) + 1
-                    rows[what] = remedy
+            has_room = len(rows) < MOST_MESSAGES and taken.get(place, 0) < MOST_OF_A_ROOM
+            if name in names and what not in rows and has_room:
+                taken[place] = taken.get(place, 0) + 1
+                rows[what] = remedy
     return found
 
 
