@@ -43,6 +43,7 @@ toc_object_entries_show_parents = "hide"
 autodoc_class_signature = "separated"
 napoleon_google_docstring = True
 napoleon_use_rtype = False
+napoleon_custom_sections = ["Cause", "Remedy"]
 default_role = "code"
 
 suppress_warnings = ["myst.header"]

@@ -118,7 +118,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
             return uri
         if self._root is None:
             raise InvalidInputError(
-                "a table without a location", where=name, remedy="give it a uri, or the plugin a root"
+                "the table does not have a location", where=name, remedy="set uri on the table, or root on the plugin"
             )
         return join_uri(self._root, name + TABLE_SUFFIX)
 

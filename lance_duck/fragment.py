@@ -141,7 +141,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             _check_schema(schema, self.schema)
         scan = ScanOptions.of({**options, "columns": columns, "filter": filter})
         if scan.fragments is not None:
-            raise InvalidInputError("a fragment scans only itself", where="fragments")
+            raise InvalidInputError("a fragment's scanner takes no other fragments", where="fragments")
         return LanceScanner(self._scan, scan, self._fragment, lambda _: self)
 
     def to_table(
@@ -291,7 +291,9 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """
         if isinstance(value_func, BatchUDF) and value_func.cache is not None:
             raise InvalidInputError(
-                "A checkpoint file cannot be used for one fragment", where="merge_columns", remedy="see add_columns"
+                "a checkpoint file cannot be used for a single fragment",
+                where="merge_columns",
+                remedy="use add_columns on the dataset",
             )
         with ExitStack() as opened:
             return self._extended(new_columns(value_func, columns, reader_schema, batch_size, opened=opened))
@@ -441,11 +443,11 @@ def _check_schema(schema: object, own: pa.Schema) -> None:
     pairs = zip_longest(schema, own)
     actual, expected = next(pair for pair in pairs if not _is_same(*pair))
     raise UnsupportedError(
-        "scan with a schema other than the table's",
+        "a fragment cannot be scanned with another schema",
         where="schema",
-        expected="no more columns" if expected is None else expected,
-        found="no more columns" if actual is None else actual,
-        remedy="leave schema out; name the columns, and cast the result",
+        expected="no further columns" if expected is None else expected,
+        found="no further columns" if actual is None else actual,
+        remedy="leave out schema, select columns, and cast the result",
     )
 
 

@@ -57,7 +57,7 @@ class HarlequinLanceConnection(DuckDbConnection):  # type: ignore[misc]
         try:
             return super().execute(query)
         except LanceDuckError as error:
-            raise HarlequinQueryError(str(error), title="The statement was refused:") from error
+            raise HarlequinQueryError(str(error), title="The statement failed:") from error
 
     def close(self) -> None:
         """Close the connection."""

@@ -182,7 +182,7 @@ def recall_report(
         result, latency = search.one_by_one(setting)
         shares = [_share(ids, *true) for ids, true in zip(result, truth, strict=True) if true[0]]
         if not shares:
-            raise InvalidInputError("no query has a neighbour", where="recall_report")
+            raise InvalidInputError("the search does not return rows for any query", where="recall_report")
         rows.append({**setting, "recall": statistics.fmean(shares), "worst": min(shares), "latency_ms": latency})
     rows.append({"recall": 1.0, "worst": 1.0, "latency_ms": search.exact_latency()})
     return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, path, column, k, len(vectors)))
@@ -256,7 +256,9 @@ def _asked(
     """Return the checked search, its queries, and their rows (None for given queries)."""
     nearest = Nearest.of(arguments, ds.handle.table)
     if nearest.column.is_many:
-        raise UnsupportedError("recall of several vectors per row", where=f"column {nearest.column.path}")
+        raise UnsupportedError(
+            "recall cannot be measured for columns with several vectors per row", where=f"column {nearest.column.path}"
+        )
     if queries is not None:
         return nearest, nearest.queries({"q": queries}).vectors, None
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
@@ -265,9 +267,9 @@ def _asked(
     vectors, rows = _drawn(ds, arguments["column"], sample, seed)
     if not len(vectors):
         raise InvalidInputError(
-            f"vectors of {dim} numbers to search for",
+            f"the column does not contain vectors of length {dim} to search for",
             where=f"column {arguments['column']}",
-            expected="some",
+            expected="at least one",
             found="none",
         )
     return nearest, nearest.queries({"q": vectors}).vectors, rows
@@ -291,7 +293,7 @@ def _way(ds: LanceDataset, nearest: Nearest, column: str) -> Route:
     path = route(ds.handle.snapshot, nearest, frozenset(fragment.id for fragment in ds.handle.snapshot.fragments))
     if path.index is None:
         raise InvalidInputError(
-            "no vector index to compare with the exact search",
+            "the column does not have a vector index to measure",
             where=f"column {column}",
             found="; ".join(path.reasons),
             remedy="build one: ds.create_index(column, …)",

@@ -113,7 +113,7 @@ _NAMELESS: Final = "memory://"
 
 def _target(uri: Any) -> Any:
     if uri is None:
-        raise InvalidInputError("not a path of a table", where="uri", expected="a path, a URI or a LanceDataset")
+        raise InvalidInputError("not a table path", where="uri", expected="a path, a URI or a LanceDataset")
     if uri == _NAMELESS:
         return f"{_NAMELESS}{uuid.uuid4()}"
     return uri.handle.snapshot if isinstance(uri, LanceDataset) else uri

@@ -14,7 +14,9 @@ def open_table(
 ) -> ld.LanceDataset:
     """Open a version of a table. Raises InvalidInputError if several versions are requested."""
     if sum(choice is not None for choice in (version, tag, asof)) > 1:
-        raise InvalidInputError("more than one version was asked for", remedy="give one of --version, --tag, --asof")
+        raise InvalidInputError(
+            "several options choose a version", remedy="pass only one of --version, --tag and --asof"
+        )
     return ld.dataset(table, version=tag if version is None else version, asof=asof)
 
 

@@ -138,9 +138,9 @@ def commit(
     except AlreadyExistsError as error:
         return attempts.own_or(
             RetryableError(
-                f"{operation.name} lost {attempts.races} races",
+                f"{operation.name} lost {attempts.races} races to other writers",
                 where=snapshot.uri,
-                remedy="run it again, with more retries",
+                remedy="run it again, or allow more retries",
             ),
             error,
         )

@@ -185,7 +185,7 @@ class Binder:
             LanceDuckError: The table or version does not exist or cannot be read.
         """
         if path is None:
-            raise InvalidInputError("lance_scan without a path", expected="the path of a table")
+            raise InvalidInputError("lance_scan needs a path", expected="the path of a table")
         handle = self.handle(self._qualify(path, search_path or ""), VersionChoice(version, tag, asof, branch))
         if identifiers:
             dataset = self._searched(path, handle.choice, search_path)
@@ -366,7 +366,7 @@ class Binder:
             LanceDuckError: The table or version does not exist or cannot be read, or an argument is invalid.
         """
         if table is None:
-            raise InvalidInputError(f"lance_{name} without a table", expected="its name or path", found="NULL")
+            raise InvalidInputError(f"lance_{name} needs a table", expected="its name or path", found="NULL")
         by_path = self._qualify(table, search_path or "")
         qualified = by_path if database is None else f"{quoted(database)}.{quoted(table)}"
         path = table if self._find(qualified) is None else qualified
@@ -485,7 +485,7 @@ def _check_present(function: str, arguments: Mapping[str, object]) -> None:
     for name, argument in arguments.items():
         if argument is None:
             article = "an" if name[0] in "ao" else "a"
-            raise InvalidInputError(f"{function} without {article} {name}", found="NULL")
+            raise InvalidInputError(f"{function} needs {article} {name}", found="NULL")
 
 
 _BINDERS: weakref.WeakValueDictionary[str, Binder] = weakref.WeakValueDictionary()

@@ -60,13 +60,15 @@ def run_query(request: SqlRequest) -> pa.RecordBatchReader:
     """
     statements = statements_of(request.sql)
     if len(statements) != 1:
-        raise InvalidInputError("a query is one statement", expected="one", found=f"{len(statements)} statements")
+        raise InvalidInputError(
+            "LanceDataset.sql runs one query", expected="one statement", found=f"{len(statements)} statements"
+        )
     word = StatementHead.of(statements[0]).verb
     if word is not None and word not in _QUERIES:
         raise UnsupportedError(
-            f"{word.upper()} in LanceDataset.sql",
+            f"LanceDataset.sql cannot run {word.upper()}",
             expected="a query",
-            remedy="lance_duck.connect(folder).sql changes tables, and so do the methods of LanceDataset",
+            remedy="change tables with lance_duck.connect(folder).sql or with methods of LanceDataset",
         )
     numbers = [
         name for name, is_asked in ((ROW_ID, request.with_row_id), (ROW_ADDRESS, request.with_row_addr)) if is_asked

@@ -118,8 +118,8 @@ def own_error(error: duckdb.Error) -> LanceDuckError | None:
     """Return the `LanceDuckError` behind a DuckDB exception. Returns None if the error is DuckDB's own."""
     if isinstance(error, duckdb.CatalogException) and _UNSEEN.search(str(error)):
         return UnsupportedError(
-            "Lance tables in DuckDB 1 with enable_external_access = false, which hides all objects of Python",
-            remedy="DuckDB 2",
+            "DuckDB 1 cannot read Lance tables with enable_external_access = false",
+            remedy="upgrade to DuckDB 2",
         )
     found = _FOUND.search(str(error))
     return _OURS[found[1]](found[2].strip()) if found else None
@@ -172,7 +172,7 @@ def unsupported_change(name: str, statement: str) -> UnsupportedError:
     """
     text = " ".join(statement.split())
     return UnsupportedError(
-        "a statement of a form that is not supported on Lance tables",
+        "this form of the statement is not supported on Lance tables",
         where=f"table {name}",
         found=text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…",
     )
@@ -184,8 +184,8 @@ def identifier_not_read(error: duckdb.Error) -> UnsupportedError | None:
     if missing is None:
         return None
     return UnsupportedError(
-        f"{missing[1]} of a Lance table in a place like this",
-        expected="a SELECT from the table itself, without COLUMNS, PIVOT, NATURAL, NEAREST and rows as values",
+        f"{missing[1]} of a Lance table is not available here",
+        expected="a SELECT directly from the table, without COLUMNS, PIVOT, NATURAL, NEAREST or rows as values",
         found=str(error).partition("\n")[0],
-        remedy=f"name it in a subquery: FROM (SELECT {missing[1]} AS r, * FROM t)",  # noqa: S608
+        remedy=f"select it in a subquery: FROM (SELECT {missing[1]} AS r, * FROM t)",  # noqa: S608
     )

@@ -159,9 +159,9 @@ def _is_called_by_duckdb() -> bool:
 
 def _in_a_function(reason: str) -> UnsupportedError:
     return UnsupportedError(
-        "a relation with parameters in a function that DuckDB 1 calls",
+        "a Python function called by DuckDB 1 cannot create a relation with parameters",
         found=reason,
-        remedy="cursor.execute(query, parameters), or DuckDB 2",
+        remedy="use cursor.execute(query, parameters), or upgrade to DuckDB 2",
     )
 
 

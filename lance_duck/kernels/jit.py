@@ -106,7 +106,7 @@ class Subroutine(Kernel):
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise an error: Python cannot call a subroutine."""
-        raise TypeError(f"{self.py_func.__name__} is a subroutine of kernels, which Python cannot call")
+        raise TypeError(f"{self.py_func.__name__} is called by kernels only, not from Python")
 
     def add_overload(self, result: Any) -> None:
         """Keep a compiled version for the kernels that call it."""
@@ -136,7 +136,9 @@ def summing_subroutine(function: Callable[P, R]) -> Callable[P, R]:
 
 def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[Kernel]) -> Callable[P, R]:
     if _config.DISABLE_JIT:
-        raise UnsupportedError("kernels do not run as Python", where="NUMBA_DISABLE_JIT", remedy="unset the variable")
+        raise UnsupportedError(
+            "NUMBA_DISABLE_JIT is not supported", where="NUMBA_DISABLE_JIT", remedy="unset the environment variable"
+        )
     pipeline: Any = SubroutineCompiler if kind is Subroutine else KernelCompiler
     compiled: Any = numba.njit(pipeline_class=pipeline, **options)(function)
     compiled.__class__ = kind

@@ -143,4 +143,6 @@ def _narrow(array: np.ndarray[Any, Any], wide: bool) -> np.ndarray[Any, Any]:
 def _refuse_nulls(array: pa.Array, name: str) -> None:
     if array.null_count:
         remedy = f'leave these rows out, by filter="{name} IS NOT NULL"'
-        raise InvalidInputError("nulls, which arrays do not have", where=f"column {name}", remedy=remedy)
+        raise InvalidInputError(
+            "the column contains nulls, which arrays cannot hold", where=f"column {name}", remedy=remedy
+        )

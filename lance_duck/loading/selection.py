@@ -122,7 +122,9 @@ class RowSelection:
         """
         total = math.fsum(shares)
         if min(shares, default=0) < 0 or not total <= 1 + 1e-9:
-            raise InvalidInputError("shares", where="split", expected="0 or more, 1 together at most", found=shares)
+            raise InvalidInputError(
+                "shares", where="split", expected="numbers from 0, at most 1 in total", found=shares
+            )
         ends = [round(math.fsum(shares[: place + 1]) * len(self)) for place in range(len(shares))]
         return [self[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -154,7 +156,9 @@ class RowSelection:
 
     def __getitem__(self, part: slice) -> Self:
         if not isinstance(part, slice):
-            raise InvalidInputError("RowSelection", expected="a slice", found=part, remedy="take(places) gives rows")
+            raise InvalidInputError(
+                "RowSelection", expected="a slice", found=part, remedy="use take(places) for single rows"
+            )
         return self._with(self._places[part])
 
     # Rows.
@@ -224,7 +228,7 @@ class RowSelection:
                 where=str(stored.uri),
                 expected=f"version {dataset.version}",
                 found=f"version {version.decode()}",
-                remedy="open that version",
+                remedy="open the dataset at that version",
             )
         return cls(dataset, _places(stored.to_table()))
 

@@ -128,7 +128,7 @@ def old_versions(
         raise ReferencedError(
             f"Cleanup error: {len(set(tagged.values()))} tagged version(s) have been marked for cleanup",
             found=", ".join(f"{name!r}: {v}" for name, v in tagged.items()),
-            remedy="set error_if_tagged_old_versions=False to leave them alone, or delete the tags",
+            remedy="set error_if_tagged_old_versions=False to keep them, or delete the tags",
         )
     return [v for v in candidates if v not in names_of]
 

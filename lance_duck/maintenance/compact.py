@@ -70,11 +70,11 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tupl
     ends_legacy = _ends_legacy(snapshot, options)
     if ends_legacy and excluded:
         raise UnsupportedError(
-            "a table of version 0.1 becomes one of a later version as a whole: their files cannot stand side by side",
+            "a table of version 0.1 can only be upgraded as a whole",
             where=snapshot.uri,
-            found=f"fragments excluded, or under an index that cannot follow: {sorted(excluded)}",
-            remedy="compact with remap_indices=False and without excluded_fragment_ids, then build the index again; "
-            "data_storage_version='0.1' keeps the version",
+            found=f"excluded fragments, or fragments of an index that cannot be remapped: {sorted(excluded)}",
+            remedy="pass remap_indices=False without excluded_fragment_ids and rebuild the index, or keep "
+            "the version with data_storage_version='0.1'",
         )
     with uncollected():
         settings = replace(options, excluded_fragment_ids=excluded)
@@ -161,11 +161,11 @@ def commit_rewrites(
     read_versions = {r.read_version for r in rewrites}
     if len(read_versions) > 1:
         raise InvalidInputError(
-            "rewrites were made from different versions", where="compaction", found=sorted(read_versions)
+            "the rewrites are based on different versions", where="compaction", found=sorted(read_versions)
         )
     ids = [f.id for r in rewrites for f in r.old]
     if len(set(ids)) != len(ids):
-        raise InvalidInputError("a fragment is in two rewrites", where="compaction", found=sorted(ids))
+        raise InvalidInputError("two rewrites contain the same fragment", where="compaction", found=sorted(ids))
     read = snapshot.checkout(read_versions.pop())
     return prepare(read, rewrites, options).commit(properties)
 
@@ -273,9 +273,9 @@ class _Compaction:
         self.done.replanned += len(lost)
         self.lost = None if self.batch is None else ids
         raise RetryableError(
-            f"fragments {sorted(ids)} keep being changed by other writers",
+            f"other writers keep changing fragments {sorted(ids)}",
             where=now.uri,
-            remedy="compact again when there are fewer changes",
+            remedy="compact again when fewer writers are active",
         )
 
     def _batches(self, now: Snapshot, groups: Sequence[Sequence[Fragment]]) -> Iterator[Sequence[RewrittenGroup]]:

@@ -209,7 +209,7 @@ def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], follow
     for segment, outcome in zip(segments, outcomes, strict=True):
         if outcome.broken is not None:
             broken.add(segment.uuid)
-            warn_of_index(f"{segment} is not rewritten, what it covered is scanned: {outcome.broken}")
+            warn_of_index(f"{segment} cannot be rewritten, so its rows are scanned: {outcome.broken}")
         elif outcome.new is not None:
             followed.written.append(outcome.new)
             followed.rewritten.append(_in_place_of(segment.metadata, outcome.new))

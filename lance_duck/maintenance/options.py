@@ -99,9 +99,11 @@ class CompactionOptions:
         if self.compaction_mode not in (None, *_MODES):
             raise unknown_value("compaction_mode", self.compaction_mode, _MODES)
         if self.compaction_mode == "force_binary_copy":
-            raise UnsupportedError("compaction by copying pages", remedy="use compaction_mode='try_binary_copy'")
+            raise UnsupportedError(
+                "compaction cannot be forced to copy pages", remedy="use compaction_mode='try_binary_copy'"
+            )
         if self.defer_index_remap and not self.remap_indices:
-            raise InvalidInputError("defer_index_remap without remap_indices", where="compaction")
+            raise InvalidInputError("defer_index_remap needs remap_indices", where="compaction")
 
     @property
     def memory_bytes(self) -> int | None:

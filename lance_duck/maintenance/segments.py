@@ -26,9 +26,9 @@ def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
     """Raise UnsupportedError for deferred remapping of a table with stable row ids, which has nothing to remap."""
     if options.defer_index_remap and snapshot.has_stable_row_ids:
         raise UnsupportedError(
-            "defer_index_remap of a table with stable row ids",
+            "defer_index_remap is not supported for tables with stable row ids",
             where=snapshot.uri,
-            remedy="leave it out: there is next to nothing to remap",
+            remedy="leave it out: stable row ids do not need remapping",
         )
 
 

@@ -205,9 +205,7 @@ class Namespace(ABC):
 
     def _dropped(self, parts: tuple[str, ...], place: TableDescription) -> IncompatibleError:
         self.discard(place)
-        return IncompatibleError(
-            "the table was dropped, or its name given away, while it was written", where=object_id(parts)
-        )
+        return IncompatibleError("the table was dropped or renamed during the write", where=object_id(parts))
 
     def _claim(self, parts: tuple[str, ...], *, must_be_new: bool) -> tuple[TableDescription, bool]:
         """Return the location of a table, existing or new, and whether its name was claimed now."""
@@ -217,7 +215,7 @@ class Namespace(ABC):
             place = self.describe_table(parts)
             if must_be_new and not self.is_declared_only(place):
                 remedy = 'mode="append" adds rows, mode="overwrite" replaces them'
-                raise AlreadyExistsError("the table exists", where=object_id(parts), remedy=remedy) from error
+                raise AlreadyExistsError("the table already exists", where=object_id(parts), remedy=remedy) from error
             return place, False
 
     def is_declared_only(self, place: TableDescription) -> bool:

@@ -87,7 +87,7 @@ class DirectoryNamespace(Namespace):
         check_new(parts, NAMESPACE)
         if self._manifest_enabled is False:
             raise UnsupportedError(
-                "namespaces below the root without __manifest", where=self.root, remedy="manifest_enabled=True"
+                "nested namespaces need manifest_enabled", where=self.root, remedy="pass manifest_enabled=True"
             )
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
@@ -130,12 +130,12 @@ class DirectoryNamespace(Namespace):
         check_new(parts, TABLE)
         folder = self._folders.of_new(parts)
         if len(parts) == 1 and self._folders.is_listed(parts[0]):
-            raise AlreadyExistsError("the name is taken", where=object_id(parts))
+            raise AlreadyExistsError("a table or namespace already has this name", where=object_id(parts))
         has_row = self._keeps_rows(parts)
         if has_row:
             self._add_row(NamedObject(object_id(parts), TABLE, folder))
         if not self._folders.reserve(folder) and not has_row:
-            raise AlreadyExistsError("the name is taken", where=object_id(parts))
+            raise AlreadyExistsError("a table or namespace already has this name", where=object_id(parts))
         return self._folders.place(folder)
 
     def register_table(self, name: Name, location: str) -> None:
@@ -151,9 +151,9 @@ class DirectoryNamespace(Namespace):
             self._add_row(NamedObject(object_id(parts), TABLE, folder))
         elif folder != "".join(parts) + TABLE_SUFFIX:
             raise UnsupportedError(
-                "a name other than that of the folder, without __manifest",
+                "a table name that differs from its folder needs manifest_enabled",
                 where=folder,
-                remedy="manifest_enabled=True",
+                remedy="pass manifest_enabled=True",
             )
         self._folders.register(folder)
 
@@ -184,9 +184,9 @@ class DirectoryNamespace(Namespace):
         check_new(new, TABLE)
         if len(old) == 1 or len(new) == 1:
             raise UnsupportedError(
-                "rename of a table of the root, whose name is that of its folder",
+                "a table in the root namespace cannot be renamed",
                 where=object_id(old),
-                remedy="deep_clone it, and drop it",
+                remedy="copy it with deep_clone, then drop it",
             )
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
@@ -195,7 +195,7 @@ class DirectoryNamespace(Namespace):
                 raise NotFoundError("no such table", where=object_id(old))
             _check_parent_namespace(new, objects)
             if object_id(new) in objects:
-                raise AlreadyExistsError("the name is taken", where=object_id(new))
+                raise AlreadyExistsError("a table or namespace already has this name", where=object_id(new))
             return [object_id(old)], [NamedObject(object_id(new), TABLE, row.location, row.metadata)]
 
         self._listing.change(edit)
@@ -210,7 +210,7 @@ class DirectoryNamespace(Namespace):
             try:
                 places[table] = self._place_of(row)
             except LanceDuckError as error:
-                warn_of_table(f"table {row.object_id} is left out: {error}")
+                warn_of_table(f"table {row.object_id} is skipped: {error}")
         return dict(sorted(places.items()))
 
     def abandon_table(self, name: Name) -> None:
@@ -240,7 +240,7 @@ class DirectoryNamespace(Namespace):
         def edit(objects: dict[str, NamedObject]) -> _Edit:
             _check_parent_namespace(name_parts(row.object_id), objects)
             if row.object_id in objects:
-                raise AlreadyExistsError("the name is taken", where=row.object_id)
+                raise AlreadyExistsError("a table or namespace already has this name", where=row.object_id)
             return [], [row]
 
         self._listing.change(edit)
@@ -251,7 +251,7 @@ class DirectoryNamespace(Namespace):
         def edit(objects: dict[str, NamedObject]) -> _Edit:
             row = objects.get(object_id(parts))
             if row is None or row.object_type != TABLE or join_uri(self.root, self._location(row)) != place.location:
-                raise NotFoundError("no such table any more", where=object_id(parts))
+                raise NotFoundError("the table no longer exists", where=object_id(parts))
             return [object_id(parts)], []
 
         if len(parts) > 1 or object_id(parts) in self._objects():

@@ -30,7 +30,7 @@ def name_parts(name: Name) -> tuple[str, ...]:
     else:
         raise InvalidInputError("name", expected="a string, or a list of strings", found=name)
     if not all(parts):
-        raise InvalidInputError("name with an empty part", found=object_id(parts))
+        raise InvalidInputError("the name has an empty part", found=object_id(parts))
     return parts
 
 
@@ -52,6 +52,6 @@ def check_new(parts: Sequence[str], kind: str) -> None:
         if not _NAME.fullmatch(part) or set(part) == {"."}:
             raise InvalidInputError(
                 f"name of a {kind}",
-                expected='ASCII letters, digits, "_", "-" and ".", which all readers of namespaces accept',
+                expected='ASCII letters, digits, "_", "-" and "."',
                 found=repr(part),
             )

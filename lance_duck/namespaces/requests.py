@@ -110,7 +110,7 @@ class ServiceRequests:
             finally:
                 answer.close()
         except urllib3.exceptions.HTTPError as error:
-            raise StoreError("the service does not answer", where=shown(url), found=shown(str(error))) from None
+            raise StoreError("the service does not respond", where=shown(url), found=shown(str(error))) from None
         parsed = _parsed(data)
         if answer.status >= 300:
             raise _error(answer.status, parsed or {}, path)
@@ -123,7 +123,7 @@ class ServiceRequests:
         try:
             import urllib3
         except ModuleNotFoundError as error:
-            raise UnsupportedError("namespaces of REST services need urllib3", remedy=_NEEDS) from error
+            raise UnsupportedError("REST namespaces need the package urllib3", remedy=_NEEDS) from error
         process = forks.count()
         if self._pool is None or self._pool[0] != process:
             # The service must not control the waiting time.
@@ -175,4 +175,4 @@ def _error(status: int, answer: Mapping[str, Any], path: str) -> LanceDuckError:
     code = answer.get("code")
     kind = _ERRORS.get(code) if type(code) is int else None
     text = str(answer.get("error") or f"HTTP status {status}")[:1000]
-    return (kind or _STATUS.get(status, StoreError))(f"the service says: {shown(text)}", where=path)
+    return (kind or _STATUS.get(status, StoreError))(f"the service returned: {shown(text)}", where=path)

@@ -148,11 +148,13 @@ class RestNamespace(Namespace):
     def _place(self, name: Name, answer: Mapping[str, Any]) -> TableDescription:
         location = answer.get("table_uri") or answer.get("location")
         if not isinstance(location, str) or not location:
-            raise StoreError("the service gave no location", where=object_id(name_parts(name)), found=sorted(answer))
+            raise StoreError(
+                "the service did not return a location", where=object_id(name_parts(name)), found=sorted(answer)
+            )
         is_here = local_path(location) is not None and not location.startswith("file:")
         if is_here and not os.path.isabs(location):
             raise StoreError(
-                "the service gave a location that depends on where this process runs",
+                "the service returned a relative location",
                 where=object_id(name_parts(name)),
                 expected="a URI or an absolute path",
                 found=shown(location[:200]),

@@ -55,8 +55,8 @@ def warn_of_computed(snapshot: Snapshot, columns: Collection[str]) -> None:
     for name, expression in computed_columns(snapshot.schema).items():
         if name in columns:
             warn_of_derived(
-                f"{snapshot.uri}: column {name!r} is computed by LanceDB as {expression}: its next refresh undoes "
-                "values that are written here"
+                f"{snapshot.uri}: LanceDB computes column {name!r} as {expression}. Its next refresh "
+                "overwrites these values."
             )
 
 
@@ -73,7 +73,8 @@ def warn_of_view(snapshot: Snapshot, change: str) -> None:
     query = view_query(snapshot.schema.metadata)
     if query is not None:
         warn_of_derived(
-            f"{snapshot.uri}: {change} changes a materialized view of LanceDB, {query}: its next refresh undoes that"
+            f"{snapshot.uri}: {change} changes a materialized view of LanceDB ({query}). Its next "
+            "refresh undoes the change."
         )
 
 

@@ -64,7 +64,7 @@ def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str,
         store.put(path, content)
     store.sync()
     if store.exists(name.path):  # by a writer without the external store
-        raise AlreadyExistsError(f"version {name.version} is taken", where=store.uri)
+        raise AlreadyExistsError(f"version {name.version} already exists", where=store.uri)
     staged = paths.staged_manifest(name, uuid.uuid4())
     store.put(staged, data)
     store.sync()

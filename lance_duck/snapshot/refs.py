@@ -175,7 +175,7 @@ def check_tag_name(name: str) -> None:
 def check_branch_name(name: str) -> None:
     """Raise InvalidInputError if a new branch cannot have this name."""
     if name == MAIN:
-        raise InvalidInputError(f"{MAIN!r} is the branch that every table has", where="branch")
+        raise InvalidInputError(f"{MAIN!r} is the default branch of every table", where="branch")
     _check_name(name, "branch", _BRANCH_NAME, "letters, digits, '.', '-', '_', and single slashes between")
 
 
@@ -288,8 +288,8 @@ def _named(store: Store, kind: Kind, name: str) -> Iterator[None]:
         yield
     except CorruptError as error:
         if kind == TAG:
-            remedy = f"tags.delete({name!r}) removes it, tags.update({name!r}, version) writes it anew"
-            remedy += "; where it was edited, take out its checksum"
+            remedy = f"remove it with tags.delete({name!r}), or repair it with tags.update({name!r}, version)"
+            remedy += "; remove its checksum if you edited the file"
         else:
             remedy = f"branches.delete({name!r}) removes it with its versions"
             remedy += f"; until then they can be read at {branch_uri(store.uri, name)}" if has_folder(name) else ""

@@ -195,7 +195,7 @@ def normal_path(path: str, where: str) -> str:
 def leaves_root(path: str, root: str) -> InvalidInputError:
     """Return the error for a path that leaves its root."""
     return InvalidInputError(
-        "path leaves the root of the table",
+        "the path is outside the table's folder",
         where=repr(path),
         expected=f"a file below {root}",
         remedy="nothing was read",
@@ -210,5 +210,5 @@ def check_range(where: str, size: int, offset: int, length: int) -> None:
             where=where,
             expected=f"a range inside {size} bytes",
             found=f"{length} bytes at {offset}",
-            remedy="the file is cut short, or what points into it is wrong",
+            remedy="the file is truncated, or its metadata are damaged",
         )

@@ -135,7 +135,7 @@ def check_options(options: object) -> None:
             type_name = type(value).__name__
             raise WrongTypeError(f"storage option {name!r}", expected="a string", found=type_name)
         if not (is_unicode(name) and is_unicode(str(value))):
-            raise InvalidInputError(f"storage option {name!r}", expected="text", found="a lone surrogate")
+            raise InvalidInputError(f"storage option {name!r}", expected="a valid string", found="a lone surrogate")
 
 
 def refuse_unknown_options(options: Mapping[str, str]) -> None:
@@ -185,9 +185,9 @@ def call(where: str, do: Callable[[], _T]) -> _T:
     elif not where.startswith("memory:"):
         forks.check_not_forked(
             _used_since,
-            "an object store that the parent process has used cannot be used in a forked child",
+            "a forked child cannot use an object store that its parent has used",
             where,
-            remedy="start processes by spawn or forkserver, or fork before the first access",
+            remedy="start processes with spawn or forkserver, or fork before the first access",
         )
     try:
         return do()
@@ -206,16 +206,16 @@ def _as_ours(error: Exception, where: str) -> LanceDuckError:
     if isinstance(error, FileNotFoundError):
         return NotFoundError("no such object", where=where)
     if isinstance(error, ExistsError):
-        return AlreadyExistsError("the name is taken", where=where)
+        return AlreadyExistsError("an object with this name already exists", where=where)
     if isinstance(error, NotSupportedError | NotImplementedError):
         return StoreError(
             _first_line(error),
             where=where,
-            remedy="a store that cannot put an object only if it is absent needs a manifest_store in storage_options",
+            remedy="set manifest_store in storage_options, because this store does not support conditional writes",
         )
     told = _first_line(error)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or any(status in told for status in _REFUSED):
-        remedy = "check the credentials in storage_options, which may have expired"
+        remedy = "check the credentials in storage_options or the environment; they may have expired"
         return StoreError(told, where=where, remedy=remedy)
     if "404 Not Found" in told:  # the library's message for a listing of a missing bucket
         return NotFoundError("no such bucket", where=where)

@@ -76,7 +76,9 @@ def register_manifest_store(scheme: str, opener: Opener) -> None:
         InvalidInputError: The scheme is built in, or not a scheme.
     """
     if scheme in ("", "sqlite") or urlsplit(f"{scheme}://x").scheme != scheme:
-        raise InvalidInputError("scheme is taken, or not in lower case", where="scheme", found=repr(scheme))
+        raise InvalidInputError(
+            "the scheme is already registered, or not in lower case", where="scheme", found=repr(scheme)
+        )
     with _lock:
         _openers[scheme] = opener
         for url in [url for url in _opened if urlsplit(url).scheme == scheme]:
@@ -102,7 +104,7 @@ def manifest_store(url: str | None) -> ExternalManifestStore | None:
                     where=f"storage option {OPTION}",
                     expected="a URL of " + ", ".join(sorted(_openers)),
                     found=repr(urlsplit(url).scheme),
-                    remedy="register_manifest_store() adds others",
+                    remedy="add other kinds with register_manifest_store()",
                 )
             manifest_store_ = _opened[url] = _open(opener, url)
         return manifest_store_

@@ -145,9 +145,9 @@ class HubFolder:
                 return
             address = following
         raise UnsupportedError(
-            f"a folder of more than {MOST_PAGES * PAGE_ENTRIES:,} entries on the Hub",
+            f"the folder on the Hub has more than {MOST_PAGES * PAGE_ENTRIES:,} entries",
             where=self.uri,
-            remedy="name the tables one by one, or list a folder below",
+            remedy="open the tables by name, or list a subfolder",
         )
 
     def _page(self, address: str) -> tuple[bytes, str | None]:
@@ -164,7 +164,7 @@ class HubFolder:
             policy = retry.RetryPolicy(RETRIES, _TIMEOUT, FIRST_WAIT, longest_wait=4.0)
             page, links = policy.run(lambda _: _read(request), on=passing)
         except (OSError, HTTPException, ValueError) as error:
-            raise StoreError("the Hub does not answer", where=self.uri, found=shown(str(error))) from None
+            raise StoreError("the Hub does not respond", where=self.uri, found=shown(str(error))) from None
         if len(page) > _LARGEST_PAGE:
             raise CorruptError(
                 "listing of a dataset on the Hub", where=self.uri, expected=f"at most {_LARGEST_PAGE:,} bytes in a page"

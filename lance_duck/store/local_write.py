@@ -43,11 +43,11 @@ _FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # the last of Wi
 _NO_FOLLOW = reduce(or_, (getattr(os, flag, 0) for flag in _FLAGS))
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _REMEDIES = {
-    errno.ENOENT: "its folder was removed meanwhile: another process dropped the table, or cleaned up",
-    errno.ENOSPC: "the disk is full: free some space and run it again",
-    errno.EDQUOT: "the quota is used up: free some space and run it again",
-    errno.EFBIG: "the file is larger than the system lets it be: write smaller files (max_bytes_per_file)",
-    errno.EROFS: "the disk is mounted for reading only",
+    errno.ENOENT: "another process removed the folder: it dropped the table, or ran a cleanup",
+    errno.ENOSPC: "the disk is full: free some space and run the operation again",
+    errno.EDQUOT: "the disk quota is used up: free some space and run the operation again",
+    errno.EFBIG: "the file exceeds the system's size limit: write smaller files with max_bytes_per_file",
+    errno.EROFS: "the disk is mounted read-only",
     errno.EACCES: "check the permissions of the directory",
     errno.EPERM: "check the permissions of the directory",
     errno.EIO: "check the disk",
@@ -273,7 +273,7 @@ def translated(place: str) -> Iterator[None]:
 
 def _translation(error: OSError | ValueError, place: str) -> LanceDuckError:
     if isinstance(error, FileExistsError):
-        return AlreadyExistsError("the name is taken", where=place)
+        return AlreadyExistsError("a file with this name already exists", where=place)
     code = getattr(error, "errno", None)
     what = getattr(error, "strerror", None) or str(error)
     remedy = _IN_USE if _IS_WINDOWS and isinstance(error, PermissionError) else _REMEDIES.get(code or 0)
@@ -299,7 +299,7 @@ def _begin(place: str) -> tuple[str, BinaryIO]:
             _make_directories(os.path.dirname(place))
         except FileExistsError:
             continue
-    raise StoreError("cannot create a file, for its directory keeps disappearing", where=place)
+    raise StoreError("cannot create a file, because its directory keeps disappearing", where=place)
 
 
 def _make_directories(directory: str) -> None:
@@ -340,9 +340,9 @@ def _name_if_absent(temporary: str, place: str) -> None:
         if error.errno not in _NO_LINKS:
             raise
         raise StoreError(
-            "this disk has no hard links, so that no name can be claimed safely",
+            "this file system does not support hard links, which safe commits need",
             where=place,
-            remedy='name a manifest_store in storage_options, for example {"manifest_store": "sqlite:///path.db"}',
+            remedy='set a manifest_store in storage_options, for example {"manifest_store": "sqlite:///path.db"}',
         ) from error
     with contextlib.suppress(OSError):
         os.unlink(temporary)

@@ -69,9 +69,7 @@ class MappedFile:
         self.size = 0
         self._pages = self._mapped()
         if size is not None and size != self.size:
-            raise CorruptError(
-                "file has another size than its manifest says", where=path, expected=size, found=self.size
-            )
+            raise CorruptError("the file size differs from the manifest", where=path, expected=size, found=self.size)
         self._noted = 0  # bytes that `residency` counts and that were not read yet
         self._trusted: dict[int, int] = {}  # by offset: number of reads that go unchecked, after one that was in memory
         if self.size:

@@ -120,7 +120,7 @@ class ObjectFile:
             raise
         if any(len(data) != length for data, length in zip(spans, joined.lengths, strict=True)):
             self._check_size()
-            raise StoreError("the store sent fewer bytes than were asked for", where=self.path)
+            raise StoreError("the store returned fewer bytes than requested", where=self.path)
         return joined.pieces(spans, starts, lengths)
 
     def _spans(self, joined: _JoinedRequests) -> list[Bytes]:
@@ -143,7 +143,7 @@ class ObjectFile:
     def _check_size(self) -> None:
         size = call(self.path, lambda: obstore.head(self._client, self._key)["size"])
         if size < self.size:
-            raise CorruptError("file is cut short", where=self.path, expected=f"{self.size} bytes", found=size)
+            raise CorruptError("the file is truncated", where=self.path, expected=f"{self.size} bytes", found=size)
 
 
 def store_in_memory() -> ObjectStore:
@@ -313,7 +313,7 @@ class ObjectStore:
     def _writable(self, path: str) -> str:
         if not self.can_list:
             raise UnsupportedError(
-                "a web server is read-only", where=self._where(path), remedy="write to a disk or an object store"
+                "a web server is read-only", where=self._where(path), remedy="write to a local disk or an object store"
             )
         return self._key(path)
 

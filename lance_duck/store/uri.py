@@ -72,9 +72,9 @@ def open_store(
     if parts.scheme.lower() not in _OBJECT_SCHEMES:
         if "+" in parts.scheme:  # s3+ddb://bucket/table?ddbTableName=…
             raise UnsupportedError(
-                "manifest store in the scheme of a URI",
+                "the scheme of the URI names a manifest store",
                 where=text,
-                remedy='leave it out, and name the manifest store in storage_options: {"manifest_store": "…"}',
+                remedy='remove it, and set the manifest store in storage_options: {"manifest_store": "…"}',
             )
         raise UnsupportedError(
             f"unknown scheme {parts.scheme!r}", where=text, expected="a path, file, hf, " + ", ".join(_OBJECT_SCHEMES)
@@ -84,10 +84,10 @@ def open_store(
     else:
         bucket, key = f"{parts.scheme.lower()}://{parts.netloc}", unquote(parts.path)
     if not parts.netloc and parts.scheme != "memory":
-        raise InvalidInputError("URI without a bucket", where=text)
+        raise InvalidInputError("the URI does not have a bucket", where=text)
     prefix = _key_of(key)
     if ".." in prefix.split("/"):
-        raise InvalidInputError("'..' in a URI", where=text)
+        raise InvalidInputError("the URI contains '..'", where=text)
     client = bucket_client(bucket, options)
     can_list = parts.scheme.lower() not in _WEB
     return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external, checksums=checksums)
@@ -125,7 +125,7 @@ def checked_place(uri: object, storage_options: object = None) -> str:
     if not isinstance(text, str):
         raise WrongTypeError("uri", expected="a path or URI", found=f"{uri!r} of type {type(uri).__name__}")
     if not text:
-        raise InvalidInputError("uri", expected="a path or URI", found="an empty text")
+        raise InvalidInputError("uri", expected="a path or URI", found="an empty string")
     if "\0" in text:
         raise InvalidInputError("uri", expected="a path or URI without NUL", found=repr(text))
     try:
@@ -154,7 +154,7 @@ def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> B
         return LocalStore(_anchor(path)).open(path)
     folder, _, name = uri.rpartition("/")
     if not name or folder.endswith(":/"):
-        raise InvalidInputError("URI that names no file", where=repr(uri))
+        raise InvalidInputError("the URI does not name a file", where=repr(uri))
     return open_store(folder, storage_options).open(unquote(name))
 
 
@@ -168,7 +168,7 @@ def local_path(uri: str) -> str | None:
     if _IS_WINDOWS:
         return _windows_path("" if parts.netloc == "localhost" else parts.netloc, unquote(parts.path))
     if parts.netloc not in ("", "localhost"):
-        raise InvalidInputError("file URI with a host", where=uri, expected="file:///path")
+        raise InvalidInputError("the file URI has a host", where=uri, expected="file:///path")
     return unquote(parts.path)
 
 

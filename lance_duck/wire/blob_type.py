@@ -51,12 +51,14 @@ class Blob:
             members = "none" if self.data is None else "both"
             raise InvalidInputError("Blob", expected="either data or uri", found=members, remedy="None is a null blob")
         if self.uri == "":
-            raise InvalidInputError("Blob with an empty uri")
+            raise InvalidInputError("the Blob has an empty uri")
         part = (self.position, self.size)
         if (part[0] is None) != (part[1] is None) or (part[0] is not None and self.uri is None):
-            raise InvalidInputError("part of a Blob", expected="a uri with both position and size", found=part)
+            raise InvalidInputError(
+                "invalid byte range of a Blob", expected="a uri with both position and size", found=part
+            )
         if part[0] is not None and part[1] is not None and (part[0] < 0 or part[1] < 1):
-            raise InvalidInputError("part of a Blob", expected="position >= 0 and size >= 1", found=part)
+            raise InvalidInputError("invalid byte range of a Blob", expected="position >= 0 and size >= 1", found=part)
 
     def __repr__(self) -> str:
         uri = None if self.uri is None else shown(self.uri)

@@ -97,7 +97,7 @@ def check_readable(flags: int, where: str) -> None:
     Raises:
         UnsupportedError: A flag is unknown. The message has its number and name.
     """
-    remedy = "read the table with a newer version, or an older version of the table"
+    remedy = "upgrade lance_duck, or read an older version of the table"
     _check(flags & ~READABLE, "reader", where, remedy)
 
 
@@ -107,7 +107,7 @@ def check_writable(flags: int, where: str) -> None:
     Raises:
         UnsupportedError: A flag is unknown. The message has its number and name.
     """
-    _check(flags & ~WRITABLE, "writer", where, "the table can be read, but only a newer version can change it")
+    _check(flags & ~WRITABLE, "writer", where, "upgrade lance_duck to change the table; reading still works")
 
 
 def _check(unknown: int, who: str, where: str, remedy: str) -> None:

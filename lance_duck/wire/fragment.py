@@ -211,7 +211,7 @@ def repeated_id(ids: Sequence[int], where: str) -> CorruptError:
         where=where,
         expected="a different id for each fragment",
         found=f"{len(repeated)} ids that repeat" if len(repeated) > 1 else None,
-        remedy="restore an earlier version, or overwrite the table",
+        remedy="restore an older version, or overwrite the table",
     )
 
 
@@ -268,7 +268,7 @@ def deletion_from_proto(proto: table_pb2.DeletionFile, where: str) -> DeletionFi
 def _check_deleted(deleted: int, proto: table_pb2.DataFragment, where: str) -> None:
     if proto.physical_rows and deleted > proto.physical_rows:
         raise CorruptError(
-            "more rows deleted than there are",
+            "more deleted rows than rows",
             where=f"{where}: fragment {proto.id}",
             expected=f"at most {proto.physical_rows}",
             found=deleted,

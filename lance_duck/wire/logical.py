@@ -104,7 +104,7 @@ def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
         if item is not None:
             return f"fixed_size_list:{item}:{arrow.list_size}"
     remedy = "cast it to a list" if pa.types.is_fixed_size_list(arrow) else "cast the column before it is written"
-    raise UnsupportedError(f"Lance has no type for {arrow}", where=where, remedy=remedy)
+    raise UnsupportedError(f"Lance cannot store {arrow}", where=where, remedy=remedy)
 
 
 def _with_parameters(arrow: pa.DataType) -> str | None:
@@ -193,5 +193,5 @@ _PARSERS = {"decimal": _decimal, "timestamp": _timestamp, "fixed_size_binary": _
 
 def _unknown(logical_type: str, where: str) -> UnsupportedError:
     return UnsupportedError(
-        f"unknown logical type {logical_type!r}", where=where, remedy="read the other columns, or upgrade lance_duck"
+        f"unknown logical type {logical_type!r}", where=where, remedy="leave out this column, or upgrade lance_duck"
     )

@@ -81,8 +81,8 @@ def _check_legacy(manifest: table_pb2.Manifest) -> None:
     """Reject row counts from unnamed writers."""
     if not manifest.HasField("writer_version"):
         raise UnsupportedError(
-            "change of a table of version 0.1 whose row counts may be wrong",
-            remedy="call optimize.compact_files() first, which writes the table as 2.2",
+            "this table of version 0.1 cannot be changed, because its row counts may be wrong",
+            remedy="call optimize.compact_files() first, which rewrites the table as 2.2",
         )
 
 

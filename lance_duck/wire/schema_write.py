@@ -73,7 +73,9 @@ def schema_from_arrow(
     for name in arrow.names:
         if "." in name:
             raise InvalidInputError(
-                "dot in the name of a column", where=repr(name), remedy="rename it, or nest it in a struct"
+                "a column name cannot contain a dot",
+                where=repr(name),
+                remedy="rename the column, or nest it in a struct",
             )
     fields = tuple(builder.fields(list(arrow), -1, existing_fields, ()))
     for top in fields:
@@ -147,14 +149,18 @@ class _FieldBuilder:
         old = {f.name: f for f in existing}
         for child in arrow:
             if child.name in names:
-                raise InvalidInputError("duplicate name", where=f"column {'.'.join((*path, child.name))!r}")
+                raise InvalidInputError(
+                    "two fields have the same name", where=f"column {'.'.join((*path, child.name))!r}"
+                )
             names.add(child.name)
             yield self.field(child, parent, old.get(child.name), (*path, child.name))
 
     def field(self, arrow: pa.Field, parent: int, old: Field | None, path: tuple[str, ...]) -> Field:
         where = f"column {'.'.join(path)!r}"
         if len(path) > _MAX_DEPTH:
-            raise UnsupportedError("schema nested too deeply", where=where, expected=f"at most {_MAX_DEPTH} levels")
+            raise UnsupportedError(
+                "the schema is nested too deeply", where=where, expected=f"at most {_MAX_DEPTH} levels"
+            )
         storage, metadata = self._storage(arrow, where)
         field_id = self._id(old)
         if metadata.get(EXTENSION_NAME) in _JSON_NAMES:
@@ -185,10 +191,16 @@ class _FieldBuilder:
         is_v2 = metadata.get(EXTENSION_NAME) == BLOB_V2
         if is_v2 and self._version < "2.2":
             raise UnsupportedError(
-                f"{BLOB_V2} in data files of version {self._version}", where=where, remedy="write version 2.2"
+                f"data files of version {self._version} cannot store {BLOB_V2}",
+                where=where,
+                remedy="write with data_storage_version='2.2'",
             )
         if metadata.get(BLOB_KEY, "").lower() == "true" and self._version == LEGACY:
-            raise UnsupportedError("blob in data files of version 0.1", where=where, remedy="write version 2.2")
+            raise UnsupportedError(
+                "data files of version 0.1 cannot store blobs",
+                where=where,
+                remedy="write with data_storage_version='2.2'",
+            )
         is_bytes = pa.types.is_binary(storage) or pa.types.is_large_binary(storage) or pa.types.is_binary_view(storage)
         if is_bytes and metadata.get(BLOB_KEY, "").lower() == "true" and self._new_blobs:
             del metadata[BLOB_KEY]
@@ -200,7 +212,9 @@ class _FieldBuilder:
 def _children(storage: pa.DataType, logical: str, old: Field | None, where: str) -> list[pa.Field]:
     if logical == "map":
         if storage.keys_sorted:
-            raise UnsupportedError("map with sorted keys", where=where, remedy="cast it to a plain map")
+            raise UnsupportedError(
+                "maps with sorted keys are not supported", where=where, remedy="cast the column to a plain map"
+            )
         entries = pa.struct([storage.key_field, storage.item_field])
         return [pa.field("entries", entries, nullable=False)]
     if logical == "struct":
@@ -234,7 +248,7 @@ def refuse_mixed_lists(f: Field, path: tuple[str, ...] = (), *, lists: bool = Fa
     fixed = fixed or (f.logical_type.startswith(_FSL_STRUCT) and f.logical_type != f"{_FSL_STRUCT}1")
     if lists and fixed:
         raise UnsupportedError(
-            "lists and fixed-size lists of structs in one column",
+            "one column cannot nest both lists and fixed-size lists of structs",
             where=f"column {'.'.join(path)!r}",
             remedy="cast the fixed-size lists to lists",
         )
@@ -252,7 +266,9 @@ def _check_version(logical: str, storage: pa.DataType, version: str, where: str)
         check_values(storage.value_type, where)
     if version < needs:
         raise UnsupportedError(
-            f"type {storage} in data files of version {version}", where=where, remedy=f"write version {needs}"
+            f"data files of version {version} cannot store type {storage}",
+            where=where,
+            remedy=f"write with data_storage_version='{needs}'",
         )
 
 
@@ -260,7 +276,7 @@ def _check_keys(f: Field, *, nullable: bool) -> None:
     nullable = nullable or f.nullable
     if is_primary_key(f) and (nullable or f.children):
         raise InvalidInputError(
-            "column cannot be a primary key", where=repr(f.name), expected="neither nullable nor nested"
+            "the column cannot be a primary key", where=repr(f.name), expected="a non-nullable, top-level column"
         )
     for child in f.children:
         _check_keys(child, nullable=nullable)

@@ -518,7 +518,7 @@ SELECT count(*) FROM branched.t JOIN timed.t AS b USING (id) JOIN tagged.t AS c 
 ATTACH 'dir' AS part (TYPE lance, NAMESPACE 'a$b');
 --! a$b
 ATTACH '$' AS far (TYPE lance, ENDPOINT 'http://127.0.0.1:9', BEARER_TOKEN 'x');
---! the service does not answer
+--! the service does not respond
 
 --= CREATE SECRET
 CREATE SECRET s (TYPE lance, SCOPE 's3://bucket/a', KEY_ID 'k', SECRET 'v', REGION 'eu-1', ENDPOINT 'http://127.0.0.1:9', allow_http 'true');
@@ -654,7 +654,7 @@ COMMIT;
 
 --= EXPLAIN · of a change
 EXPLAIN DELETE FROM t WHERE id = 1;
---> lance_change | The plan is that of the rows that would be changed. Nothing was written.
+--> lance_change | This is the plan that finds the rows to change. Nothing was written.
 --> lance_plan | …
 --> physical_plan | …
 SELECT count(*) FROM t;

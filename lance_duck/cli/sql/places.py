@@ -77,7 +77,7 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
         tables[table] = place if version.is_newest else dataset
     if folders and (tables or len(folders) > 1):
         raise InvalidInputError(
-            "these places cannot be connected at once",
+            "these paths cannot be opened together",
             expected="one folder, or tables",
             found=", ".join(places),
             remedy="name further ones in SQL: FROM 'dir/x.lance', or ATTACH 'dir' AS name (TYPE lance)",
@@ -91,7 +91,7 @@ def _check_new(folder: str) -> None:
     """Report that a folder does not exist yet. Raises NotFoundError if its name resembles an existing folder's."""
     other = did_you_mean_path(folder)
     if other is not None:
-        raise NotFoundError("no such folder", where=folder, remedy=f"{other} Make the folder if it is a new one")
+        raise NotFoundError("no such folder", where=folder, remedy=f"{other} Create the folder if it is new")
     complain(f"{folder}: no such folder yet; a first CREATE TABLE makes it")
 
 

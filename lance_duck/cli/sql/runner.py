@@ -76,7 +76,7 @@ class StatementRunner:
         """Roll back an open transaction, and report it."""
         if self.connection.in_transaction:
             self.connection.rollback()
-            complain("the transaction that was open is rolled back: COMMIT was never said")
+            complain("the open transaction was rolled back, because it ended without COMMIT")
 
 
 def _placed_message(connection: ld.Connection, statement: ScriptStatement, error: Exception) -> str:

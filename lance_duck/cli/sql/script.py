@@ -82,7 +82,7 @@ def read_script(file: Path) -> Script:
     except FileNotFoundError as error:
         raise NotFoundError("no such SQL file", where=str(file)) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError("the file is not SQL text", where=str(file), found=str(error)) from error
+        raise InvalidInputError("the file is not valid UTF-8", where=str(file), found=str(error)) from error
 
 
 def is_complete(sql: str) -> bool:

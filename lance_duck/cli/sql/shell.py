@@ -121,7 +121,7 @@ def _user_history() -> tuple[History, str | None]:
     try:
         return file_history(path), None
     except OSError as error:
-        return InMemoryHistory(), f"no history is kept: {error}"
+        return InMemoryHistory(), f"the history cannot be saved: {error}"
 
 
 def file_history(path: Path) -> StatementHistory:

@@ -112,8 +112,8 @@ class TransactionBlock:
             raise UnsupportedError(
                 "a transaction can change only one Lance table",
                 where=name,
-                found=f"{self.name} was changed in it before",
-                remedy="COMMIT first: each table has versions of its own",
+                found=f"earlier changes of {self.name}",
+                remedy="COMMIT this change first, then change the other table in a new transaction",
             )
         return self._pending
 

@@ -51,7 +51,10 @@ class Options:
             return cls({}, where)
         if clauses.text_at(opener) != "(" or clauses.closer(opener) != len(clauses) - 1:
             raise InvalidInputError(
-                "end of the statement", where=where, expected="WITH (name = value, …)", found=clauses.text.strip()
+                "unexpected text after the statement",
+                where=where,
+                expected="WITH (name = value, …)",
+                found=clauses.text.strip(),
             )
         texts: dict[str, str] = {}
         for option in clauses.part(opener + 1, len(clauses) - 1).split():
@@ -96,7 +99,7 @@ def _option(option: Clauses, where: str) -> tuple[str, str]:
     if name is None and len(option) > 1 and option.tokens[0].name is not None:  # as COPY and ATTACH have it
         name, value = folded(option.tokens[0].name), option.part(1)
     if name is None or not value.tokens:
-        raise InvalidInputError("an option", where=where, expected="name = value", found=option.text.strip())
+        raise InvalidInputError("not an option", where=where, expected="name = value", found=option.text.strip())
     names = _names(value)
     if names:
         return name, f"[{', '.join(map(literal, names))}]"

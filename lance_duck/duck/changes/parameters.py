@@ -31,7 +31,7 @@ class StatementParameters:
             self._values = {str(number): value for number, value in enumerate(values, 1)}
         else:
             raise InvalidInputError(
-                "parameters of a statement", expected="a list or a mapping", found=type(values).__name__
+                "parameters have the wrong type", expected="a list or a mapping", found=type(values).__name__
             )
         if names != self._values.keys():
             raise InvalidInputError(

@@ -127,9 +127,9 @@ class PreparedStatements:
             )
         if any(placeholders_of(value.text) or "?" in value.text for value in values.values()):
             raise InvalidInputError(
-                "a parameter in place of a value of EXECUTE",
+                "EXECUTE takes values, and cannot take parameters of the connection",
                 where=f"prepared statement {quoted(name)}",
-                remedy="execute(sql, parameters) runs the statement itself with parameters",
+                remedy="write the values, or run the statement with execute(sql, parameters)",
             )
         texts = {
             each: f"({value.text})" if _is_literal(value) else self._evaluated(value) for each, value in values.items()

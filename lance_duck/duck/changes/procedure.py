@@ -88,7 +88,9 @@ class ProcedureCall(LanceStatement):
         if not operation.in_transaction:
             session.refuse_in_transaction(f"CALL {self.subject}")
         elif session.block is None:
-            raise InvalidInputError(f"{self.subject} outside a transaction", remedy="BEGIN first, then COMMIT")
+            raise InvalidInputError(
+                f"{self.subject} needs an open transaction", remedy="run it between BEGIN and COMMIT"
+            )
         texts = {name: f"CAST(({argument.text}) AS {types[name]})" for name, argument in self.arguments.items()}
         values = operation.values(session, Options(texts, f"CALL {self.subject}"), {})
         about = session.block if operation.in_transaction else self._table(session, values.pop(TABLE))

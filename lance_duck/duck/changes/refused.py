@@ -44,15 +44,15 @@ class RefusedStatement(TableStatement):
         if body.says(0, "drop", "view"):
             return cls._of(name_after_if_exists(body, 2), "DROP VIEW", "DROP TABLE drops the table")
         if body.says(0, "alter", "view"):
-            remedy = "a table is called what its folder is called: CREATE TABLE AS makes another one"
+            remedy = "ALTER TABLE … RENAME TO renames a table"
             return cls._of(name_after_if_exists(body, 2), "ALTER VIEW", remedy)
         if body.says(0, "alter", "index"):
             index = name_after_if_exists(body, 2)
             target = None if index is None or body.word(index.after) != "on" else TableName.at(body, index.after + 1)
-            remedy = "OPTIMIZE takes options; an index keeps its name: DROP INDEX, and CREATE INDEX with another one"
+            remedy = "to rename an index, DROP INDEX and CREATE INDEX again; options go after OPTIMIZE"
             return cls._of(target, "this form of ALTER INDEX", remedy)
         if body.says(0, "comment", "on", "view"):
-            return cls._of(TableName.at(body, 3), "COMMENT ON VIEW", "COMMENT ON TABLE keeps the text")
+            return cls._of(TableName.at(body, 3), "COMMENT ON VIEW", "COMMENT ON TABLE stores a comment")
         return None
 
     @classmethod
@@ -111,14 +111,14 @@ class RefusedObject(TableStatement):
         """Raise UnsupportedError."""
         if self.kind == "view" and session.is_ours(self.target):
             raise UnsupportedError(
-                "CREATE VIEW under the name of a table is not supported on Lance tables",
+                "a Lance table already has this name, and a view cannot replace it",
                 where=f"table {self.target.name}",
                 remedy="DROP TABLE first, or give the view another name",
             )
         raise UnsupportedError(
-            f"CREATE {self.kind.upper()} in a database of Lance tables, which holds only tables",
+            f"CREATE {self.kind.upper()} is not supported in a database of Lance tables",
             where=self.subject,
-            remedy=f"CREATE {self.kind.upper()} memory.main.{self.target.name}, or in another database of DuckDB's own",
+            remedy=f"create it in a native database: CREATE {self.kind.upper()} memory.main.{self.target.name}",
         )
 
 
@@ -154,7 +154,7 @@ class RefusedAlias(LanceStatement):
         raise UnsupportedError(
             "ALTER DATABASE is not supported on databases of Lance tables",
             where=self.subject,
-            remedy="ATTACH 'folder' AS other (TYPE lance) gives a folder another name",
+            remedy="DETACH the database, then ATTACH its folder under another name",
         )
 
 
@@ -174,9 +174,9 @@ class NestedChange(TableStatement):
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
         raise UnsupportedError(
-            "a change of a Lance table as a common table expression",
+            "changes of a Lance table inside a common table expression are not supported",
             where=f"table {self.target.name}",
-            remedy="run it as a statement of its own, and keep what it returns",
+            remedy="run the change as a separate statement, and store its RETURNING rows",
         )
 
 

@@ -222,7 +222,9 @@ class ChangeRunner:
 
     def _check_writable(self, statement: LanceStatement, where: str) -> None:
         if self.read_only:
-            raise UnsupportedError("the connection is read-only", where=where, remedy="connect without read_only=True")
+            raise UnsupportedError(
+                "the connection is read-only", where=where, remedy="open the connection without read_only=True"
+            )
         for database in statement.databases(self._session()):
             database.check_writable(where)
 
@@ -320,9 +322,9 @@ class ChangeRunner:
         parts = parts_of_name(of)
         if (parts and self._names.are_ours(parts, later=True)) or self.find(of) is not None:
             raise UnsupportedError(
-                f"{what} of a Lance table",
+                f"{what} is not supported on a Lance table",
                 where=of,
-                remedy="append(name, frame) and executemany add rows as one version",
+                remedy="add rows with append(name, frame), executemany or INSERT",
             )
 
     def drop_rows(self) -> None:
@@ -338,7 +340,7 @@ class ChangeRunner:
         """
         sets = list(parameters or ())
         if not sets:
-            raise InvalidInputError("executemany without parameters", expected="a list of at least one set of them")
+            raise InvalidInputError("executemany needs parameters", expected="a list of at least one set of them")
         values = [StatementParameters(change.sql, each) for each in sets]
         if isinstance(change.statement, InsertStatement) and change.statement.is_plain:
             return change.statement.run_many([self._session(each) for each in values])

@@ -60,7 +60,7 @@ Evaluate = Callable[[TargetTable], tuple[RowEdits, ChangeResult]]
 
 _SCHEMAS: Final[LruCache[tuple[str, ...]]] = LruCache(64)
 _PLAN: Final = "lance_change"
-_NOTE: Final = "The plan is that of the rows that would be changed. Nothing was written."
+_NOTE: Final = "This is the plan that finds the rows to change. Nothing was written."
 _PINNED: Final = "__lance_pinned"
 _NOT_IN_NAMES: Final = frozenset("/\\\0")
 
@@ -69,7 +69,7 @@ def check_table_name(name: str) -> None:
     """Check that a table's folder can have a name. Raises InvalidInputError."""
     if name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name):
         raise InvalidInputError(
-            "name of a table", where=repr(name), expected="no slash, backslash or zero byte", found=name
+            "invalid table name", where=repr(name), expected="no slash, backslash or zero byte", found=name
         )
 
 
@@ -132,7 +132,7 @@ class ChangeSession:
         except duckdb.Error:
             remedy = did_you_mean(name.name, [t for each in self.catalog.databases for t in each.tables])
             return self.catalog.missing_folder(where) or NotFoundError("no such table", where=where, remedy=remedy)
-        return UnsupportedError("not a Lance table", where=where, found="a table or view of DuckDB's own")
+        return UnsupportedError("not a Lance table", where=where, found="a native table or view")
 
     def dataset(self, name: TableName) -> LanceDataset:
         """Return a Lance table as statements read it, including changes of the open transaction."""
@@ -168,13 +168,13 @@ class ChangeSession:
         database = self.database_of_new(name)
         if database is None or database.folder is None:
             raise UnsupportedError(
-                "no folder for new tables",
+                "the connection does not have a folder for new tables",
                 where=name.name,
-                remedy="lance_duck.connect(folder), ATTACH a folder, or CREATE TABLE 'x.lance'",
+                remedy="open lance_duck.connect(folder), ATTACH a folder, or name a path: CREATE TABLE 'x.lance'",
             )
         if len(name.parts) > 2 and folded(name.parts[1]) != SCHEMA:
             raise UnsupportedError(
-                f"schema {name.parts[1]!r} in a database of Lance tables", where=name.name, expected=SCHEMA
+                f"a database of Lance tables does not have schema {name.parts[1]!r}", where=name.name, expected=SCHEMA
             )
         check_table_name(name.name)
         present = database.find(name.name)
@@ -193,16 +193,18 @@ class ChangeSession:
             return
         if os.path.isfile(path):
             raise AlreadyExistsError(
-                "a file is where the table would be created", where=uri, remedy="another name, or remove the file"
+                "a file already has the path of the new table",
+                where=uri,
+                remedy="choose another name, or remove the file",
             )
         entries = {name for name in os.listdir(path) if not name.startswith(".")}
         others = sorted(entries - FOLDERS)
         if others and VERSIONS not in entries:
             raise AlreadyExistsError(
-                "a folder with other files is where the table would be created",
+                "the folder of the new table contains other files",
                 where=uri,
                 found=", ".join(others[:5]),
-                remedy="another name, or remove the folder",
+                remedy="choose another name, or remove the folder",
             )
 
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
@@ -215,7 +217,9 @@ class ChangeSession:
     def refuse_in_transaction(self, statement: str) -> None:
         """Reject an operation between BEGIN and COMMIT that commits its own version. Raises UnsupportedError."""
         if self.block is not None:
-            raise UnsupportedError(f"{statement} of a Lance table in a transaction", remedy="COMMIT first")
+            raise UnsupportedError(
+                f"{statement} of a Lance table cannot run in a transaction", remedy="COMMIT or ROLLBACK first"
+            )
 
     # Evaluation by DuckDB.
 

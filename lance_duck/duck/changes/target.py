@@ -235,9 +235,9 @@ class TargetTable:
                 continue
             if _has_inner_duration(column.arrow):
                 raise UnsupportedError(
-                    "SQL cannot write durations inside structs, lists and maps",
+                    "SQL cannot write durations inside structs, lists or maps",
                     where=f"table {self.name}, column {column.name}",
-                    remedy="update, merge_insert and insert of LanceDataset write them",
+                    remedy="use update, merge_insert or insert of LanceDataset",
                 )
             if column.is_duration:
                 values = values.set_column(place, column.name, values.column(place).cast(pa.duration("us")))
@@ -247,10 +247,10 @@ class TargetTable:
 def ambiguous_name(name: str, names: Sequence[str], where: str) -> InvalidInputError:
     """Return the error for a name that matches several columns or fields ignoring case."""
     return InvalidInputError(
-        f"{name!r} names several columns or fields, which differ by case alone",
+        f"{name!r} matches several columns or fields that differ only in case",
         where=where,
         found=", ".join(map(repr, names)),
-        remedy="alter_columns of LanceDataset renames one: it compares names with case",
+        remedy="rename one with LanceDataset.alter_columns, which is case-sensitive",
     )
 
 

@@ -88,7 +88,9 @@ class LanceDatabase:
         """Check that the tables may be changed. Raises UnsupportedError."""
         if self.read_only is not None:
             raise UnsupportedError(
-                f"the database {self.name} is {self.read_only}", where=where, remedy="ATTACH the folder without that"
+                f"database {self.name} is {self.read_only}",
+                where=where,
+                remedy="ATTACH the folder without this option to change its tables",
             )
 
     def broken(self, name: str) -> LanceDuckError | None:
@@ -192,7 +194,7 @@ class LanceDatabase:
             if name in self.given:
                 raise
             self._broken[name] = own_error(error) or UnsupportedError(
-                "DuckDB does not take it as a table", where=name, found=str(error).strip()
+                "DuckDB cannot read the table", where=name, found=str(error).strip()
             )
 
     def _wanted(self) -> tuple[dict[str, str], LanceDuckError | None]:
@@ -208,12 +210,15 @@ class LanceDatabase:
     def _create_view(self, name: str, handle: TableHandle) -> None:
         if not is_unicode(name):
             raise InvalidInputError(
-                f"name {name!a} of a table, which SQL cannot spell", remedy='give {"name": path} with another name'
+                f"table name {name!a} is not valid Unicode, and SQL cannot refer to it",
+                remedy='pass the table to connect() under another name: {"name": path}',
             )
         table = handle.current()
         if not table.schema.names:
             raise UnsupportedError(
-                "SQL has no tables without columns", where=handle.uri, remedy="LanceDataset.add_columns adds some"
+                "SQL cannot read a table without columns",
+                where=handle.uri,
+                remedy="add a column with LanceDataset.add_columns",
             )
         before = self._views.get(name)
         source = self.binder.register(DuckTable(handle.shared)) if SPEAKS_SOURCE else None

@@ -61,7 +61,8 @@ class Secrets:
         with self._lock:
             if folded(secret.name) in self._secrets and not replaces:
                 raise AlreadyExistsError(
-                    f"secret {secret.name!r} already exists", remedy="CREATE OR REPLACE SECRET, or IF NOT EXISTS"
+                    f"secret {secret.name!r} already exists",
+                    remedy="use CREATE OR REPLACE SECRET, or CREATE SECRET IF NOT EXISTS",
                 )
             self._secrets = {**self._secrets, folded(secret.name): secret}
 

@@ -24,11 +24,11 @@ def conformed(values: pa.ChunkedArray, field: pa.Field, where: str) -> pa.Chunke
         return pa.chunked_array([_cast(chunk, field.type) for chunk in values.chunks], field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedError(
-            f"values of column {field.name!r} do not fit the type that it has later",
+            f"older values of column {field.name!r} do not fit its newer type",
             where=where,
             expected=str(field.type),
             found=f"{values.type}: {error}",
-            remedy="ask for the versions before and after that change one after the other",
+            remedy="request the versions before and after the type change separately",
         ) from error
 
 

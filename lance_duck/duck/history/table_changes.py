@@ -79,7 +79,9 @@ class Bound:
             return tag.version
         if self.time is None:
             raise InvalidInputError(
-                f"no version {text!r}", where=snapshot.uri, expected="a number, a time or a tag of this branch"
+                f"version {text!r} does not exist",
+                where=snapshot.uri,
+                expected="a number, a time or a tag of this branch",
             )
         times = [(manifest.version, manifest.timestamp) for manifest in load_all(snapshot.store)]
         if is_first:
@@ -126,7 +128,7 @@ def _check_there(newest: Snapshot, number: int) -> None:
             f"version {number} is detached",
             where=newest.uri,
             expected="a version of the branch",
-            remedy="lance_versions lists those there are",
+            remedy="lance_versions lists the versions of the branch",
         )
 
 
@@ -146,12 +148,12 @@ def _check_known(newest: Snapshot, span: range, numbers: set[int]) -> None:
             f"branch {newest.branch!r} begins with version {span[0]}",
             where="table_changes",
             expected=f"versions from {span[0] + 1} on",
-            remedy="versions up to there are those of the branch that it was made from",
+            remedy="read earlier versions from the parent branch",
         )
     raise NotFoundError(
-        f"no version {missing}, without which the changes of version {missing + 1} are not known",
+        f"the changes of version {missing + 1} need version {missing}, which does not exist",
         where=newest.uri,
-        remedy="it was cleaned up; versions() lists those there are",
+        remedy="it was probably cleaned up; versions() lists the existing versions",
     )
 
 

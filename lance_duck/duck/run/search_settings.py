@@ -42,8 +42,8 @@ _ALIASES: Final[Mapping[str, str]] = {
 """Maps settings of the DuckDB extension to lance_duck's names."""
 _PREFILTER: Final = "knn_prefilter"
 _WITHOUT_MEANING: Final[Mapping[str, str]] = {
-    _PREFILTER: "WHERE holds before a search; lance_vector_search(…, prefilter := false) searches first",
-    "knn_max_k": "leave it out: a search gives as many rows as LIMIT says",
+    _PREFILTER: ("WHERE always filters before the search; lance_vector_search(…, prefilter := false) filters after it"),
+    "knn_max_k": "leave it out: LIMIT decides how many rows a search returns",
 }
 """Other settings of the extension, which are rejected, each with an alternative."""
 _TRUE: Final = frozenset({"true", "t", "1", "on", "yes", "y"})

@@ -28,7 +28,7 @@ class TextTable(NarrowedTable):
     @property
     def condition_words(self) -> str:
         """Plan text for the origin of the condition."""
-        return "trigrams: implied by the conditions of the statement, which DuckDB asks of the rows that are left"
+        return "trigrams: implied by the statement's conditions, which DuckDB then checks on the remaining rows"
 
 
 def run(proposal: TextSelect, request: Request, database: Database) -> Rewriting | None:

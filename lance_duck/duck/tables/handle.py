@@ -40,9 +40,9 @@ class VersionChoice:
     def __post_init__(self) -> None:
         for what, text in (("version", self.version), ("time", self.asof)):
             if text is not None and not text.strip():
-                raise InvalidInputError(f"an empty {what}", expected=f"a {what}", found="NULL or an empty string")
+                raise InvalidInputError(f"the {what} is empty", expected=f"a {what}", found="NULL or an empty string")
         if sum(part is not None for part in (self.version, self.tag, self.asof)) > 1:
-            raise InvalidInputError("more than one version asked for", expected="one of version, tag and asof")
+            raise InvalidInputError("several arguments choose a version", expected="only one of version, tag and asof")
 
     @property
     def is_newest(self) -> bool:
@@ -161,9 +161,9 @@ class TableHandle:
         if pinned.is_newest(self, newest):
             return newest
         raise UnsupportedError(
-            "a view, or a statement that was prepared earlier, reads a Lance table that this transaction has changed",
+            "a view or a prepared statement reads a Lance table that this transaction changed",
             where=self.uri,
-            remedy="name the table in the statement itself, or COMMIT first",
+            remedy="read the table directly in the statement, or COMMIT first",
         )
 
     def newest(self) -> LanceDataset:
@@ -290,7 +290,7 @@ def _time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise InvalidInputError("bad time", expected="such as 2025-11-20 08:15:00", found=repr(text)) from error
+        raise InvalidInputError("not a timestamp", expected="such as 2025-11-20 08:15:00", found=repr(text)) from error
     with suppress(OverflowError):
         return time + timedelta(microseconds=1)
     return time

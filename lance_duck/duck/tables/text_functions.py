@@ -168,7 +168,7 @@ class TextFunctions:
             return self._open(request.table, request.choice(values))
         dataset = self._held.find(request.held)
         if dataset is None:
-            raise NotFoundError("the transaction in which this was read has ended", where=request.table)
+            raise NotFoundError("the transaction that read these rows has ended", where=request.table)
         return dataset
 
 

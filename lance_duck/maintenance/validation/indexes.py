@@ -120,8 +120,8 @@ def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
     lost = difference_of(present, reached(snapshot, segment.metadata, segment.kind, segment.type, present))
     if len(lost):
         raise CorruptError(
-            f"lists fragments {lost.tolist()} but lacks some of their rows, so that pylance does not find them",
-            remedy="create the index again, or optimize the indexes: another writer changed the table of pylance",
+            f"lists fragments {lost.tolist()} but does not contain all of their rows, and pylance does not find these",
+            remedy="create the index again, or run optimize_indices",
         )
 
 

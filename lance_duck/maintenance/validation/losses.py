@@ -72,7 +72,7 @@ def find_losses(snapshot: Snapshot) -> Losses:
     """
     if not snapshot.store.checksums:
         raise InvalidInputError(
-            "checksums are not compared", where=snapshot.uri, remedy='leave out the storage option "checksums"'
+            "checksum verification is disabled", where=snapshot.uri, remedy='remove the storage option "checksums"'
         )
     with ThreadPoolExecutor(cpu_count() or 1, thread_name_prefix="lance_duck-losses") as pool:
         lost = dict(zip(snapshot.fragments.ids(), pool.map(partial(_lost, snapshot), snapshot.fragments), strict=True))

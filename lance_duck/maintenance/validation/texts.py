@@ -92,7 +92,7 @@ class TextRows:
                 raise CorruptError(
                     f"the index {what} row {int(rows[0]) & 0xFFFFFFFF} of fragment {fragment_id}",
                     found=f"{len(rows)} such rows",
-                    remedy="create the index again: it is damaged, or its stemmer was another one",
+                    remedy="create the index again, because it is damaged or used another stemmer",
                 )
 
     def _different(self, mine: slice, addresses: Sums, expected: Sums) -> Sums:

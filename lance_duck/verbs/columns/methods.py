@@ -181,7 +181,7 @@ class ColumnChanges(TableMethods):
                 raise IncompatibleError(
                     f"{error.what}, and the data of the new columns can be read only once",
                     where=error.where,
-                    remedy="add the columns again, with data for the rows of the newest version",
+                    remedy="call add_columns again, with fresh data for the newest version",
                 ) from error
 
         try:
@@ -267,10 +267,10 @@ def _refuse_indexed(snapshot: Snapshot, field_ids: Iterable[int]) -> None:
     names = sorted({index.name for index in snapshot.indices if not concerned.isdisjoint(index.fields)})
     if names:
         raise ReferencedError(
-            "a column that is indexed cannot be cast to another type",
+            "an indexed column cannot be cast to another type",
             where=snapshot.uri,
             found=", ".join(names),
-            remedy="drop_index(…) first, and create the index again after the cast",
+            remedy="drop the index first, and create it again after the cast",
         )
 
 

@@ -202,8 +202,8 @@ class IndexChanges(VectorIndexChanges):
         """
         if not isinstance(index_type, str) or index_type.upper() not in ("INVERTED", "FTS"):
             raise UnsupportedError(
-                f"segments of {index_type} indexes are not merged by their metadata",
-                remedy="merge_existing_index_segments and commit_existing_index_segments do it",
+                f"merge_index_metadata does not support {index_type} indexes",
+                remedy="use merge_existing_index_segments and commit_existing_index_segments",
             )
         progress = kinds.progress_of(None, progress_callback)
         segment_parts.join_segment(self.handle.base, kinds.uuid_of(index_uuid), progress)
@@ -260,13 +260,15 @@ class IndexChanges(VectorIndexChanges):
             LanceDuckError: A segment is broken, or of an unsupported kind.
         """
         if with_position and not _has_positions(self.handle.snapshot, name):
-            raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}, which has none")
+            raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r} without positions")
         uuids = {s.uuid for s in describe.segments_named(self.handle.snapshot, name)}
         if index_segments is not None:
             segment_ids = {kinds.uuid_of(text) for text in index_segments}
             if not segment_ids <= uuids:
                 missing = ", ".join(str(uuid) for uuid in segment_ids - uuids)
-                raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self.handle.snapshot.uri)
+                raise IndexNotFoundError(
+                    f"index {name!r} does not have segment {missing}", where=self.handle.snapshot.uri
+                )
             uuids = segment_ids
         for index in catalog.catalog(self.handle.snapshot).named(name):
             for ignored in index.ignored:

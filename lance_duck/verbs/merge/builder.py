@@ -281,10 +281,12 @@ def _keys(schema: Schema, on: str | Iterable[str] | None) -> tuple[str, ...]:
     for i, name in enumerate(names):
         if name not in schema.names:
             raise InvalidInputError(
-                f"no key column {name!r}", where="merge_insert", expected=f"one of {', '.join(schema.names)}"
+                f"key column {name!r} does not exist",
+                where="merge_insert",
+                expected=f"one of {', '.join(schema.names)}",
             )
         if name in names[:i]:
-            raise InvalidInputError("key column named twice", where="merge_insert", found=name)
+            raise InvalidInputError("a key column appears twice", where="merge_insert", found=name)
     return names
 
 

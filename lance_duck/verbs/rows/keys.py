@@ -213,7 +213,7 @@ def comparable_keys(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
     if pa.types.is_dictionary(type_):
         array, type_ = array.cast(type_.value_type), type_.value_type
     if pa.types.is_nested(type_) or pa.types.is_null(type_):
-        raise InvalidInputError("rows cannot be matched by this column", where=name, found=type_)
+        raise InvalidInputError("rows cannot be matched by a column of this type", where=name, found=type_)
     for is_kind, plain in _PLAIN:
         if is_kind(type_):
             array = array.cast(plain)

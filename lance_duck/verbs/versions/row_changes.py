@@ -160,10 +160,10 @@ def _changed_by_address(older: Snapshot, newer: Snapshot, operation: str | None)
     new_fragments = [fragment for fragment in newer.fragments if fragment.id not in ids]
     if operation is None and old_fragments and new_fragments:
         raise UnsupportedError(
-            f"what version {newer.version} changed is not known",
+            f"the changes of version {newer.version} cannot be determined",
             where=newer.uri,
-            found="rows without stable ids, in other fragments than before, and no transaction",
-            remedy="compare the versions by a key: FROM t AT (VERSION => …) EXCEPT FROM t AT (VERSION => …)",
+            found="moved rows without stable row ids, and no transaction file",
+            remedy="compare the versions directly: FROM t AT (VERSION => …) EXCEPT FROM t AT (VERSION => …)",
         )
     differences = [(f, g) for f, g in pairs if not _is_same(f, g)]
     before = [_FragmentRows.of(older, [fragment]).addresses for fragment, _ in differences]

@@ -34,7 +34,7 @@ def check_values(type_: pa.DataType, where: str) -> None:
         raise UnsupportedError(
             f"dictionary of {type_} in data files of version 0.1",
             where=where,
-            expected="texts, bytes or integers",
+            expected="strings, bytes or integers",
             remedy="cast the column to its values, or write version 2.2",
         )
 

@@ -103,14 +103,15 @@ class AttachStatement(LanceStatement):
             if self.may_exist:
                 return nothing()
             raise AlreadyExistsError(
-                f"database {name!r} already exists", remedy="ATTACH OR REPLACE, IF NOT EXISTS, or another name after AS"
+                f"database {name!r} already exists",
+                remedy="use ATTACH OR REPLACE, ATTACH IF NOT EXISTS, or another name after AS",
             )
         if str(place).rstrip("/").endswith(TABLE_SUFFIX):
             raise InvalidInputError(
-                "ATTACH of a table",
+                "ATTACH takes a folder, and this path is a table",
                 where=str(place),
                 expected="a folder of tables",
-                remedy="a statement may name the table by its path in quotes: FROM 'folder/name.lance'",
+                remedy="attach the folder that contains it, or read the table by its path: FROM 'folder/name.lance'",
             )
         may_be_new = read_only is None and not present
         folder = _folder(session, str(place), values, may_be_new=may_be_new)
@@ -122,13 +123,16 @@ class AttachStatement(LanceStatement):
     def _choice(self, values: dict[str, Any]) -> tuple[VersionChoice, str | None]:
         """Return the version to read, and the reason for which changes are rejected, if any."""
         if values.get("read_only") and values.get("read_write"):
-            raise InvalidInputError("ATTACH with READ_ONLY and READ_WRITE", expected="one of them")
+            raise InvalidInputError("ATTACH has both READ_ONLY and READ_WRITE", expected="one of them")
         version, moment, branch = values.get("version"), values.get("timestamp"), values.get("branch")
         asof = moment.isoformat() if isinstance(moment, datetime) else moment
         choice = VersionChoice(*(None if text is None else str(text) for text in (version, None, asof, branch)))
-        fixed = None if choice.is_newest else "attached at another version than the newest"
+        fixed = None if choice.is_newest else "attached at an older version"
         if fixed is not None and values.get("read_write"):
-            raise InvalidInputError("ATTACH with READ_WRITE and a version", remedy="leave one of them out")
+            raise InvalidInputError(
+                "ATTACH has READ_WRITE and an older version, which cannot change",
+                remedy="leave out READ_WRITE or the version",
+            )
         return choice, "attached READ_ONLY" if values.get("read_only") else fixed
 
 
@@ -136,10 +140,13 @@ def _folder(session: ChangeSession, place: str, values: dict[str, Any], *, may_b
     """Return the tables of a folder, a namespace in it, or a namespace of a REST service."""
     inside, endpoint, token = values.get("namespace"), values.get("endpoint"), values.get("bearer_token")
     if token is not None and endpoint is None:
-        raise InvalidInputError("ATTACH with BEARER_TOKEN", expected="an ENDPOINT as well")
+        raise InvalidInputError("ATTACH has a BEARER_TOKEN without an ENDPOINT", expected="both, or neither")
     if endpoint is not None:
         if inside is not None:
-            raise InvalidInputError("ATTACH with NAMESPACE and ENDPOINT", expected="the namespace before AS")
+            raise InvalidInputError(
+                "ATTACH has both NAMESPACE and ENDPOINT",
+                expected="ENDPOINT alone, with the namespace as the path of ATTACH",
+            )
         session.catalog.binder.access.check(str(endpoint))
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         service = RestNamespace(str(endpoint), headers=headers)
@@ -197,7 +204,9 @@ def detach(session: ChangeSession, name: str) -> None:
     database = session.catalog.database(name)
     if database is session.catalog.default:
         raise UnsupportedError(
-            "the database of the connection's own tables cannot be detached", where=name, remedy="connect without them"
+            "the database that the connection was opened with cannot be detached",
+            where=name,
+            remedy="open the connection without tables, then ATTACH the folder",
         )
     session.run(f"DETACH {quoted(name)}")
     if database is not None:
@@ -248,7 +257,7 @@ class SchemaStatement(LanceStatement):
     def run(self, session: ChangeSession) -> ChangeResult:
         """Raise UnsupportedError."""
         raise UnsupportedError(
-            f"{self.verb} SCHEMA in a database of Lance tables",
+            f"{self.verb} SCHEMA is not supported in a database of Lance tables",
             where=self.name,
             expected="the one schema main",
             remedy="ATTACH another folder for more tables",

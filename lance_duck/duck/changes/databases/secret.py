@@ -87,7 +87,9 @@ class CreateSecretStatement(LanceStatement):
         """Keep the secret."""
         if self.is_persistent:
             raise UnsupportedError(
-                "a PERSISTENT secret of TYPE lance", where=self.name, remedy="CREATE SECRET, on each connection"
+                "a secret of TYPE lance cannot be PERSISTENT",
+                where=self.name,
+                remedy="use CREATE SECRET on each connection",
             )
         secrets = session.catalog.secrets
         if self.may_exist and secrets.has(self.name):
@@ -97,10 +99,10 @@ class CreateSecretStatement(LanceStatement):
         values = self.options.values(session, self.options.texts)
         if folded(str(values.get("provider") or "config")) != "config":
             raise UnsupportedError(
-                "PROVIDER of a secret of TYPE lance",
+                "a secret of TYPE lance supports only PROVIDER config",
                 where=self.name,
                 expected="config",
-                remedy="without a secret, object stores read the environment",
+                remedy="leave out PROVIDER, or read credentials from the environment without a secret",
             )
         options = {name: value for name, value in values.items() if name not in _OWN}
         scopes = _scopes(values.get("scope"))

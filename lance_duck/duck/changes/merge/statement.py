@@ -107,7 +107,9 @@ class MergeStatement(TableStatement):
         refuse_same_name(self.ctes, self.target)
         if not self.source_alias:
             raise UnsupportedError(
-                "MERGE from tables that are joined", where=f"table {table.name}", remedy="USING (SELECT …) AS a name"
+                "MERGE cannot read a join in USING directly",
+                where=f"table {table.name}",
+                remedy="wrap the join in a subquery: USING (SELECT …) AS s",
             )
         clauses = (self.ctes, self.source, self.join, *self.actions)
         refuse_ambiguous(session, table, self.alias, (*clauses[2:], self.returning))
@@ -203,9 +205,9 @@ class MergeStatement(TableStatement):
         source = session.arrow(f"SELECT count(*) FROM {MERGE_SOURCE}", tables).column(0)[0].as_py()  # noqa: S608
         if self.join.word(0) == "using" or rows * source > _MOST_PAIRS:
             raise UnsupportedError(
-                f"this MERGE with arrays in DuckDB {duckdb.__version__}, whose outer joins lose them",
-                where=f"table {table.name}, {rows} rows that match and {source} of the source",
-                remedy="DuckDB 2.0.1 or later; or fewer rows at once, by ON",
+                f"this MERGE has too many rows for a table with ARRAY columns in DuckDB {duckdb.__version__}",
+                where=f"table {table.name}, {rows} candidate rows and {source} source rows",
+                remedy="upgrade to DuckDB 2.0.1, or merge fewer rows at a time with a stricter ON",
             )
         return f"ON ({Clauses.of(join).part(1).text}\n) IS TRUE\n"
 
@@ -318,7 +320,7 @@ class MergeStatement(TableStatement):
                 raise InvalidInputError(
                     "MERGE: several rows of the source match one row of the table",
                     where=f"table {table.name}",
-                    remedy="let the source have one row for each",
+                    remedy="remove duplicates from the source, so that each row matches once",
                 )
         if self._reads_all:
             return table.stored(session.arrow(f"SELECT {table.read_all(SOURCE)} FROM {SOURCE}", tables))  # noqa: S608

@@ -128,10 +128,10 @@ def _with_single_keys(session: ChangeSession, upsert: Upsert, before: pa.Table, 
     first = single.slice(0, 1).to_pylist()[0]
     name = ".".join(map(quoted, upsert.target.parts)) if upsert.target.path is None else literal(upsert.target.path)
     raise InvalidInputError(
-        "ON CONFLICT DO UPDATE and OR REPLACE update one row for each key, and the table holds a key repeatedly",
+        "the table contains duplicate keys, and ON CONFLICT DO UPDATE updates one row per key",
         where=f"table {upsert.target.name}",
         found=f"{first['number']} rows with {', '.join(f'{key} = {first[key]!r}' for key in keys)}",
-        remedy=f"SELECT {on}, count(*) FROM {name} GROUP BY {on} HAVING count(*) > 1 finds such keys",  # noqa: S608
+        remedy=f"find the duplicates with SELECT {on}, count(*) FROM {name} GROUP BY {on} HAVING count(*) > 1",  # noqa: S608
     )
 
 
@@ -159,7 +159,7 @@ def _refuse_other_keys(
     taken = session.arrow(sql, {**table.sources, _ROWS: values, _BEFORE: before.select([ADDRESS])}).to_pylist()
     if taken:
         raise InvalidInputError(
-            "ON CONFLICT DO UPDATE gives a row the keys of another one",
+            "DO UPDATE would give a row the key of another row",
             where=f"table {table.name}",
             found=", ".join(f"{key} = {value!r}" for key, value in taken[0].items()),
         )
@@ -184,8 +184,8 @@ def conflict_keys(table: TargetTable, conflict: Clauses) -> Sequence[str]:
     keys = [field.name for field in primary_key(table.dataset.handle.snapshot.schema)]
     if not keys:
         raise InvalidInputError(
-            "no columns by which rows conflict",
+            "ON CONFLICT needs key columns",
             where=f"table {table.name}",
-            remedy="ON CONFLICT (columns), or a primary key of the table",
+            remedy="name them: ON CONFLICT (column) …, or create the table with a PRIMARY KEY",
         )
     return keys

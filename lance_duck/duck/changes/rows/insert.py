@@ -216,7 +216,7 @@ class InsertStatement(TableStatement):
         """Return the target column of each source column."""
         if self.by_name:
             if self.names is not None:
-                raise InvalidInputError("INSERT BY NAME with a list of columns", remedy="leave the list out")
+                raise InvalidInputError("INSERT BY NAME cannot have a column list", remedy="leave out the column list")
             return table.named(names)
         columns = self._columns(table)
         _check_count(table, columns, len(names))
@@ -276,7 +276,7 @@ def _is_default(item: Clauses) -> bool:
 def _check_count(table: TargetTable, columns: Sequence[TargetColumn], values: int) -> None:
     if values != len(columns):
         raise InvalidInputError(
-            "rows to insert have more or fewer values than columns",
+            "the number of values does not match the number of columns",
             where=f"table {table.name}",
             expected=f"{len(columns)} values",
             found=values,

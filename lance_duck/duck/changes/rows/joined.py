@@ -161,10 +161,10 @@ def refuse_same_name(ctes: Clauses, target: TableName) -> None:
     for name in names_of_ctes(ctes):
         if folded(name) == folded(target.name):
             raise InvalidInputError(
-                "only a table can be changed",
+                "a common table expression cannot be changed",
                 where=target.name,
-                found="a common table expression of that name",
-                remedy="give it another name",
+                found="a common table expression with the name of the table",
+                remedy="rename the common table expression",
             )
 
 

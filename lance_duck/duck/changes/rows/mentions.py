@@ -90,10 +90,10 @@ def refuse_identifiers(table: TargetTable, clauses: Sequence[Clauses]) -> None:
     """Reject these names in statements that run on a native table. Raises UnsupportedError."""
     if asks_identifier(table, clauses):
         raise UnsupportedError(
-            "rowid, _rowid and _rowaddr in MERGE and ON CONFLICT, and in this RETURNING",
+            "rowid, _rowid and _rowaddr are not available in this statement",
             where=f"table {table.name}",
-            remedy="a column that tells rows apart; RETURNING of DELETE has all of them, that of UPDATE the stable row "
-            "ids of tables with these, beside columns, and not beside a whole row as a value or a star with options",
+            remedy="identify rows by a key column. RETURNING can return row identifiers in DELETE, and "
+            "stable row ids in UPDATE if it lists plain columns",
         )
 
 
@@ -131,9 +131,9 @@ def without_address(table: TargetTable, alias: str, text: str, *, stars: bool = 
     for place in _stars(alias, part) if stars else ():
         if part.word(place + 3) in _STAR_OPTIONS or part.word(place - 2) == "columns":
             raise UnsupportedError(
-                f"{alias}.* with options, or in COLUMNS, in MERGE",
+                f"MERGE does not support COLUMNS({alias}.*) or {alias}.* with EXCLUDE, REPLACE or RENAME",
                 where=f"table {table.name}",
-                remedy="name the columns",
+                remedy="list the columns",
             )
         edits.append(Edit(part.tokens[place].start, part.tokens[place + 2].end, ", ".join(columns)))
     return apply(text, edits)

@@ -66,9 +66,9 @@ def fill(session: ChangeSession, table: TargetTable, own: str, rows: pa.Table) -
     """
     if not session.keeps_order():
         raise UnsupportedError(
-            "a whole row as a value",
+            "a whole row used as a value needs preserve_insertion_order",
             where=f"table {table.name}",
-            found="preserve_insertion_order is off",
+            found="preserve_insertion_order = false",
             remedy="SET preserve_insertion_order = true",
         )
     columns = ", ".join(column.quoted for column in table.columns)

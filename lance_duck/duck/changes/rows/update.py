@@ -162,7 +162,11 @@ def _values(left: Clauses, right: Clauses, count: int) -> Iterator[Clauses | Non
     if len(parts) == 1 and count > 1:
         parts = parts * count  # one value for all, as DuckDB has it
     if len(parts) != count:
-        raise InvalidInputError("columns and values of SET", expected=f"{count} values", found=len(parts))
+        raise InvalidInputError(
+            "the number of values in SET does not match the number of columns",
+            expected=f"{count} values",
+            found=len(parts),
+        )
     for part in parts:
         yield None if len(part) == 1 and part.word(0) == "default" else part
 

@@ -118,7 +118,7 @@ class CopyDatabaseStatement(LanceStatement):
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
         raise UnsupportedError(
-            "COPY FROM DATABASE with Lance tables",
+            "COPY FROM DATABASE is not supported with Lance tables",
             where=" to ".join(self.names),
-            remedy="CREATE TABLE … AS FROM each table",
+            remedy="copy each table with CREATE TABLE … AS FROM …",
         )

@@ -88,9 +88,9 @@ class DropStatement(LanceStatement):
             is_there = session.is_ours(target)
             if not is_there and self._is_of_duckdb(session, target):
                 raise UnsupportedError(
-                    "one DROP TABLE of Lance tables and of tables of DuckDB's own",
+                    "DROP TABLE cannot drop Lance and native tables together",
                     where=target.name,
-                    remedy="a statement for each",
+                    remedy="write one DROP TABLE for each table",
                 )
         if not is_there and not self.may_miss:
             raise NotFoundError("no such table", where=target.path or ".".join(target.parts))

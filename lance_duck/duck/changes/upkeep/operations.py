@@ -96,7 +96,7 @@ class TableOperation:
         for name in self.not_null if self.in_transaction else (TABLE, *self.not_null):
             if name not in given:
                 raise InvalidInputError(
-                    f"{PREFIX}{self.name} without a {name}", expected=_EXPECTED.get(name, "a string"), found="NULL"
+                    f"{PREFIX}{self.name} needs a {name}", expected=_EXPECTED.get(name, "a string"), found="NULL"
                 )
         return given
 
@@ -268,7 +268,7 @@ COMPACT: Final = TableOperation(
     _compact,
     _FIGURES,
     _COMPACTION,
-    note="Small fragments would be joined; dry_run = true says which. Nothing was written.",
+    note="Small fragments would be merged; dry_run = true lists them. Nothing was written.",
     words="OPTIMIZE {table}",
 )
 CLEANUP: Final = TableOperation(
@@ -399,7 +399,7 @@ def _restore(table: TableHandle, given: Given) -> Rows:
     restored, newest = _version(table, given), table.current().handle.snapshot
     if restored.handle.snapshot.branch != newest.branch:
         raise InvalidInputError(
-            "a version of another branch",
+            "the version belongs to another branch",
             where=f"{PREFIX}restore",
             expected=f"one of {newest.branch or 'main'}",
             found=given["version"],
