@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from support.command_line import run
 
@@ -40,31 +39,6 @@ def test_the_lines_of_the_readme_run(folder: Path, capsys: pytest.CaptureFixture
     assert trips.index_statistics("by_id")["num_unindexed_rows"] == 0
     assert trips.count_rows("note = 'heavy rain' AND tip > 0") == 0
     assert (scope["near"].num_rows, scope["words"].num_rows) == (3, 3)
-
-
-def test_tasks_run_in_python(folder: Path) -> None:
-    rows = examples.trips(300)
-    scope: dict[str, Any] = {
-        "rows": rows,
-        "more": examples.trips(320).slice(300),
-        "changes": rows.slice(0, 3),
-        "vector": np.zeros(128, np.float32),
-        "docs": ld.write_dataset(examples.docs(50), "data/docs.lance"),
-    }
-    for block in blocks("docs/guides/tasks.md", "python"):
-        exec("\n".join(line for line in block.splitlines() if "s3://" not in line), scope)
-    assert ld.dataset("data/t.lance").version > 9
-
-
-def test_tasks_run_in_sql(folder: Path) -> None:
-    examples.trips(300).to_pandas().to_csv("rows.csv", index=False)
-    (folder / "data").mkdir()
-    with ld.connect("data") as con:
-        con.execute("COPY (FROM 'rows.csv') TO 'rows.parquet'")
-        con.execute("CREATE TEMP TABLE changes AS FROM 'rows.csv' LIMIT 3")
-        for block in blocks("docs/guides/tasks.md", "sql"):
-            for statement in filter(str.strip, re.sub("--.*", "", block).split(";")):
-                con.execute(statement).fetchall()
 
 
 def test_the_commands_of_the_readme_run(folder: Path) -> None:
