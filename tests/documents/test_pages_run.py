@@ -11,7 +11,7 @@ from support.pages import blocks, run_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Other tests run these: tests/spark/test_page.py, tests/unit/test_pages.py.
-OTHERWISE = {"guides/spark.md", "guides/tasks.md", "guides/choose-an-index.md", "reference/sql/index.md"}
+OTHERWISE = {"guides/spark.md", "guides/tasks.md", "reference/sql/index.md"}
 PAGES = [
     name
     for folder in ("start", "guides", "reference", "background")
