@@ -89,6 +89,7 @@ def test_the_page_on_indexes_names_every_kind_that_can_be_built(folder: Path) ->
     ds = ld.write_dataset(examples.docs(300), "data/t.lance")
     for kind in sorted({kind for kind in named if kind.startswith("IVF_")}):
         ds.create_index("v", kind, train=False, replace=True)
+    ds.create_index("v", "IVF_PQ", num_partitions=1, replace=True)
     assert ld.recall_report(ds, "v", sample=3).choose(recall=0.9) is not None
 
 
