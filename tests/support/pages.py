@@ -32,8 +32,11 @@ from support.command_line import run
 
 import lance_duck as ld
 
-_RANDOM = re.compile(r"(?<=segments )[0-9a-f]{8}(?:, [0-9a-f]{8})*|(?<=took: )[\d.]+ m?s")
-"""Parts of plans that differ from run to run: ids of segments, and times."""
+_RANDOM = re.compile(
+    r"(?<=segments )[0-9a-f]{8}(?:, [0-9a-f]{8})*|(?<=took: )[\d.]+ m?s"
+    r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[01]{24}[0-9a-f]{26}\b"
+)
+"""Output that differs from run to run: ids of segments and transactions, times, and names of data files."""
 
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>raises|not run: [^\n]*) -->\n)?"
