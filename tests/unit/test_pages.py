@@ -14,6 +14,7 @@ from support.command_line import run
 import lance_duck as ld
 import lance_duck_command as command
 from lance_duck import examples
+from lance_duck.index.registry import KINDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,6 +57,7 @@ def test_the_first_page_of_the_site_runs(folder: Path) -> None:
     assert scope["ds"].search("full moon", k=10).num_rows == 10
 
 
+<<<<<<< HEAD
 def test_the_page_on_indexes_runs(folder: Path) -> None:
     rows = examples.docs(300).rename_columns(["id", "topic", "body", "vec"])
     ds = ld.write_dataset(rows, "data/t.lance")
@@ -75,6 +77,18 @@ def test_the_page_on_indexes_runs(folder: Path) -> None:
     for kind in sorted({kind for kind in kinds if kind.startswith("IVF_")}):
         ds.create_index("vec", kind, train=False, replace=True)
     assert ld.recall_report(ds, "vec", sample=3).choose(recall=0.9) is not None
+=======
+def test_the_page_on_indexes_names_every_kind_that_can_be_built(folder: Path) -> None:
+    text = (ROOT / "docs/guides/choose-an-index.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)*)`", text))
+    vectors = {f"IVF_{kind}" for kind in ("FLAT", "SQ", "PQ", "RQ", "HNSW_FLAT", "HNSW_SQ", "HNSW_PQ")}
+    assert named >= {entry.name.upper() for entry in KINDS} - {"VECTOR", "LABELLIST"} | {"LABEL_LIST"} | vectors
+    ds = ld.write_dataset(examples.docs(300), "data/t.lance")
+    for kind in sorted({kind for kind in named if kind.startswith("IVF_")}):
+        ds.create_index("v", kind, train=False, replace=True)
+    ds.create_index("v", "IVF_PQ", num_partitions=1, replace=True)
+    assert ld.recall_report(ds, "v", sample=3).choose(recall=0.9) is not None
+>>>>>>> guidesb
 
 
 COMMAND_LINE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8").split("\n## ")[0]

@@ -208,8 +208,9 @@ def _index_names(given: Given) -> list[str] | None:
 
 
 def _checkpoint(table: TableHandle, _: Given) -> Rows:
-    """Compact the table, bring its indexes up to date, and remove old versions."""
-    return [*_compact(table, {}), *_optimize_indexes(table, {}), *_cleanup(table, {})]
+    """Compact the table, bring its indexes up to date, and remove old versions without a tag."""
+    keep_tagged = {"error_if_tagged_old_versions": False}
+    return [*_compact(table, {}), *_optimize_indexes(table, {}), *_cleanup(table, keep_tagged)]
 
 
 def _figures(name: str, dataset: LanceDataset, figures: Given) -> Rows:
