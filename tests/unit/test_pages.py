@@ -57,27 +57,6 @@ def test_the_first_page_of_the_site_runs(folder: Path) -> None:
     assert scope["ds"].search("full moon", k=10).num_rows == 10
 
 
-<<<<<<< HEAD
-def test_the_page_on_indexes_runs(folder: Path) -> None:
-    rows = examples.docs(300).rename_columns(["id", "topic", "body", "vec"])
-    ds = ld.write_dataset(rows, "data/t.lance")
-    (python,), (sql,) = (
-        blocks("docs/guides/choose-an-index.md", "python"),
-        blocks("docs/guides/choose-an-index.md", "sql"),
-    )
-    exec(python, {"ds": ds})
-    with ld.connect("data") as con:
-        con.execute(sql.replace("IVF_PQ (vec) WITH (", "IVF_PQ (vec) WITH (num_partitions = 1, "))
-        assert {row[0] for row in con.execute("SHOW INDEXES ON t").fetchall()} == {
-            *("id_idx", "body_idx", "vec_idx"),
-            *("by_id", "neighbours"),
-        }
-        con.execute("ALTER INDEX by_id ON t OPTIMIZE")
-    kinds = re.findall(r"`([A-Z]+(?:_[A-Z]+)*)`", (ROOT / "docs/guides/choose-an-index.md").read_text(encoding="utf-8"))
-    for kind in sorted({kind for kind in kinds if kind.startswith("IVF_")}):
-        ds.create_index("vec", kind, train=False, replace=True)
-    assert ld.recall_report(ds, "vec", sample=3).choose(recall=0.9) is not None
-=======
 def test_the_page_on_indexes_names_every_kind_that_can_be_built(folder: Path) -> None:
     text = (ROOT / "docs/guides/choose-an-index.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)*)`", text))
@@ -88,7 +67,6 @@ def test_the_page_on_indexes_names_every_kind_that_can_be_built(folder: Path) ->
         ds.create_index("v", kind, train=False, replace=True)
     ds.create_index("v", "IVF_PQ", num_partitions=1, replace=True)
     assert ld.recall_report(ds, "v", sample=3).choose(recall=0.9) is not None
->>>>>>> guidesb
 
 
 COMMAND_LINE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8").split("\n## ")[0]
