@@ -235,7 +235,7 @@ def inner_imports(folder: Path) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_imports_inside_a_room_run_one_way(folder: Path) -> None:
+def test_imports_inside_a_room_have_no_cycles(folder: Path) -> None:
     try:
         TopologicalSorter(inner_imports(folder)).prepare()
     except CycleError as error:
@@ -258,12 +258,12 @@ def test_index_kinds_have_one_floor_plan(room: Path) -> None:
     assert inner_imports(room).keys() == INDEX_ROOM_PLAN | further_modules()[room.name]
 
 
-def test_the_layout_of_an_index_kind_imports_no_other_module_of_the_plan() -> None:
+def test_index_layout_modules_do_not_import_other_plan_modules() -> None:
     assert len(INDEX_ROOMS) == len(further_modules())
     assert not {room.name: found for room in INDEX_ROOMS if (found := inner_imports(room)["layout"] & INDEX_ROOM_PLAN)}
 
 
-def test_every_room_says_what_it_takes_gives_and_never_does() -> None:
+def test_every_room_documents_its_contract() -> None:
     texts = {folder: (folder / "__init__.py").read_text(encoding="utf-8") for folder in FOLDERS}
     contracts = {folder: " ".join((ast.get_docstring(ast.parse(text)) or "").split()) for folder, text in texts.items()}
     assert all(contracts.values())

@@ -58,7 +58,7 @@ def cloud(request: pytest.FixtureRequest) -> Iterator[Cloud]:
         yield Cloud("az", options, ACCOUNT_KEY)
 
 
-def test_a_table_lives_there(cloud: Cloud) -> None:
+def test_a_table_can_be_created_and_read_in_the_cloud(cloud: Cloud) -> None:
     uri = cloud.fresh()
     dataset = ld.write_dataset(pa.table({"id": [1, 2, 3]}), uri, storage_options=cloud.options)
     dataset.insert(pa.table({"id": [4]}))
@@ -76,7 +76,7 @@ def test_a_table_lives_there(cloud: Cloud) -> None:
         ld.dataset(cloud.fresh(), storage_options=cloud.options)
 
 
-def test_of_many_that_put_a_name_one_succeeds_and_it_is_listed_at_once(cloud: Cloud) -> None:
+def test_one_of_many_conditional_puts_of_a_name_succeeds_and_is_listed(cloud: Cloud) -> None:
     store = open_store(cloud.fresh(), cloud.options)
 
     def claim(number: int) -> bool:
@@ -93,7 +93,7 @@ def test_of_many_that_put_a_name_one_succeeds_and_it_is_listed_at_once(cloud: Cl
     assert list(store.names("folder")) == ["name"]
 
 
-def test_values_of_several_parts_come_back_and_a_write_that_fails_leaves_no_parts(cloud: Cloud) -> None:
+def test_multipart_values_read_back_and_a_failed_write_leaves_no_uploads(cloud: Cloud) -> None:
     uri = cloud.fresh()
     dataset = ld.write_dataset(PARTS, uri, storage_options=cloud.options, max_rows_per_file=10**8)
     assert dataset.to_table() == PARTS
@@ -118,7 +118,7 @@ def test_writers_lose_nothing(cloud: Cloud) -> None:
     check(uri, cloud.options, tallies)
 
 
-def test_a_service_that_is_asked_too_often_is_asked_again(cloud: Cloud) -> None:
+def test_throttled_requests_are_retried(cloud: Cloud) -> None:
     if cloud.gcs is None:
         pytest.skip("Azurite never throttles")
     uri = cloud.fresh()

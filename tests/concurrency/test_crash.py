@@ -171,7 +171,7 @@ def test_half_a_branch_can_be_deleted_and_begun_again(prepared: Files) -> None:
         for verb in VERBS
     ],
 )
-def test_what_was_committed_survives_a_power_cut(
+def test_committed_versions_survive_a_power_cut(
     know: Callable[[Verb, str], Known], verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crashing, "UNFLUSHED", {"fsync": "true"})

@@ -67,7 +67,7 @@ def rows(first: int, count: int) -> pa.Table:
     return pa.table({"id": list(range(first, first + count))})
 
 
-def test_pylance_and_we_read_and_commit_to_one_table(table: Shared) -> None:
+def test_pylance_and_lance_duck_share_one_dynamodb_table(table: Shared) -> None:
     lance.write_dataset(rows(0, 4), **table.as_theirs())
     ours = table.ours()
     assert ours.to_table() == rows(0, 4)
@@ -84,7 +84,7 @@ def test_pylance_and_we_read_and_commit_to_one_table(table: Shared) -> None:
 
 
 @pytest.mark.slow
-def test_of_pylance_and_us_that_claim_a_version_one_commits_after_the_other(table: Shared) -> None:
+def test_concurrent_claims_with_pylance_commit_one_after_the_other(table: Shared) -> None:
     ld.write_dataset(rows(0, 1), table.uri, storage_options=table.options)
 
     def insert(number: int) -> None:
@@ -100,7 +100,7 @@ def test_of_pylance_and_us_that_claim_a_version_one_commits_after_the_other(tabl
         assert sorted(dataset.to_table()["id"].to_pylist()) == list(range(9))
 
 
-def test_a_version_that_pylance_has_claimed_and_not_finished_is_finished_here(table: Shared) -> None:
+def test_a_version_claimed_but_not_finished_by_pylance_is_finished(table: Shared) -> None:
     lance.write_dataset(rows(0, 4), **table.as_theirs())
     dataset = table.ours()
     dataset.insert(rows(4, 2))

@@ -51,7 +51,7 @@ def test_every_step_is_counted(store: Store) -> None:
             assert name in found
 
 
-def test_a_crash_leaves_what_was_done_before_it(store: Store) -> None:
+def test_a_crash_keeps_only_the_steps_before_it(store: Store) -> None:
     states = [set(), {"data/a"}, {"data/a", "v/1"}, {"data/a", "v/1", "hint"}, {"v/1", "hint"}]
     seen = []
     for at in range(len(steps(store))):
@@ -93,7 +93,7 @@ def test_an_answer_may_come_twice(store: Store) -> None:
         assert files(store) == {"v/1", "hint"}
 
 
-def test_nothing_is_left_of_the_harness(store: Store) -> None:
+def test_the_fault_harness_uninstalls_itself(store: Store) -> None:
     with pytest.raises(Crash), Faults(stop_at(0)):
         change(store)
     change(store)

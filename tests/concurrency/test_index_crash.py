@@ -114,7 +114,7 @@ TEXT_ACTS: dict[str, Act] = {
 
 
 @pytest.mark.parametrize("name", list(TEXT_ACTS))
-def test_a_writer_of_an_index_of_texts_that_dies_leaves_the_old_one_or_the_new(name: str) -> None:
+def test_a_killed_full_text_index_writer_leaves_the_old_or_the_new_index(name: str) -> None:
     uri = fresh("memory://texts")
     prepare_texts(uri)
     prepared = read_files(uri)
@@ -170,7 +170,7 @@ def test_a_writer_that_dies_leaves_the_old_indexes_or_the_new(prepared: Files, f
 
 @pytest.mark.parametrize("name", list(ACTS))
 @pytest.mark.parametrize("fail", [fail_at, fail_from])
-def test_what_fails_before_the_commit_leaves_no_entry_and_no_files(
+def test_a_failure_before_the_commit_leaves_no_entry_and_no_files(
     prepared: Files, folder: str, name: str, fail: Callable[..., Any]
 ) -> None:
     known, steps = run(write_files(fresh(folder), prepared), ACTS[name])

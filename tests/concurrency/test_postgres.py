@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
         yield url
 
 
-def test_of_many_that_claim_a_version_one_succeeds(url: str) -> None:
+def test_one_of_many_claims_of_a_version_succeeds(url: str) -> None:
     def claim(number: int) -> bool:
         try:
             PostgresManifestStore.open(url).put_if_not_exists(TABLE, 1, f"path {number}")

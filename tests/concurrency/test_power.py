@@ -30,7 +30,7 @@ def readable(root: Path) -> bool:
     return all((root / "data" / str(at)).read_bytes() == bytes(100) for at in range(3))
 
 
-def test_what_was_flushed_survives_and_nothing_else(tmp_path: Path) -> None:
+def test_only_flushed_data_survives_a_power_cut(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     (disk / "old").mkdir(parents=True)
     (disk / "old" / "file").write_bytes(b"old")
@@ -45,7 +45,7 @@ def test_what_was_flushed_survives_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_name_never_counts_before_all_that_it_stands_for(tmp_path: Path, late: bool) -> None:
+def test_a_name_is_visible_only_after_its_content_is_durable(tmp_path: Path, late: bool) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     with Faults() as seen:

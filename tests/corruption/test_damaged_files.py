@@ -58,7 +58,9 @@ def data_file(table: Path) -> Path:
 
 @quick_or_many
 @pytest.mark.parametrize("version", VERSIONS)
-def test_data_file(version: str, amount: int, columns_tables: dict[str, Path], tmp_path: Path) -> None:
+def test_damaged_data_files_raise_an_error_or_read_correctly(
+    version: str, amount: int, columns_tables: dict[str, Path], tmp_path: Path
+) -> None:
     target = data_file(columns_tables[version])
     data = target.read_bytes()
     start, end = metadata_start(data), len(data)
@@ -90,7 +92,7 @@ def test_data_file_of_version_0_1(amount: int, columns_tables: dict[str, Path], 
 
 
 @quick_or_many
-def test_manifest(amount: int, history: Path, tmp_path: Path) -> None:
+def test_damaged_manifests_raise_an_error_or_read_correctly(amount: int, history: Path, tmp_path: Path) -> None:
     target = manifest_path(history)
     data = target.read_bytes()
     size = len(data)
@@ -103,7 +105,9 @@ def test_manifest(amount: int, history: Path, tmp_path: Path) -> None:
 
 @quick_or_many
 @pytest.mark.parametrize("kind", ["arrow", "bin"])
-def test_deletion_file(kind: str, amount: int, deletions: dict[str, Path], tmp_path: Path) -> None:
+def test_damaged_deletion_files_raise_an_error_or_read_correctly(
+    kind: str, amount: int, deletions: dict[str, Path], tmp_path: Path
+) -> None:
     table = deletions[kind]
     target = next((table / "_deletions").glob(f"*.{kind}"))
     data = target.read_bytes()

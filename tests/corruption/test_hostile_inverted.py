@@ -136,7 +136,7 @@ QUERIES = ("w0 w3", '"w0 w1"', "w17", {"match": {"column": "s", "terms": "w1x", 
 
 @pytest.mark.parametrize("damage", list(DAMAGES))
 @pytest.mark.parametrize("name", ["metadata.lance", "part_0_tokens.lance", "part_0_docs.lance", "part_0_invert.lance"])
-def test_a_broken_segment_is_set_aside_with_one_warning_and_its_rows_are_searched_flat(
+def test_a_broken_segment_warns_once_and_its_rows_are_scanned(
     tmp_path: Path, table: str, name: str, damage: str
 ) -> None:
     copy = tmp_path / "t.lance"

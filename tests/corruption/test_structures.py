@@ -13,7 +13,7 @@ COUNT = 60
 
 
 @pytest.mark.parametrize("version", ["legacy", "2.0", "2.1", "2.2", "2.3"])
-def test_data_files(version: str, columns_tables: dict[str, Path]) -> None:
+def test_data_file_mutations_are_reproducible_and_varied(version: str, columns_tables: dict[str, Path]) -> None:
     data = next((columns_tables[version] / "data").glob("*.lance")).read_bytes()
     change = changed_legacy if version == "legacy" else changed_container
     made = [change(random.Random(seed), data) for seed in range(COUNT)]
@@ -30,7 +30,7 @@ def test_manifests_can_be_parsed(history: Path) -> None:
     assert sum(read_manifest(each) != read_manifest(data) for each in made) > COUNT // 2
 
 
-def test_texts_and_bytes() -> None:
+def test_json_and_byte_mutations_are_reproducible_and_varied() -> None:
     texts = {changed_json(random.Random(seed), b'{"a": 1, "b": [2]}') for seed in range(COUNT)}
     assert {b'{"a": null, "b": [2]}', b'{"a": 1, "b": -1}'} <= texts
     assert changed_json(random.Random(0), b"no JSON") == changed_bytes(random.Random(0), b"no JSON")

@@ -69,7 +69,7 @@ def test_columns_and_filters_are_pushed_down(backend: Any, t: Any) -> None:
     assert "columns: s\n" in plan(backend, t.s.nunique())
 
 
-def test_a_filter_goes_through_an_index(table: ld.LanceDataset, backend: Any, t: Any) -> None:
+def test_a_filter_uses_a_scalar_index(table: ld.LanceDataset, backend: Any, t: Any) -> None:
     table.create_scalar_index("id", "BTREE")
     lines = plan(backend, t.filter(t.id == 7).select("s"))
     assert "by id_idx" in lines
@@ -83,14 +83,14 @@ def test_joins_and_windows_run(t: Any) -> None:
     assert sorted(ranked.filter(ranked.place == 0).id.execute()) == [95, 96, 97, 98, 99]
 
 
-def test_results_become_a_table_of_ours(backend: Any, t: Any, tmp_path: Path) -> None:
+def test_query_results_can_be_stored_as_a_lance_table(backend: Any, t: Any, tmp_path: Path) -> None:
     kept = ibis.to_sql(t.filter(t.id < 3), dialect="duckdb")
     backend.raw_sql(f"CREATE TABLE lance.u AS {kept}")
     assert ld.dataset(tmp_path / "u.lance").to_table()["id"].to_pylist() == [0, 1, 2]
     assert backend.table("u", database=("lance", "main")).count().execute() == 3
 
 
-def test_tables_have_short_names_after_use(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_use_makes_table_names_unqualified(table: ld.LanceDataset, tmp_path: Path) -> None:
     con = ld.connect(tmp_path)
     con.execute("USE lance")
     backend = ibis.duckdb.from_connection(con)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("host", sorted(path.stem for path in HERE.glob("*.txt")))
-def test_the_host_runs_with_us(host: str, tmp_path: Path) -> None:
+def test_the_tests_of_each_host_pass(host: str, tmp_path: Path) -> None:
     python = HOME / host / "bin" / "python"
     if not python.exists():
         pytest.skip(f"no environment for {host}: make test-hosts makes it")

@@ -16,7 +16,7 @@ WITH_OUTPUTS = {*SETTLED, "changes", "history", "quickstart", "spark", "vectors"
 LARGEST = 150_000  # bytes of a notebook
 
 
-def test_there_are_notebooks() -> None:
+def test_notebooks_exist() -> None:
     assert NOTEBOOKS
 
 
@@ -50,7 +50,7 @@ def test_only_some_notebooks_are_stored_with_outputs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_are_small_and_show_no_folder_of_the_machine_they_ran_on(path: Path) -> None:
+def test_notebooks_are_small_and_contain_no_machine_paths(path: Path) -> None:
     assert path.stat().st_size < LARGEST
     shown = [text for cell in nbformat.read(path, as_version=4).cells for text in outputs(cell)]
     assert not [text for text in shown if "/tmp/" in text or str(ROOT) in text]

@@ -128,7 +128,7 @@ def check_rows(cases: Cases, name: str, theirs: Any, ours: ld.LanceDataset, path
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("way", WAYS)
-def test_life_of_a_blob_column(way: str, stable: bool, tmp_path: Path, cases: Cases) -> None:
+def test_a_blob_column_reads_correctly_after_every_change(way: str, stable: bool, tmp_path: Path, cases: Cases) -> None:
     chosen, uri = WAYS[way], str(tmp_path / "t")
     values = VALUES
     if chosen.version == "2.0" or chosen.path != "b":
@@ -211,7 +211,7 @@ def external(folder: Path) -> pa.Table:
     )
 
 
-def test_external_blobs(outside: Path, tmp_path: Path, cases: Cases) -> None:
+def test_external_blobs_are_read_like_pylance(outside: Path, tmp_path: Path, cases: Cases) -> None:
     table = external(outside)
     by_uri, by_base = str(tmp_path / "by_uri"), str(tmp_path / "by_base")
     lance.write_dataset(table, by_uri, data_storage_version="2.2", allow_external_blob_outside_bases=True)
@@ -225,7 +225,7 @@ def test_external_blobs(outside: Path, tmp_path: Path, cases: Cases) -> None:
         check(cases, f"{uri} compacted", uri)
 
 
-def test_blobs_of_data_files_in_another_base(tmp_path: Path, cases: Cases) -> None:
+def test_blobs_in_another_base_path_are_read(tmp_path: Path, cases: Cases) -> None:
     for is_root in (True, False):
         base = lance.DatasetBasePath(str(tmp_path / f"base {is_root}"), "other", is_root, 1)
         uri = str(tmp_path / f"t{is_root}")
@@ -234,7 +234,7 @@ def test_blobs_of_data_files_in_another_base(tmp_path: Path, cases: Cases) -> No
         check(cases, f"dataset root: {is_root}", uri)
 
 
-def test_files_that_are_gone_or_cut(outside: Path, tmp_path: Path) -> None:
+def test_missing_or_truncated_blob_files_raise_errors(outside: Path, tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     options: dict[str, Any] = {"data_storage_version": "2.2", "allow_external_blob_outside_bases": True}
     lance.write_dataset(external(outside), uri, **options)
@@ -266,7 +266,7 @@ def test_files_that_are_gone_or_cut(outside: Path, tmp_path: Path) -> None:
         ld.dataset(inside).to_table(blob_handling="all_binary")
 
 
-def test_what_pylance_refuses_is_refused(tmp_path: Path) -> None:
+def test_invalid_blob_requests_are_rejected_like_pylance(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     lance.write_dataset(WAYS["v1 in 2.1"].table(VALUES), uri, data_storage_version="2.1")
     refused: list[Callable[[Any], object]] = [
@@ -289,7 +289,7 @@ def test_what_pylance_refuses_is_refused(tmp_path: Path) -> None:
         assert dataset.read_blobs("b", ids=[]) == []
 
 
-def test_rows_of_a_filtered_dataset_are_counted_in_what_is_left(tmp_path: Path) -> None:
+def test_indices_into_a_filtered_dataset_count_only_its_rows(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     lance.write_dataset(WAYS["v2"].table(VALUES), uri, data_storage_version="2.2")
     left = ld.dataset(uri).filter("i >= 8")

@@ -96,7 +96,7 @@ def entries(data: pa.Table) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(("name", "stable"), [*((name, False) for name in COLUMNS), ("int64", True), ("string", True)])
-def test_both_write_the_same_files_and_each_uses_ours(tmp_path: Path, name: str, stable: bool, cases: Cases) -> None:
+def test_both_libraries_write_identical_btree_files(tmp_path: Path, name: str, stable: bool, cases: Cases) -> None:
     column = COLUMNS[name]
     uri = str(tmp_path / "t.lance")
     table = pa.table({"x": column, "y": range(ROWS)})

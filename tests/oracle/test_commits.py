@@ -47,7 +47,7 @@ def test_each_operation_makes_the_same_version(sample: Sample, cases: Cases) -> 
 
 
 @pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
-def test_which_changes_go_together_and_what_comes_of_them(sample: Sample, cases: Cases, step: int) -> None:
+def test_concurrent_changes_conflict_or_combine_like_pylance(sample: Sample, cases: Cases, step: int) -> None:
     pairs = [(first, second) for first in sample.operations for second in sample.operations]
     for first, second in pairs[::step]:
         with cases.case(f"{second} on top of {first}"):
@@ -80,7 +80,7 @@ def check_pair(sample: Sample, first: str, second: str) -> None:
     assert expected != "." or made_by(path, first) == made, "pylance on top of ours"
 
 
-def test_pylance_reads_our_versions_and_goes_on(sample: Sample, cases: Cases) -> None:
+def test_pylance_reads_and_extends_versions_committed_by_lance_duck(sample: Sample, cases: Cases) -> None:
     for name, operation in sample.operations.items():
         path = sample.copy()
         if commit_ours(path, operation):
@@ -97,7 +97,7 @@ def test_pylance_reads_our_versions_and_goes_on(sample: Sample, cases: Cases) ->
             assert ld.dataset(path).count_rows() == expected.num_rows + 1
 
 
-def test_transactions_are_read_alike(sample: Sample, cases: Cases) -> None:
+def test_transactions_are_read_like_pylance(sample: Sample, cases: Cases) -> None:
     for name, operation in sample.operations.items():
         path = sample.copy()
         if commit_theirs(path, operation):
@@ -110,7 +110,7 @@ def test_transactions_are_read_alike(sample: Sample, cases: Cases) -> None:
             assert mine.operation == ours_of(theirs.operation)
 
 
-def test_clones_and_branches_of_either(sample: Sample, tmp_path: Path) -> None:
+def test_clones_and_branches_of_both_libraries_are_readable_by_both(sample: Sample, tmp_path: Path) -> None:
     path = sample.copy()
     shutil.copytree(path, tmp_path / "t")
     operation = ld.LanceOperation.Clone(True, None, READ_VERSION, str(tmp_path / "t"), None)
@@ -120,7 +120,7 @@ def test_clones_and_branches_of_either(sample: Sample, tmp_path: Path) -> None:
     assert lance.dataset(str(tmp_path / "mine")).to_table().equals(mine.to_table())
 
 
-def test_detached_versions_of_either(sample: Sample) -> None:
+def test_detached_versions_of_both_libraries_are_readable_by_both(sample: Sample) -> None:
     path = sample.copy()
     append = sample.operations["append"]
     theirs = lance.LanceDataset.commit(path, append, read_version=READ_VERSION, detached=True)

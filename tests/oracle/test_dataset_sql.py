@@ -73,13 +73,13 @@ def test_row_ids_can_be_named(datasets: tuple[Any, ld.LanceDataset], query: str)
     assert ours == theirs
 
 
-def test_the_table_has_another_name_if_asked(datasets: tuple[Any, ld.LanceDataset]) -> None:
+def test_table_name_renames_the_table_in_the_query(datasets: tuple[Any, ld.LanceDataset]) -> None:
     for dataset in datasets:
         batches = dataset.sql("SELECT id FROM other WHERE id < 4").table_name("other").build().to_batch_records()
         assert pa.Table.from_batches(batches).to_pydict() == {"id": [1, 3]}
 
 
-def test_batches_are_limited_and_none_is_empty(datasets: tuple[Any, ld.LanceDataset]) -> None:
+def test_batches_respect_the_batch_size_and_are_never_empty(datasets: tuple[Any, ld.LanceDataset]) -> None:
     for dataset in datasets:
         query = dataset.sql("SELECT id FROM dataset")
         assert max(map(len, query.batch_size(2).build().to_batch_records())) <= 2
@@ -113,7 +113,7 @@ def test_plans_have_the_same_columns(datasets: tuple[Any, ld.LanceDataset]) -> N
             assert plan.num_rows
 
 
-def test_what_is_no_query_is_refused(datasets: tuple[Any, ld.LanceDataset]) -> None:
+def test_statements_that_are_not_queries_are_rejected(datasets: tuple[Any, ld.LanceDataset]) -> None:
     _, ours = datasets
     for statements in ("", "SELECT 1; SELECT 2"):
         with pytest.raises(InvalidInputError, match="one statement"):

@@ -76,7 +76,7 @@ def test_deleted_rows_are_given_as_they_were(life: Path) -> None:
     ]
 
 
-def test_versions_that_make_no_sense_are_refused(life: Path) -> None:
+def test_invalid_version_ranges_are_rejected(life: Path) -> None:
     ds = lance_duck.dataset(life)
     for bad in ({}, {"begin_version": 1}, {"begin_version": 3, "end_version": 2}):
         with pytest.raises(InvalidInputError):

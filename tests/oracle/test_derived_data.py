@@ -58,7 +58,7 @@ def test_changes_that_break_a_computed_column_are_refused(name: str, folder: Pat
     assert lancedb.connect(str(folder)).open_table("t").refresh_column("y") is not None
 
 
-def test_other_changes_of_columns_leave_the_definition_whole(folder: Path) -> None:
+def test_other_column_changes_keep_the_computed_column_definition(folder: Path) -> None:
     dataset = ld.dataset(folder / "t.lance")
     dataset.alter_columns({"path": "n", "name": "m"})
     dataset.alter_columns({"path": "y", "name": "w"})
@@ -117,7 +117,7 @@ def test_values_written_into_a_computed_column_warn(name: str, folder: Path) -> 
 
 
 @pytest.mark.parametrize("name", FINE)
-def test_other_changes_of_such_a_table_warn_of_nothing(name: str, folder: Path) -> None:
+def test_other_changes_of_a_computed_table_do_not_warn(name: str, folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         FINE[name](str(folder / "t.lance"))

@@ -106,7 +106,7 @@ CHANGES = st.lists(
     stable=st.booleans(),
     changes=CHANGES,
 )
-def test_no_change_loses_values_of_dictionaries(
+def test_no_change_loses_dictionary_values(
     tmp_path_factory: pytest.TempPathFactory,
     kind: tuple[pa.DataType, pa.DataType, str],
     version: str,
@@ -158,7 +158,7 @@ def apply(
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_compaction_leaves_fragments_apart_whose_dictionaries_outgrow_their_indices(
+def test_compaction_keeps_fragments_separate_if_their_dictionaries_overflow_the_index_type(
     tmp_path: Path, version: str
 ) -> None:
     uri = str(tmp_path / "t.lance")
@@ -205,7 +205,7 @@ def ruined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return uri
 
 
-def test_a_file_that_no_array_can_hold_is_read_in_chunks_and_healed_by_compaction(ruined: str) -> None:
+def test_a_file_with_an_overflowing_dictionary_is_read_in_chunks_and_fixed_by_compaction(ruined: str) -> None:
     cities = [f"city{key}" for key in range(200)]
     dataset = ld.dataset(ruined)
     data = dataset.to_table()
@@ -228,7 +228,7 @@ def test_values_of_a_file_that_no_array_can_hold_are_changed(ruined: str) -> Non
     assert rows_of(ld.dataset(ruined).to_table()) == model
 
 
-def test_one_statement_may_give_a_column_more_values_than_a_file_can_hold(tmp_path: Path) -> None:
+def test_one_statement_may_add_more_dictionary_values_than_one_file_can_hold(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     keys = range(200)
     ld.write_dataset(table(keys, [0] * 200, (pa.int8(), pa.string(), "flat")), uri)

@@ -59,7 +59,7 @@ def test_extension_types_are_kept_or_refused(tmp_path: Path, name: str, nest: st
 
 
 @pytest.mark.parametrize("nest", ["array", "array of arrays", "list of arrays"])
-def test_types_that_are_not_registered_are_not_lost_either(tmp_path: Path, nest: str) -> None:
+def test_unregistered_extension_types_are_kept(tmp_path: Path, nest: str) -> None:
     type_ = NESTS[nest](pa.array([1, 2], pa.int8())).type
 
     def marked(type_: pa.DataType) -> pa.DataType:

@@ -92,7 +92,7 @@ def outcome(module: Any, uri: str, errors: Any) -> str:
 
 
 @pytest.mark.parametrize(("bit", "word", "expected"), CASES)
-def test_each_bit_allows_what_the_table_says(bit: int, word: str, expected: str, tmp_path: Path) -> None:
+def test_each_feature_flag_allows_what_the_table_documents(bit: int, word: str, expected: str, tmp_path: Path) -> None:
     assert outcome(ld, table(tmp_path / "t.lance", bit, word), LanceDuckError) == expected
 
 
@@ -113,7 +113,7 @@ def test_a_refusal_names_the_bit_and_changes_nothing(bit: int, word: str, expect
 
 
 @pytest.mark.parametrize("bit", [bit for bit in BITS if BITS[bit][1][1] == READ_ONLY])
-def test_writer_flags_that_are_not_known_allow_tags_but_no_cleanup(bit: int, tmp_path: Path) -> None:
+def test_unknown_writer_flags_allow_tags_but_not_cleanup(bit: int, tmp_path: Path) -> None:
     dataset = ld.dataset(table(tmp_path / "t.lance", bit, "writer"))
     dataset.tags.create("first", 1)
     assert [*dataset.tags.list()] == ["first"]
@@ -135,7 +135,7 @@ def test_writer_flags_that_are_not_known_allow_tags_but_no_cleanup(bit: int, tmp
     ("reader", "writer", "highest", "is_fine"),
     [(0, 1, 0, True), (0, 1, 5, True), (0, 0, 5, False), (0, 1, None, False), (1, 1, 5, False), (1, 0, 5, False)],
 )
-def test_the_highest_field_id_goes_with_its_writer_flag(
+def test_the_highest_field_id_requires_its_writer_flag(
     reader: int, writer: int, highest: int | None, is_fine: bool, tmp_path: Path
 ) -> None:
     def change(manifest: table_pb2.Manifest) -> None:

@@ -79,7 +79,7 @@ def test_our_btree_answers_for_rows_that_lancedb_moved(path: str, change: Change
 
 
 @pytest.mark.parametrize("change", [update, optimize, update_and_optimize])
-def test_a_btree_of_pylance_is_believed_where_it_has_the_rows(path: str, change: Change) -> None:
+def test_a_pylance_btree_is_used_only_for_fragments_whose_rows_it_holds(path: str, change: Change) -> None:
     PYLANCE.create_index(path, "key", "BTREE")
     assert covered(path) == [0, 1, 2, 3]
     change(path)
@@ -106,7 +106,7 @@ def test_a_wrong_list_is_not_taken_over(path: str, change: Change, mender: Write
     ld.dataset(path).validate()
 
 
-def test_what_pylance_compacts_after_it_built_a_btree_is_still_found_by_it(path: str) -> None:
+def test_a_btree_that_pylance_compacted_still_finds_its_rows(path: str) -> None:
     PYLANCE.create_index(path, "key", "BTREE")
     PYLANCE.update(path, {"x": "1"}, "key < 5")
     PYLANCE.compact(path, 1000)
@@ -116,7 +116,7 @@ def test_what_pylance_compacts_after_it_built_a_btree_is_still_found_by_it(path:
 
 
 @pytest.mark.parametrize("merge", [0, 1])
-def test_pylance_and_we_optimize_the_index_of_each_other(path: str, merge: int) -> None:
+def test_both_libraries_optimize_each_others_index(path: str, merge: int) -> None:
     PYLANCE.create_index(path, "key", "BTREE")
     for number, writer in enumerate((OURS, PYLANCE, OURS)):
         OURS.append(path, table(100 + number, 101 + number))

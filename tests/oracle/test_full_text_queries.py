@@ -61,9 +61,7 @@ def scores(dataset: Any, query: Any) -> dict[int, float]:
 
 @pytest.mark.parametrize("by_id", [False, True], ids=["addresses", "row ids"])
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_scores_of_appended_changed_and_deleted_rows_are_those_after_optimize(
-    tmp_path: Path, form: dict[str, Any], by_id: bool
-) -> None:
+def test_scores_before_optimize_equal_scores_after_optimize(tmp_path: Path, form: dict[str, Any], by_id: bool) -> None:
     rng = random.Random(str((form, by_id)))
     place = str(tmp_path / "t.lance")
     rows = pa.table({"id": range(900), "s": texts(900, rng)})
@@ -89,7 +87,7 @@ def test_scores_of_appended_changed_and_deleted_rows_are_those_after_optimize(
 
 
 @pytest.mark.parametrize("every", [False, True], ids=["or", "and"])
-def test_spellings_of_a_word_are_added_up_before_the_words_are(tmp_path: Path, every: bool) -> None:
+def test_variant_scores_are_added_per_word_before_words_are_combined(tmp_path: Path, every: bool) -> None:
     rng = random.Random(5)
     words = ["moon", "tree", "free", "cat", "cut", "fox"]
     rows = pa.table({"id": range(400), "s": [" ".join(rng.choices(words, k=rng.randrange(20))) for _ in range(400)]})

@@ -82,7 +82,7 @@ def files_of(uri: str, uuid: str) -> set[str]:
     ],
 )
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_parts_of_either_side_become_the_index_that_one_build_makes(
+def test_parts_from_both_libraries_merge_into_the_same_index_as_one_build(
     tmp_path: Path, writers: tuple[str, ...], joiner: str, committer: str, stable_row_ids: bool
 ) -> None:
     uri, uuid = table(tmp_path, enable_stable_row_ids=stable_row_ids), str(uuid4())
@@ -124,7 +124,7 @@ def test_each_part_has_the_files_that_pylance_gives_it(tmp_path: Path) -> None:
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_parameters_of_parts_are_those_of_the_index(tmp_path: Path, options: dict[str, Any], joiner: str) -> None:
+def test_an_index_built_in_parts_keeps_the_parameters(tmp_path: Path, options: dict[str, Any], joiner: str) -> None:
     uri, uuid = table(tmp_path), str(uuid4())
     write_parts(uri, ("ours", "ours", "ours"), uuid, **options)
     opened(uri, joiner).merge_index_metadata(uuid, "INVERTED")
@@ -138,7 +138,7 @@ def test_parameters_of_parts_are_those_of_the_index(tmp_path: Path, options: dic
 
 
 @pytest.mark.parametrize("joiner", ["ours", "pylance"])
-def test_an_index_of_parts_grows_as_any_other(tmp_path: Path, joiner: str) -> None:
+def test_an_index_built_in_parts_can_be_extended(tmp_path: Path, joiner: str) -> None:
     uri, uuid = table(tmp_path), str(uuid4())
     write_parts(uri, ("ours", "pylance", "ours"), uuid)
     opened(uri, joiner).merge_index_metadata(uuid, "INVERTED")
@@ -164,7 +164,7 @@ def test_parts_without_documents_add_nothing(tmp_path: Path, joiner: str) -> Non
 
 
 @pytest.mark.parametrize("joiner", ["ours", "pylance"])
-def test_an_index_of_no_documents_has_no_partitions(tmp_path: Path, joiner: str) -> None:
+def test_an_index_without_documents_does_not_have_partitions(tmp_path: Path, joiner: str) -> None:
     uri, uuid = str(tmp_path / "t.lance"), str(uuid4())
     lance.write_dataset(pa.table({"s": pa.nulls(4, pa.string()), "id": range(4)}), uri, max_rows_per_file=1)
     write_parts(uri, ("ours", "ours", "ours"), uuid, stem=False)

@@ -211,7 +211,7 @@ def test_a_branch_uses_the_segments_of_its_parent(tmp_path: Path, cases: Cases) 
     assert segment.fragments.tolist() == [0, 1, 2]
 
 
-def test_a_restored_version_uses_its_own_segments(tmp_path: Path, cases: Cases) -> None:
+def test_a_restored_version_uses_its_original_segments(tmp_path: Path, cases: Cases) -> None:
     ds = table_with_indexes(tmp_path / "t.lance")
     version = ds.version
     ds.update({"x": "x + 1"}, where="id < 50")
@@ -223,7 +223,7 @@ def test_a_restored_version_uses_its_own_segments(tmp_path: Path, cases: Cases) 
     assert (restored.uuid, restored.uuid == after.uuid) == (before.uuid, False)
 
 
-def test_values_written_in_place_leave_the_segments(tmp_path: Path, cases: Cases) -> None:
+def test_rows_updated_in_place_are_removed_from_the_segments(tmp_path: Path, cases: Cases) -> None:
     ds = table_with_indexes(tmp_path / "t.lance")
     (fragment, *_) = ds.get_fragments()
     new, fields = fragment.update_columns(pa.table({"id": range(30), "x": pa.array([7] * 30, pa.int64())}), "id", "id")
@@ -233,7 +233,7 @@ def test_values_written_in_place_leave_the_segments(tmp_path: Path, cases: Cases
     assert segment.fragments.tolist() == [1, 2]
 
 
-def test_segments_on_an_object_store_are_read_and_when_broken_left_alone(cases: Cases) -> None:
+def test_broken_segments_on_an_object_store_are_skipped(cases: Cases) -> None:
     uri = "s3://bucket/indexed.lance"
     with s3_server() as options:
         data = pa.table({"x": range(100), "y": range(100)})

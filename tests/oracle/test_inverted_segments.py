@@ -125,7 +125,7 @@ def answers(uri: str, *, phrases: bool, fuzzy: bool = True) -> list[dict[int, fl
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_pylance_builds_is_read(tmp_path, form) -> None:
+def test_full_text_indexes_built_by_pylance_are_read(tmp_path, form) -> None:
     snapshot, _, segment = opened(table(tmp_path, form))
     (partition,) = segment.partitions
     rows = [(i // 500 << 32) + i % 500 for i in range(len(TEXTS))]

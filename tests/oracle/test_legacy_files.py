@@ -110,7 +110,7 @@ def test_every_version_of_an_evolved_table(evolved: str) -> None:
     assert {file.checksums for file in ours.check_files()} == {"none"}
 
 
-def test_compaction_writes_a_whole_table_anew_as_2_2(evolved: str) -> None:
+def test_compaction_rewrites_a_legacy_table_as_2_2(evolved: str) -> None:
     expected = lance.dataset(evolved).to_table()
     dataset = ld.dataset(evolved)
     dataset.create_scalar_index("id", "BTREE")
@@ -128,14 +128,14 @@ def test_compaction_writes_a_whole_table_anew_as_2_2(evolved: str) -> None:
     assert_tables_same(pa.concat_tables([expected, more]), dataset.to_table())
 
 
-def test_rows_are_deleted_in_place_and_pylance_sees_it(evolved: str) -> None:
+def test_pylance_sees_rows_deleted_from_a_legacy_table(evolved: str) -> None:
     ld.dataset(evolved).delete("id BETWEEN 70 AND 79")
     theirs = lance.dataset(evolved)
     assert theirs.count_rows() == 75
     assert_tables_same(theirs.to_table(), ld.dataset(evolved).to_table())
 
 
-def test_what_would_write_files_of_another_version_names_the_way_out(evolved: str) -> None:
+def test_changes_that_would_mix_file_versions_are_rejected_with_a_remedy(evolved: str) -> None:
     before = lance.dataset(evolved).to_table()
     files = {*Path(evolved).rglob("*.lance")}
     with pytest.raises(UnsupportedError, match=r"compact_files\(\)"):
@@ -156,7 +156,7 @@ def test_changes_write_files_of_version_0_1(evolved: str) -> None:
     assert_tables_same(theirs.to_table(), dataset.to_table())
 
 
-def test_dictionaries_of_the_manifest_are_read_carried_and_compacted(tmp_path: Path) -> None:
+def test_manifest_dictionaries_are_read_kept_and_compacted(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     words = pa.array([["x", "", "z"][i % 3] for i in range(40)]).dictionary_encode()
     numbers = pa.DictionaryArray.from_arrays(pa.array([i % 3 for i in range(40)], pa.int8()), pa.array([10, 20, 30]))
@@ -188,7 +188,7 @@ def test_a_part_of_a_table_is_not_compacted(evolved: str) -> None:
     assert_tables_same(before, lance.dataset(evolved).to_table())
 
 
-def test_a_part_of_a_table_is_compacted_in_its_own_version(evolved: str) -> None:
+def test_partial_compaction_keeps_the_file_version(evolved: str) -> None:
     expected, dataset = lance.dataset(evolved).to_table(), ld.dataset(evolved)
     ids = [fragment.fragment_id for fragment in dataset.get_fragments()]
     dataset.optimize.compact_files(excluded_fragment_ids=ids[:1], data_storage_version="0.1")
@@ -246,7 +246,7 @@ def test_an_update_of_the_first_column(tmp_path: Path) -> None:
     assert found.to_pydict() == {"a": [10 * i for i in range(9)], "b": [*range(9)], "c": [*range(9)]}
 
 
-def test_a_file_by_itself(evolved: str) -> None:
+def test_a_legacy_file_can_be_opened_directly(evolved: str) -> None:
     path = next(p for p in sorted(Path(evolved, "data").iterdir()) if ld.file.LanceFileReader(str(p)).num_rows() == 40)
     reader = ld.file.LanceFileReader(str(path))
     table = reader.read_all().to_table()

@@ -74,7 +74,7 @@ def test_columns_that_rows_of_the_log_cannot_follow_are_refused(name: str, path:
 
 
 @pytest.mark.parametrize("name", ALLOWED)
-def test_other_changes_of_columns_are_made(name: str, path: str) -> None:
+def test_other_column_changes_are_allowed(name: str, path: str) -> None:
     ALLOWED[name](lance.dataset(path))
     schema = lance.dataset(path).schema
     lance.dataset(path, version=3).restore()
@@ -128,7 +128,7 @@ def sql(path: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changes_that_do_not_reach_the_log_warn_once(name: str, path: str) -> None:
+def test_changes_that_bypass_the_log_warn_once(name: str, path: str) -> None:
     with pytest.warns(ld.MemWalWarning, match="1 shards are not merged yet: readers of the log still see") as caught:
         CHANGES[name](path)
     assert len(caught) == 1
@@ -137,7 +137,7 @@ def test_changes_that_do_not_reach_the_log_warn_once(name: str, path: str) -> No
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_such_changes_are_refused_if_the_warning_is_an_error(name: str, path: str) -> None:
+def test_changes_that_bypass_the_log_fail_if_the_warning_is_an_error(name: str, path: str) -> None:
     before = sorted(Path(path).rglob("*"))
     for _ in range(2):
         with warnings.catch_warnings():

@@ -42,7 +42,7 @@ def namespaces_of(namespace: Any, *name: str) -> list[str]:
     return sorted(namespace.list_namespaces(theirs.ListNamespacesRequest(id=[*name])).namespaces)
 
 
-def test_what_we_make_pylance_finds_and_extends(tmp_path: Path) -> None:
+def test_pylance_finds_and_extends_tables_of_a_directory_namespace(tmp_path: Path) -> None:
     ours = ld.DirectoryNamespace(str(tmp_path))
     ours.create_table("t", ROWS)
     ours.create_namespace("a", {"owner": "ann"})
@@ -153,7 +153,7 @@ def test_namespaces_are_attached_in_sql(tmp_path: Path, rest: ld.RestNamespace) 
     assert (namespace.list_tables("a"), namespace.list_tables()) == (["t"], ["r"])
 
 
-def test_a_table_that_is_taken_from_the_list_is_not_known_in_sql(tmp_path: Path) -> None:
+def test_a_deregistered_table_is_not_visible_in_sql(tmp_path: Path) -> None:
     namespace = ld.DirectoryNamespace(str(tmp_path))
     for name in ("t", "u"):
         namespace.create_table(name, ROWS)

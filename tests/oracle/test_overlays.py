@@ -119,7 +119,7 @@ def test_changes_of_rows_start_from_new_values(uri: str) -> None:
     assert dataset.validate() is None
 
 
-def test_a_column_written_anew_is_below_no_overlay(uri: str) -> None:
+def test_rewriting_a_column_removes_its_overlays(uri: str) -> None:
     dataset = ld.dataset(uri)
     new = pa.table({"_rowid": pa.array([1, 2], pa.uint64()), "i": pa.array([-1, -2], pa.int32())})
     fragment, fields, *_ = dataset.get_fragments()[0].update_columns(new)
@@ -183,7 +183,7 @@ def test_clones_and_metadata_have_them(uri: str, tmp_path: Path) -> None:
     assert ld.FragmentMetadata.from_json(json.dumps(ours.to_json())) == ours
 
 
-def test_a_change_of_a_fragment_that_got_an_overlay_meanwhile_is_made_again(uri: str) -> None:
+def test_a_change_is_retried_if_its_fragment_gains_an_overlay(uri: str) -> None:
     read = ld.dataset(uri)
     fragment = read.get_fragments()[0].delete("i = 100")
     add_overlay(uri, 0, pa.table({"i": pa.array([100], pa.int32())}), [0])
@@ -228,7 +228,7 @@ def test_repair_gives_up_the_rows_of_a_broken_overlay_alone(uri: str, damage: Ca
     assert not dataset.repair()
 
 
-def test_a_broken_overlay_of_deleted_rows_costs_none(uri: str) -> None:
+def test_repair_keeps_all_rows_if_a_broken_overlay_covers_only_deleted_rows(uri: str) -> None:
     dataset = ld.dataset(uri)
     dataset.delete("s = 'a' OR s = 'b'")
     (Path(uri) / "data" / dataset.get_fragments()[0].metadata.overlays[0].data_file.path).unlink()

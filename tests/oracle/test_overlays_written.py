@@ -104,7 +104,7 @@ def is_overlaid(type_: pa.DataType) -> bool:
     return not (is_wide or pa.types.is_struct(type_))
 
 
-def test_vectors_that_an_index_has_with_old_values_are_compared_with_the_new(tmp_path: Path) -> None:
+def test_rows_with_updated_vectors_are_searched_by_their_new_vectors(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     random = np.random.default_rng(5)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(random.random(300 * 8, np.float32)), 8)
@@ -128,7 +128,7 @@ def test_updates_of_one_row_by_two_handles_are_both_seen(tmp_path: Path) -> None
     assert sorted(same(uri)["i"].to_pylist()) == [0, 2, 3, 5, 5, 1112]
 
 
-def test_a_row_that_another_writer_deletes_or_moves_is_not_overlaid(tmp_path: Path) -> None:
+def test_an_overlay_conflicts_with_a_concurrent_delete_or_move(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows(6), uri)
     stale = [ld.dataset(uri) for _ in range(3)]
@@ -164,7 +164,7 @@ def test_overlays_are_committed_as_pylance_states_them(tmp_path: Path) -> None:
     assert same(uri)["s"].to_pylist() == ["s0", "s1", "b", "s3", "c", "s5"]
 
 
-def test_overlays_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+def test_invalid_overlay_updates_are_rejected(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ds = ld.write_dataset(rows(6), uri)
     values = pa.table({"i": pa.array([1, 2], pa.int32())})
@@ -199,7 +199,7 @@ def test_overlays_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     assert {*Path(uri).rglob("*.lance")} == files
 
 
-def test_pylance_refuses_such_a_table_unless_it_is_told_to_read_it(tmp_path: Path) -> None:
+def test_pylance_rejects_tables_with_overlays_unless_the_feature_is_enabled(tmp_path: Path) -> None:
     ds = ld.write_dataset(rows(6), str(tmp_path / "t.lance"))
     ds.update({"i": "7"}, where="i = 3", **OVERLAY)
     code = f"import lance; print(lance.dataset({ds.uri!r}).to_table()['i'].to_pylist())"

@@ -123,7 +123,7 @@ def test_some_columns_come_with_their_dtypes(tmp_path: Path, index: str) -> None
 
 
 @pytest.mark.parametrize("index", INDICES)
-def test_rows_in_another_order_keep_only_labels_that_columns_hold(tmp_path: Path, index: str) -> None:
+def test_reordered_rows_keep_only_stored_index_labels(tmp_path: Path, index: str) -> None:
     before = frame(index=INDICES[index])
     dataset = ld.write_dataset(before, tmp_path / "t.lance")
     loses_labels = index == "default" or "range" in index
@@ -246,7 +246,7 @@ def test_overwriting_replaces_the_metadata(tmp_path: Path) -> None:
     check(dataset.to_pandas(), frame())
 
 
-def test_stale_metadata_of_others_is_not_believed(tmp_path: Path) -> None:
+def test_stale_pandas_metadata_is_ignored(tmp_path: Path) -> None:
     dataset = lance.write_dataset(frame(), tmp_path / "t.lance")
     dataset.drop_columns(["i", "b", "z"])
     dataset.add_columns({"i": "'text'", "b": "f", "z": "f"})
@@ -256,7 +256,7 @@ def test_stale_metadata_of_others_is_not_believed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "1", '{"columns": 7, "index_columns": []}', '{"columns": [{}]}'])
-def test_broken_metadata_are_left_out(tmp_path: Path, text: str) -> None:
+def test_broken_pandas_metadata_is_ignored(tmp_path: Path, text: str) -> None:
     table = pa.table({"i": [1]}).replace_schema_metadata({"pandas": text, "other": "kept"})
     dataset = ld.write_dataset(table, tmp_path / "t.lance")
     assert dataset.schema.metadata == {b"other": b"kept"}

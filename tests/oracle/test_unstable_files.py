@@ -37,7 +37,7 @@ def test_each_kind_of_column(pattern: str, tmp_path: Path, cases: Cases) -> None
             assert_same(expected.column(0).take(rows), taken[kind.name])
 
 
-def test_lists_of_few_values_and_texts_beside_many_nulls(tmp_path: Path) -> None:
+def test_lists_of_few_values_and_strings_among_many_nulls_read_correctly(tmp_path: Path) -> None:
     texts = [f"{i} " * 200 if i % 6 == 0 else None for i in range(ROWS)]
     lists = [[*range(i)] if i % 40 == 0 else [] for i in range(ROWS)]
     structs = [None if i % 9 == 0 else {"t": texts[i], "n": 7} for i in range(ROWS)]
@@ -49,7 +49,7 @@ def test_lists_of_few_values_and_texts_beside_many_nulls(tmp_path: Path) -> None
     assert dataset.take([0, 1, 6, 899, 120]).to_pylist() == table.take([0, 1, 6, 899, 120]).to_pylist()
 
 
-def test_such_tables_are_compacted_into_2_2_and_not_written(tmp_path: Path) -> None:
+def test_unstable_file_versions_are_read_and_compacted_but_not_written(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     table = pa.table({"i": range(20), "s": [f"text {i}" for i in range(20)]})
     lance.write_dataset(table, uri, data_storage_version="2.3", max_rows_per_file=10)

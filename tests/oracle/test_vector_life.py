@@ -502,6 +502,6 @@ def live(seed: int, path: Path, cases: Cases) -> Life:
 @pytest.mark.parametrize(
     "seed", [*range(LIVES), *(pytest.param(s, marks=pytest.mark.slow) for s in range(LIVES, LIVES_OF_A_NIGHT))]
 )
-def test_neighbours_are_right_along_a_life(seed: int, tmp_path: Path, cases: Cases) -> None:
+def test_nearest_neighbours_are_correct_after_every_change(seed: int, tmp_path: Path, cases: Cases) -> None:
     print(f"seed [{SEED}, {seed}]")
     live(seed, tmp_path, cases)

@@ -91,7 +91,7 @@ def test_all_kinds_of_pylance_are_described_as_pylance_does(tmp_path: Path, metr
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("maker", [lance, ld], ids=["pylance", "ours"])
-def test_an_index_lives_on_in_either_hands(tmp_path: Path, kind: str, maker: Any) -> None:
+def test_both_libraries_maintain_one_vector_index(tmp_path: Path, kind: str, maker: Any) -> None:
     path = tmp_path / "t.lance"
     write(path, maker).create_index("vec", kind, **HOW)
     check(path, [300])
@@ -149,7 +149,7 @@ def test_an_index_that_pylance_did_not_train_is_built(tmp_path: Path) -> None:
     assert (index.index_type, index.num_rows_indexed, index.details["metric_type"]) == ("IVF_SQ", 300, "COSINE")
 
 
-def test_pylance_builds_an_index_that_was_not_trained_here(tmp_path: Path) -> None:
+def test_pylance_trains_an_index_created_untrained(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     write(path, ld).create_index("vec", "IVF_PQ", train=False, **HOW)
     assert told(ld.dataset(path)) == told(lance.dataset(path))
@@ -157,7 +157,7 @@ def test_pylance_builds_an_index_that_was_not_trained_here(tmp_path: Path) -> No
     check(path, [300])
 
 
-def test_segments_are_built_apart_by_both_and_committed_together(tmp_path: Path) -> None:
+def test_segments_built_separately_by_both_libraries_commit_together(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     write(path, ld)
     model = {"ivf_centroids": vectors(7, 2), "pq_codebook": np.stack([vectors(8 + i, 256)[:, :2] for i in range(4)])}
@@ -172,7 +172,7 @@ def test_segments_are_built_apart_by_both_and_committed_together(tmp_path: Path)
     check(path, [200, 100])
 
 
-def test_pq_segments_that_were_trained_apart_become_one(tmp_path: Path) -> None:
+def test_pq_segments_with_different_codebooks_merge_into_one(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     ours = write(path, ld)
     parts = [ours.create_index_uncommitted("vec", "IVF_PQ", fragment_ids=[i], num_bits=4, **HOW) for i in range(3)]
@@ -183,7 +183,7 @@ def test_pq_segments_that_were_trained_apart_become_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("maker", [lance, ld], ids=["pylance", "ours"])
-def test_either_drops_the_index_of_the_other(tmp_path: Path, maker: Any) -> None:
+def test_both_libraries_drop_each_others_index(tmp_path: Path, maker: Any) -> None:
     path = tmp_path / "t.lance"
     write(path, maker).create_index("vec", "IVF_FLAT", **HOW)
     other = ld.dataset(path) if maker is lance else lance.dataset(path)

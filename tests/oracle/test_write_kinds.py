@@ -88,7 +88,7 @@ def is_common(kind: Kind, version: str, pattern: str) -> bool:
 
 
 @pytest.mark.parametrize(("group", "version", "pattern"), TABLES)
-def test_pylance_reads_what_we_write(group: str, version: str, pattern: str, tmp_path: Path, cases: Cases) -> None:
+def test_pylance_reads_all_written_types(group: str, version: str, pattern: str, tmp_path: Path, cases: Cases) -> None:
     kinds = [kind for kind in kinds_of(group, version, pattern) if is_common(kind, version, pattern)]
     uri = str(tmp_path / "t.lance")
     written = write(uri, kinds, group, version, pattern)
@@ -119,7 +119,7 @@ def attempt(table: pa.Table, uri: str, version: str) -> tuple[str, pa.Table | No
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_pylance_does_not_write_is_refused_or_read_back(version: str, tmp_path: Path, cases: Cases) -> None:
+def test_types_that_pylance_cannot_write_are_rejected_or_round_trip(version: str, tmp_path: Path, cases: Cases) -> None:
     for kind in tables.KINDS:
         for pattern in kind.patterns():
             if is_common(kind, version, pattern):

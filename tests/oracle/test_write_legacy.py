@@ -79,7 +79,7 @@ def test_nested_types_drawn_at_random(tmp_path: Path, data: Any, seed: int, null
     assert_tables_same(expected.take(rows), ours.take(rows))
 
 
-def test_what_pylance_refuses_is_refused(tmp_path: Path) -> None:
+def test_types_rejected_by_pylance_are_rejected_in_legacy_files(tmp_path: Path) -> None:
     for kind in KINDS:
         if kind.is_refused("legacy", "none"):
             with pytest.raises(LanceDuckError):
@@ -162,7 +162,7 @@ def test_versions_are_not_mixed(tmp_path: Path) -> None:
     assert lance.dataset(new).data_storage_version == "2.0"
 
 
-def test_dictionaries_are_those_of_the_table(tmp_path: Path) -> None:
+def test_appended_rows_use_the_dictionaries_of_the_legacy_table(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ds = ld.write_dataset(rows(0, 9), uri, **LEGACY)
     for words in (["z", "x"], ["yy"]):
@@ -207,7 +207,7 @@ def test_the_first_column_of_a_file_does_not_move_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", ["ours", "pylance"])
-def test_new_files_of_a_fragment_have_the_batches_of_its_other_files(writer: str, tmp_path: Path) -> None:
+def test_new_files_of_a_legacy_fragment_keep_its_batches(writer: str, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     data = pa.table({"id": np.arange(3_000), "y": np.arange(3_000) % 7})
     (ld if writer == "ours" else lance).write_dataset(
@@ -237,7 +237,7 @@ def test_new_columns_without_values_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["python", "plan", "sql", "command line"])
-def test_every_compaction_writes_2_2_unless_it_is_told_otherwise(way: str, tmp_path: Path) -> None:
+def test_compaction_writes_2_2_by_default(way: str, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ds = ld.write_dataset(rows(0, 9), uri, **LEGACY)
     ds = ld.write_dataset(rows(9, 12), ds, mode="append")

@@ -31,7 +31,7 @@ def size(writer: type[Any], path: Path, table: pa.Table, **options: Any) -> int:
 
 
 @pytest.mark.parametrize("pattern", ["none", "nulls", "all_null"])
-def test_columns_are_hardly_larger_than_those_of_pylance(pattern: str, tmp_path: Path) -> None:
+def test_columns_are_hardly_larger_than_in_pylance(pattern: str, tmp_path: Path) -> None:
     larger, seen = [], 0
     skipped = (*NO_TYPE, *LOSES_NULLS) if pattern == "all_null" else NO_TYPE
     for kind in tables.KINDS:

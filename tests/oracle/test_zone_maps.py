@@ -102,7 +102,7 @@ def wrong(dataset: Any, condition: Any) -> bool:
 
 @BY_KIND
 @STABLE
-def test_pylance_uses_ours(
+def test_pylance_uses_zone_maps_built_by_lance_duck(
     tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any], stable: bool
 ) -> None:
     uri = str(tmp_path / "t.lance")
@@ -164,7 +164,7 @@ def test_pylance_finds_values_of_all_types(
 
 @BY_KIND
 @pytest.mark.parametrize("ours", [False, True], ids=["theirs", "ours"])
-def test_segments_of_no_rows_say_nothing(
+def test_zone_map_segments_without_rows_do_not_prune(
     tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any], ours: bool
 ) -> None:
     uri = str(tmp_path / "t.lance")
@@ -248,7 +248,7 @@ CHANGES = (
 @BY_KIND
 @STABLE
 @pytest.mark.parametrize("ours", [False, True], ids=["theirs", "ours"])
-def test_answers_are_right_whatever_pylance_does(
+def test_answers_stay_correct_after_changes_by_pylance(
     tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any], stable: bool, ours: bool
 ) -> None:
     uri = str(tmp_path / "t.lance")
@@ -267,7 +267,7 @@ def test_answers_are_right_whatever_pylance_does(
 
 
 @BY_KIND
-def test_pylance_appends_to_texts_that_we_appended_to(
+def test_pylance_appends_to_a_string_zone_map_that_lance_duck_extended(
     tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any]
 ) -> None:
     uri = str(tmp_path / "t.lance")

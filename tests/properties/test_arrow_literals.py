@@ -124,7 +124,7 @@ def test_sums_and_products_with_integers_are_exact(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_duckdb_agrees(data: st.DataObject) -> None:
+def test_results_equal_those_of_duckdb(data: st.DataObject) -> None:
     column = data.draw(columns(most=18))
     literal = data.draw(st.decimals(-(10**6), 10**6, places=3) | st.integers(-(10**6), 10**6))
     name, sign = data.draw(st.sampled_from([("eq", "="), ("ne", "<>"), ("lt", "<"), ("ge", ">=")]))
@@ -174,14 +174,14 @@ def test_decimals_of_many_digits_are_among_themselves() -> None:
     assert answer(column, FIELD.isin(column.to_pylist())) == [True]
 
 
-def test_integers_are_among_decimals_that_are_whole() -> None:
+def test_integers_match_whole_decimals_in_a_set() -> None:
     column = pa.array([1, 2, None, -128], pa.int8())
     among = [Decimal("1.5"), Decimal("2.0"), Decimal("-128"), Decimal(500)]
     assert np.flatnonzero(answer(column, FIELD.isin(among))).tolist() == [1, 3]
     assert np.flatnonzero(answer(column, FIELD.isin([Decimal("1.0"), None]))).tolist() == [0, 2]
 
 
-def test_a_literal_of_another_kind_is_refused_by_name() -> None:
+def test_a_literal_of_another_type_is_rejected_by_name() -> None:
     with pytest.raises(InvalidInputError, match="decimal128"):
         answer(DECIMALS, pc.field("d") > "99")
 
@@ -190,7 +190,7 @@ ZONES = ["UTC", "Europe/Berlin", "Asia/Tokyo", "America/New_York"]
 
 
 @given(st.data())
-def test_moments_are_compared_across_time_zones_and_units(data: st.DataObject) -> None:
+def test_timestamps_compare_across_time_zones_and_units(data: st.DataObject) -> None:
     unit, other = (data.draw(st.sampled_from(["s", "ms", "us"])) for _ in range(2))
     zone, others = (data.draw(st.sampled_from(ZONES)) for _ in range(2))
     start = datetime(2024, 3, 31, tzinfo=UTC)
@@ -205,7 +205,7 @@ def test_moments_are_compared_across_time_zones_and_units(data: st.DataObject) -
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
-def test_texts_are_compared_in_any_form(type_: pa.DataType) -> None:
+def test_strings_compare_in_every_string_type(type_: pa.DataType) -> None:
     column = pa.array(["a", "b", None, "ab"]).cast(type_)
     for form in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
         value = pa.array(["a"]).cast(form)

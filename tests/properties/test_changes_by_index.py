@@ -109,7 +109,7 @@ def test_changes_leave_the_same_rows(
 NUMBERS_OF_TABLES = itertools.count()
 
 
-def test_changes_ask_the_index_and_not_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_search_the_index_instead_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     search = lookup.search
 

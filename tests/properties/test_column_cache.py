@@ -76,7 +76,7 @@ def check(dataset: ld.LanceDataset, columns: list[str] | None, draw: np.random.G
 
 @settings(max_examples=settings.default.max_examples // 6)
 @given(st.booleans(), steps(), st.lists(projections, min_size=1, max_size=3), st.integers(0, 99))
-def test_rows_that_are_taken_are_those_that_are_scanned(
+def test_taken_rows_equal_scanned_rows(
     stable_row_ids: bool, changes: list[tuple[str, int]], asked: list[list[str] | None], seed: int
 ) -> None:
     draw = np.random.default_rng(seed)

@@ -22,7 +22,7 @@ def ask(table: pa.Table, condition: str) -> list[int]:
 
 
 @given(condition=conditions())
-def test_text_and_tree_are_what_duckdb_says(table: Sample, condition: tuple[str, Predicate]) -> None:
+def test_string_and_expression_filters_agree_with_duckdb(table: Sample, condition: tuple[str, Predicate]) -> None:
     text, tree = condition
     expected = ask(table.rows, text)
     assert table.dataset.to_table(["n"], filter=text)["n"].to_pylist() == expected
@@ -39,7 +39,7 @@ def test_pushed_down_from_duckdb(table: Sample, condition: tuple[str, Predicate]
 
 
 @given(condition=conditions())
-def test_true_false_and_null_are_all_the_rows(table: Sample, condition: tuple[str, Predicate]) -> None:
+def test_true_false_and_null_rows_add_up_to_all_rows(table: Sample, condition: tuple[str, Predicate]) -> None:
     text, _ = condition
     parts = [table.dataset.count_rows(f) for f in (f"({text})", f"NOT ({text})", f"({text}) IS NULL")]
     assert sum(parts) == table.rows.num_rows

@@ -112,7 +112,7 @@ def test_a_merge_by_an_index_finds_every_nan_and_zero(tmp_path: Path, kind: str,
 @pytest.mark.parametrize("kind", sorted(BITS))
 @pytest.mark.parametrize("primary", [True, False])
 @pytest.mark.parametrize(("mine", "theirs"), [(0, 1), (3, 2), (4, 5)])
-def test_two_merges_do_not_both_insert_an_equal_key(
+def test_concurrent_merges_do_not_insert_an_equal_key_twice(
     tmp_path: Path, kind: str, primary: bool, mine: int, theirs: int
 ) -> None:
     field = pa.field("k", floats(kind, [0]).type, nullable=False, metadata=PRIMARY_KEY if primary else None)
@@ -163,7 +163,7 @@ def test_columns_joined_by_floats_find_equal_keys(
         (pa.int32(), pa.float64(), 0, -0.0),
     ],
 )
-def test_keys_of_another_unit_or_width_match(
+def test_keys_match_across_units_and_widths(
     tmp_path: Path, stored: pa.DataType, given_type: pa.DataType, stored_key: Any, given_key: Any
 ) -> None:
     old = np.float16(stored_key) if pa.types.is_float16(stored) else stored_key
@@ -205,7 +205,7 @@ def test_statements_with_keys_find_every_nan_and_zero(tmp_path: Path, kind: str,
         ("INSERT INTO t FROM s ON CONFLICT (k) DO UPDATE SET v = 7 WHERE excluded.k > t.v", [2, 3, 7]),
     ],
 )
-def test_statements_find_a_nan_of_their_source_among_other_keys(
+def test_statements_match_a_nan_of_their_source_among_other_keys(
     tmp_path: Path, kind: str, statement: str, expected: list[int]
 ) -> None:
     type_ = floats(kind, [0]).type

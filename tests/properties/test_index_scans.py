@@ -109,7 +109,7 @@ def test_indexes_never_change_an_answer(indexed: ld.LanceDataset, condition: str
 
 
 @given(first=st.integers(0, 360), count=st.integers(0, 40), data=st.data())
-def test_few_rows_are_read_at_once_as_they_are_streamed(
+def test_small_tables_and_streams_return_the_same_rows(
     indexed: ld.LanceDataset, first: int, count: int, data: st.DataObject
 ) -> None:
     columns = ["n", *data.draw(st.lists(st.sampled_from(["s", "_rowid", "_rowaddr", "_rowoffset"]), unique=True))]
@@ -130,7 +130,7 @@ def test_trees_go_the_same_way(indexed: ld.LanceDataset, condition: tuple[str, P
 
 
 @given(data=st.data())
-def test_expressions_keep_their_own_meaning(indexed: ld.LanceDataset, data: st.DataObject) -> None:
+def test_arrow_expressions_keep_their_semantics(indexed: ld.LanceDataset, data: st.DataObject) -> None:
     leaves = []
     for _ in range(data.draw(st.integers(1, 3))):
         column = data.draw(st.sampled_from(["i", "f", "s", "u", "big"]))
@@ -146,7 +146,7 @@ def test_expressions_keep_their_own_meaning(indexed: ld.LanceDataset, data: st.D
 
 
 @given(data=st.data())
-def test_rows_are_found_by_what_they_are_called(indexed: ld.LanceDataset, data: st.DataObject) -> None:
+def test_filters_on_row_ids_and_addresses_find_their_rows(indexed: ld.LanceDataset, data: st.DataObject) -> None:
     every = indexed.to_table(["n"], with_row_id=True, with_row_address=True)
     column = data.draw(st.sampled_from(["_rowid", "_rowaddr"]))
     names = data.draw(st.lists(st.sampled_from([*every[column].to_pylist(), 5, 2**40, (2 << 32) + 9]), min_size=1))

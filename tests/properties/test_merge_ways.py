@@ -129,7 +129,7 @@ def test_all_ways_of_a_merge_leave_the_rows_of_a_native_table(
 
 
 @pytest.mark.parametrize(("setting", "way"), [("nocase", None), ("", SourceKeys)])
-def test_keys_of_texts_are_used_only_where_equal_means_the_same_bytes(
+def test_string_keys_are_used_only_if_equality_is_binary(
     setting: str, way: type | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ld.write_dataset(pa.table({"k": ["a", "B"], "n": [1, 2]}), tmp_path / "t.lance")

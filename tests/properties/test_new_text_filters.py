@@ -90,7 +90,7 @@ def test_the_first_rows_that_pass_are_found(table, name, text, k, skip, each, mo
     assert again.equals(found)
 
 
-def test_a_new_filter_is_asked_of_the_best_rows_and_one_that_comes_again_is_remembered(table) -> None:
+def test_a_new_filter_checks_the_best_rows_and_a_repeated_one_is_cached(table) -> None:
     def log() -> str:
         return table.scanner(full_text_query=QUERIES["any"], filter="n < 61 AND id > 3", limit=2).analyze_plan()
 
@@ -99,7 +99,7 @@ def test_a_new_filter_is_asked_of_the_best_rows_and_one_that_comes_again_is_reme
     assert "of the best" not in log()
 
 
-def test_a_filter_that_an_index_answers_is_asked_of_the_index(tmp_path) -> None:
+def test_a_filter_with_an_index_uses_the_index(tmp_path) -> None:
     dataset = ld.write_dataset(pa.table({"id": range(100), "s": ["duck lake"] * 100}), tmp_path / "t.lance")
     dataset.create_scalar_index("s", "INVERTED")
     dataset.create_scalar_index("id", "BTREE")
@@ -108,7 +108,7 @@ def test_a_filter_that_an_index_answers_is_asked_of_the_index(tmp_path) -> None:
     assert scanner.to_table()["id"].to_pylist() == [70]
 
 
-def test_few_rows_that_pass_are_looked_for(table) -> None:
+def test_a_selective_filter_is_evaluated_before_ranking(table) -> None:
     with mock.patch.multiple(candidates, CHECKED_FOR_EACH=2, SMALL_BATCH_ROWS=64, CHECKED_SHARE=1 << 30):
         scanner = table.scanner(full_text_query=QUERIES["any"], filter="id = 1001", limit=2)
         plan = scanner.analyze_plan()

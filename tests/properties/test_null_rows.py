@@ -135,12 +135,12 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
 
 
 @given(condition=CONDITIONS, columns=st.sampled_from(["n", "n, a", "b, st, n", "n, a, b, i, t, d, ts, m, w, s, st"]))
-def test_select_returns_the_rows_that_duckdb_returns(twins: Twins, condition: str, columns: str) -> None:
+def test_select_returns_the_same_rows_as_duckdb(twins: Twins, condition: str, columns: str) -> None:
     twins.check(f"SELECT {columns} FROM t WHERE {condition}")
 
 
 @given(condition=CONDITIONS)
-def test_a_dataset_in_a_plain_connection_gives_the_rows_that_duckdb_returns(twins: Twins, condition: str) -> None:
+def test_a_dataset_in_a_plain_connection_returns_the_same_rows_as_duckdb(twins: Twins, condition: str) -> None:
     with duckdb.connect() as plain:
         plain.register("t", twins.dataset)
         found = plain.execute(f"SELECT n, b FROM t WHERE {condition}").fetchall()

@@ -64,7 +64,7 @@ TEXTS = [random_text(random.Random(seed)) for seed in range(1500)]
 
 
 @given(seed=st.integers(0, 1 << 32))
-def test_texts_that_re2_finds_have_the_required_parts(seed: int) -> None:
+def test_strings_that_re2_matches_contain_the_required_parts(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
         expression = random_expression(rng)
@@ -131,7 +131,7 @@ def test_an_index_answers_every_expression_as_a_scan_does(indexed: ld.LanceDatas
         "x|duck(?U)*",
     ],
 )
-def test_a_quantifier_behind_a_flag_repeats_what_stands_before_the_flag(
+def test_a_quantifier_after_a_flag_group_applies_to_the_preceding_token(
     indexed: ld.LanceDataset, expression: str
 ) -> None:
     condition = f"regexp_matches(s, {literal(expression)})"

@@ -110,7 +110,7 @@ def check(dataset: ld.LanceDataset, look: dict[str, Any], options: dict[str, Any
     st.integers(0, 99),
 )
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_a_search_finds_what_a_new_one_finds(
+def test_a_cached_search_finds_the_same_rows_as_a_new_one(
     stable_row_ids: bool, changes: list[tuple[str, int]], asked: list[Any], forms: list[str], seed: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
 
 
 @pytest.mark.parametrize("one", range(len(CHANGED)))
-def test_searches_that_differ_in_one_thing_are_kept_apart(indexed: ld.LanceDataset, one: int) -> None:
+def test_searches_with_one_different_option_are_cached_separately(indexed: ld.LanceDataset, one: int) -> None:
     handle = ld.dataset(indexed.uri)
     for look, options in ({}, {}), CHANGED[one], ({}, {"filter": "n = 1"}), CHANGED[one], ({}, {}):
         check(handle, look, options, ["one", "batch"], seed=1)

@@ -97,7 +97,7 @@ def batches() -> st.SearchStrategy[list[list[int]]]:
 
 @settings(max_examples=15)
 @given(batches=batches(), limit=st.sampled_from([1 << 30, 4_000]))
-def test_a_query_has_one_answer_whatever_was_asked_before_and_beside_it(
+def test_earlier_and_concurrent_queries_do_not_change_an_answer(
     asked: Asked, batches: list[list[int]], limit: int
 ) -> None:
     index = IvfIndex(asked.files, limit)
@@ -113,9 +113,7 @@ def test_a_query_has_one_answer_whatever_was_asked_before_and_beside_it(
 
 @settings(max_examples=15)
 @given(batches=batches(), share=st.sampled_from([0.9, 0.5, 0.03]), seed=st.integers(0, 9))
-def test_a_filter_changes_which_rows_are_found_and_not_their_distances(
-    asked: Asked, batches: list[list[int]], share: float, seed: int
-) -> None:
+def test_a_filter_does_not_change_distances(asked: Asked, batches: list[list[int]], share: float, seed: int) -> None:
     index = IvfIndex(asked.files)
     allowed = np.random.default_rng(seed).random(index.num_rows) < share
     for batch in batches:
@@ -142,7 +140,7 @@ def test_many_searches_before_leave_an_answer_as_it_was(asked: Asked, size: int)
             np.testing.assert_array_equal(hits.distances[place], asked.alone[number].distances[0])
 
 
-def test_a_query_has_one_answer_whatever_the_number_of_threads(asked: Asked) -> None:
+def test_the_thread_count_does_not_change_an_answer(asked: Asked) -> None:
     with one_thread():
         hits = IvfIndex(asked.files).search(asked.queries, K, None, NARROW)
     np.testing.assert_array_equal(hits.distances, np.vstack([alone.distances for alone in asked.alone]))

@@ -129,7 +129,7 @@ def test_an_index_never_changes_an_answer(indexed: ld.LanceDataset, condition: s
 
 
 @given(data=st.data())
-def test_parameters_mean_what_constants_mean(indexed: ld.LanceDataset, data: st.DataObject) -> None:
+def test_parameters_and_constants_give_the_same_result(indexed: ld.LanceDataset, data: st.DataObject) -> None:
     first, second = data.draw(PARTS), data.draw(PATTERNS)
     text = f"contains(s, {quoted(first)}) OR (s ILIKE {quoted(second)} AND n > 3)"
     expected = rows_of(indexed, text, use_scalar_index=False)
@@ -139,7 +139,7 @@ def test_parameters_mean_what_constants_mean(indexed: ld.LanceDataset, data: st.
 
 
 @given(data=st.data())
-def test_expressions_keep_their_own_meaning(indexed: ld.LanceDataset, data: st.DataObject) -> None:
+def test_arrow_expressions_keep_their_semantics(indexed: ld.LanceDataset, data: st.DataObject) -> None:
     test = data.draw(
         st.sampled_from([pc.match_substring, pc.starts_with, pc.ends_with, pc.match_like, pc.match_substring_regex])
     )
@@ -155,7 +155,7 @@ def test_expressions_keep_their_own_meaning(indexed: ld.LanceDataset, data: st.D
     assert rows_of(indexed, expression) == expected
 
 
-def test_case_of_duckdb_never_makes_a_letter_that_trigrams_do_not_see() -> None:
+def test_duckdb_case_mapping_agrees_with_trigram_normalisation() -> None:
     points = pa.array([point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000])
     table = pa.table({"c": pa.array([chr(point) for point in points.to_pylist()])})  # noqa: F841
     connection = duckdb.connect()

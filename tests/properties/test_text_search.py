@@ -175,7 +175,9 @@ def has_phrase(text: Mapping[str, list[int]], words: list[str], places: list[int
     st.sampled_from([1, 7, 1 << 13]),
     st.integers(0, 1000),
 )
-def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, few, window, waiting, seed) -> None:
+def test_phrase_matches_equal_those_of_the_documents(
+    ordered, form, words, slop, k, share, few, window, waiting, seed
+) -> None:
     texts, partition = ordered.places, ordered.partitions[form]
     random = np.random.default_rng(seed)
     count = partition.num_documents
@@ -199,7 +201,7 @@ def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, fe
     assert found[1][order].tobytes() == scores[best].tobytes()
 
 
-def test_phrases_of_the_oldest_format_are_left_to_the_plain_way(ordered) -> None:
+def test_phrases_in_the_oldest_format_use_the_plain_search(ordered) -> None:
     partition = ordered.partitions[0]
     terms = WeightedTerms.plain(partition.term_ids([b"w0", b"w1"]), np.ones(2, np.float32), every=True)
     keys = partition.documents.row_ids

@@ -74,7 +74,7 @@ SLOW = [(few, options) for few in (module.QUERIES, 0) for options in ASKED if (f
 
 
 @pytest.mark.parametrize(("few", "options"), [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)])
-def test_the_answer_is_that_of_one_machine(
+def test_a_knn_join_equals_the_single_machine_result(
     spark: SparkSession, uri: str, monkeypatch: pytest.MonkeyPatch, few: int, options: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(module, "QUERIES", few)
@@ -119,12 +119,12 @@ def test_queries_may_be_of_any_numbers(spark: SparkSession, uri: str) -> None:
     assert ls.knn_join(spark, spark.sql(text), uri, "v", k=2).count() == 4
 
 
-def test_a_table_without_rows_gives_none(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_table_returns_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"id": pa.array([], pa.int64()), "v": vectors(0, 1)}), tmp_path / "t.lance")
     assert ls.knn_join(spark, queries(spark), tmp_path / "t.lance", "v").collect() == []
 
 
-def test_what_makes_no_sense_is_refused(spark: SparkSession, uri: str, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(spark: SparkSession, uri: str, tmp_path: Path) -> None:
     asked = queries(spark)
     wrong: list[tuple[Callable[[], Any], type[Exception], str]] = [
         (lambda: ls.knn_join(spark, asked, tmp_path / "no.lance"), NotFoundError, "no.lance"),
@@ -146,7 +146,7 @@ def test_what_makes_no_sense_is_refused(spark: SparkSession, uri: str, tmp_path:
 
 
 @pytest.mark.parametrize(("few", "k"), [(module.QUERIES, 3), (0, 3)])
-def test_rows_at_an_infinite_distance_are_neighbours(
+def test_rows_at_infinite_distance_are_neighbours(
     spark: SparkSession, tmp_path: Path, few: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "QUERIES", few)

@@ -78,7 +78,7 @@ def plain(kind: st.DataType) -> str:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_and_types_are_those_of_parquet(spark: SparkSession, conf: Conf, tmp_path: Path, seed: int) -> None:
+def test_rows_and_types_equal_those_of_parquet(spark: SparkSession, conf: Conf, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     fields = [st.StructField(name, random_type(chance), chance.random() < 0.8) for name in ("Upper", "ü", "with space")]
     schema = st.StructType([st.StructField("id", st.LongType()), *fields])

@@ -77,7 +77,7 @@ QUICK = ("upsert", "update_if", "replace_part")
 
 
 @pytest.mark.parametrize("name", [p if p in QUICK else pytest.param(p, marks=pytest.mark.slow) for p in PLANS])
-def test_a_merge_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_a_merge_equals_the_single_machine_merge(spark: SparkSession, tmp_path: Path, name: str) -> None:
     uri, one = twins(tmp_path)
     source = table([*range(30), 200, 201, 202, None, None], "s")
     expected = PLANS[name](one.merge_insert("id")).execute(source)
@@ -141,7 +141,7 @@ def test_a_key_that_comes_twice_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_of_keys_that_come_twice_the_first_may_be_taken(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_first_of_several_equal_source_keys_can_be_chosen(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     source = pa.concat_tables([table([4, 5], "first"), table([5, 4], "second")])
     merge = upsert(ls.merge_insert(spark, frame(spark, source, 1), uri, on="id")).source_dedupe_behavior("first_seen")
@@ -160,7 +160,7 @@ def test_one_source_row_may_change_several_rows(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.parametrize("few", [0, pytest.param(merge_jobs.SOURCE_KEYS, marks=pytest.mark.slow)])
-def test_large_and_small_sources_are_joined_alike(
+def test_large_and_small_sources_give_the_same_result(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(merge_jobs, "SOURCE_KEYS", few)
@@ -258,7 +258,7 @@ def test_a_new_key_that_two_insert_becomes_one_row(
 
 
 @pytest.mark.slow
-def test_rows_with_other_keys_may_come_between(
+def test_a_concurrent_insert_of_other_keys_does_not_conflict(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")

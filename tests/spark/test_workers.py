@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 
-def test_workers_run_the_python_of_the_driver_unless_the_user_chose_another(tmp_path: Path) -> None:
+def test_workers_run_the_driver_python_unless_the_user_chose_another(tmp_path: Path) -> None:
     other = tmp_path / "bin" / "python3"
     other.parent.mkdir()
     other.symlink_to(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]

@@ -58,7 +58,7 @@ def test_a_table_that_is_refused_keeps_its_message_and_its_connection(
 
 
 @pytest.mark.parametrize(("query", "names"), REPEATED)
-def test_repeated_names_are_numbered_as_in_tables_of_duckdb(
+def test_duplicate_column_names_are_numbered_as_in_duckdb(
     con: ld.Connection, folder: Path, query: str, names: list[str]
 ) -> None:
     con.execute(f"CREATE TABLE lance.made AS {query}")

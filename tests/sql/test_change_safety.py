@@ -161,7 +161,7 @@ def content(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("sql", STORED)
-def test_a_store_that_fails_at_any_step_leaves_the_old_rows_or_the_new(tmp_path: Path, sql: str, stride: int) -> None:
+def test_a_failing_store_leaves_the_old_rows_or_the_new_rows(tmp_path: Path, sql: str, stride: int) -> None:
     def fresh(name: str) -> Path:
         folder = tmp_path / name
         ld.write_dataset(pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"]}), folder / "t.lance")
@@ -208,7 +208,7 @@ SECRET = "hush-7f3a-hush"
         f"INSERT INTO t SELECT '{SECRET}'::INTEGER, 's'",
     ],
 )
-def test_no_error_shows_the_secret_of_a_store(places: Path, sql: str) -> None:
+def test_errors_do_not_contain_store_secrets(places: Path, sql: str) -> None:
     with ld.connect(places) as con:
         con.execute(
             f"CREATE SECRET s (TYPE lance, KEY_ID 'me', SECRET '{SECRET}', ENDPOINT 'http://127.0.0.1:9', REGION 'x', "

@@ -52,7 +52,7 @@ def both(tmp_path: Path) -> tuple[ld.Connection, duckdb.DuckDBPyConnection]:
     return ours, native
 
 
-def test_changes_give_what_they_give_in_a_table_of_duckdb(both: tuple[Any, Any]) -> None:
+def test_changes_have_the_same_result_as_on_a_native_table(both: tuple[Any, Any]) -> None:
     for statement in STATEMENTS:
         outcomes = [_outcome(con, statement.format(t="t")) for con in both]
         assert outcomes[0] == outcomes[1], statement

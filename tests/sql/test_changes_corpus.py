@@ -30,7 +30,7 @@ def pieces() -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(("name", "start"), pieces())
-def test_statements_do_what_they_do_to_a_table_of_duckdb(
+def test_statements_have_the_same_result_as_on_a_native_table(
     templates: Path, tmp_path: Path, name: str, start: int
 ) -> None:
     found = []
@@ -42,7 +42,7 @@ def test_statements_do_what_they_do_to_a_table_of_duckdb(
 
 
 @pytest.mark.skipif(not ONE_ROW_EACH, reason="DuckDB counts and returns each match")
-def test_several_matches_do_what_they_do_in_duckdb_2_0_0(templates: Path, tmp_path: Path) -> None:
+def test_updates_with_several_matches_behave_as_in_duckdb_2(templates: Path, tmp_path: Path) -> None:
     found = []
     for number, sql in enumerate(statements("since_2")):
         folder = tmp_path / str(number)
@@ -95,7 +95,7 @@ def test_statements_that_are_not_supported_are_refused_and_change_nothing(
         assert {name: con.execute(f"FROM {name}").fetchall() for name in before} == before
 
 
-def test_whole_rows_and_functions_in_returning_are_those_of_the_transaction(templates: Path, tmp_path: Path) -> None:
+def test_returning_reads_rows_and_functions_of_the_transaction(templates: Path, tmp_path: Path) -> None:
     list(fresh_tables(templates, tmp_path, "v"))
     with ld.connect(tmp_path) as con:
         con.execute("BEGIN")

@@ -68,7 +68,7 @@ def test_many_sets_of_parameters_make_one_version(
         con.executemany(sql, [])
 
 
-def test_a_set_of_parameters_that_fails_leaves_nothing_of_those_before_it(con: ld.Connection, folder: Path) -> None:
+def test_a_failed_executemany_leaves_nothing(con: ld.Connection, folder: Path) -> None:
     files = sorted(path.name for path in (folder / "trips.lance").rglob("*.*"))
     for sql in ("INSERT INTO trips (id) VALUES (?)", "UPDATE trips SET id = ?", "DELETE FROM trips WHERE id = ?::INT"):
         with pytest.raises((duckdb.Error, InvalidInputError)):
@@ -166,7 +166,7 @@ def test_values_of_each_type_are_stored(
     assert stored.null_count == 1
 
 
-def test_blobs_stay_when_other_columns_change(tmp_path: Path, connect: Connect) -> None:
+def test_blobs_keep_their_bytes_if_other_columns_change(tmp_path: Path, connect: Connect) -> None:
     schema = pa.schema(
         [pa.field("id", pa.int32()), pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})]
     )
@@ -188,7 +188,7 @@ def test_datasets_that_were_handed_over_move_with_the_change(folder: Path, conne
     assert part.version == 4
 
 
-def test_other_writers_between_the_read_and_the_commit_are_followed(con: ld.Connection, folder: Path) -> None:
+def test_a_change_is_rebased_on_concurrent_commits(con: ld.Connection, folder: Path) -> None:
     calls: list[int] = []
 
     def meddle(x: int) -> int:
@@ -219,14 +219,14 @@ def test_an_interrupt_leaves_nothing_half_done(con: ld.Connection, folder: Path)
     assert sorted(path.name for path in (folder / "trips.lance").rglob("*.*")) == files
 
 
-def test_rows_that_nobody_fetched_do_not_stop_a_change(con: ld.Connection) -> None:
+def test_unfetched_rows_do_not_block_a_change(con: ld.Connection) -> None:
     con.execute("FROM trips ORDER BY id").fetchone()
     assert con.execute("INSERT INTO trips VALUES (90, 'z')").fetchall() == [(1,)]
     con.execute("FROM range(3)").fetchone()
     assert con.execute("UPDATE trips SET city = 'y' WHERE id = 90").fetchall() == [(1,)]
 
 
-def test_each_set_of_parameters_sees_the_rows_of_those_before(con: ld.Connection) -> None:
+def test_each_executemany_row_sees_earlier_rows(con: ld.Connection) -> None:
     con.executemany("INSERT INTO trips SELECT max(id) + 1, ? FROM trips", [["p"], ["q"]])
     assert con.execute("SELECT id, city FROM trips WHERE city IN ('p', 'q') ORDER BY id").fetchall() == [
         (8, "p"),

@@ -98,14 +98,12 @@ def test_a_column_that_no_clause_names_is_not_read(con: ld.Connection, native: A
 
 
 @pytest.mark.parametrize("sql", ALL)
-def test_a_column_that_a_whole_row_or_a_star_means_is_read(
-    con: ld.Connection, native: Any, names: set[str], sql: str
-) -> None:
+def test_whole_rows_and_stars_read_all_columns(con: ld.Connection, native: Any, names: set[str], sql: str) -> None:
     assert done(con, sql) == done(native, sql)
 
 
 @pytest.mark.parametrize("items", ["t.id, merge_action", "*", "t", "COLUMNS('e')"])
-def test_returning_gives_the_whole_row_where_it_asks_for_it(
+def test_returning_reads_the_whole_row_only_if_requested(
     con: ld.Connection, native: Any, names: set[str], items: str
 ) -> None:
     sql = f"{ONE} WHEN MATCHED THEN UPDATE SET s = 'r' RETURNING {items}"

@@ -107,7 +107,7 @@ def test_a_column_without_nulls_is_counted_without_a_scan(tmp_path: Path, stream
         assert len(streams) == 1
 
 
-def test_of_several_columns_only_those_that_may_have_nulls_are_scanned(tmp_path: Path, streams: list[str]) -> None:
+def test_count_scans_only_columns_that_may_have_nulls(tmp_path: Path, streams: list[str]) -> None:
     full, half = [True] * 4, [True, False] * 2
     ld.write_dataset(table_of([full] * (len(TYPES) - 1) + [half]), tmp_path / "t.lance")
 
@@ -134,7 +134,7 @@ def test_counts_follow_new_versions_and_transactions(tmp_path: Path) -> None:
         assert con.execute("SELECT count(x) FROM t").fetchall() == [(3,)]
 
 
-def test_names_that_are_no_column_are_left_to_duckdb(tmp_path: Path) -> None:
+def test_counts_of_unknown_columns_are_run_by_duckdb(tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"x": [1]}), tmp_path / "t.lance")
 
     with ld.connect(tmp_path) as con:

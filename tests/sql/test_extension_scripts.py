@@ -49,7 +49,7 @@ STATEMENTS = (
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_the_extension_is_neither_installed_nor_loaded(con: ld.Connection, sql: str) -> None:
+def test_statements_for_the_lance_extension_do_not_install_or_load_it(con: ld.Connection, sql: str) -> None:
     runs: tuple[Callable[[str], Any], ...] = (con.execute, con.sql, con.cursor().execute)
     for run in runs:
         run(sql)
@@ -61,12 +61,14 @@ def test_the_extension_is_neither_installed_nor_loaded(con: ld.Connection, sql: 
 
 
 @pytest.mark.parametrize("sql", ["INSTALL lance_other", "LOAD 'x/lance.duckdb_extension'", "INSTALL nothing"])
-def test_other_extensions_are_left_to_duckdb(con: ld.Connection, sql: str) -> None:
+def test_statements_for_other_extensions_are_run_by_duckdb(con: ld.Connection, sql: str) -> None:
     with pytest.raises(duckdb.Error):
         con.execute(sql)
 
 
-def test_a_script_in_a_transaction_and_beside_a_table_called_lance(con: ld.Connection, tmp_path: Path) -> None:
+def test_extension_statements_work_in_a_transaction_and_with_a_table_named_lance(
+    con: ld.Connection, tmp_path: Path
+) -> None:
     ld.write_dataset({"load": [1]}, tmp_path / "lance.lance")
     con.execute("BEGIN; INSTALL lance; LOAD lance")
     assert con.execute("SELECT load FROM lance.lance").fetchall() == [(1,)]

@@ -23,5 +23,5 @@ def test_indexes_are_rows(con: ld.Connection, folder: Path, table: str) -> None:
     assert con.execute(f"SELECT count(*) FROM lance_indices('{path}')").fetchall() == [(1,)]
 
 
-def test_a_plain_connection_knows_them(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_lance_indexes_works_on_a_plain_connection(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     assert plain.execute(f"SELECT count(*) FROM lance_indexes('{folder}/trips.lance')").fetchall() == [(0,)]

@@ -140,9 +140,7 @@ def contents(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-def test_statements_reach_nothing_outside_of_the_connected_folder(
-    places: dict[str, Path], closed: ld.Connection
-) -> None:
+def test_statements_cannot_reach_files_outside_the_folder(places: dict[str, Path], closed: ld.Connection) -> None:
     before = contents(places["out"])
     for method in (closed.execute, closed.sql):
         for sql in OUTSIDE:
@@ -169,13 +167,13 @@ def test_the_statement_after_the_setting_is_refused(places: dict[str, Path], thr
             connection.execute(script)
 
 
-def test_a_link_in_the_connected_folder_that_leads_out_is_no_table(closed: ld.Connection) -> None:
+def test_a_link_out_of_the_folder_is_not_a_table(closed: ld.Connection) -> None:
     with pytest.raises((duckdb.PermissionException, UnsupportedError), match=r"Permission Error|DuckDB 1"):
         closed.execute("FROM evil").fetchall()
 
 
 @needs_2
-def test_everything_inside_of_the_connected_folder_works_as_before(
+def test_statements_inside_the_folder_work_with_restricted_access(
     places: dict[str, Path], closed: ld.Connection
 ) -> None:
     with ld.connect({"t": ld.dataset(places["out"] / "t.lance")}) as usual:
@@ -234,7 +232,7 @@ def test_functions_on_a_plain_connection_of_duckdb_are_refused(places: dict[str,
 
 
 @pytest.mark.skipif(SPEAKS_SOURCE, reason="DuckDB 2 reads them")
-def test_duckdb_1_says_why_it_cannot_read_lance_tables(
+def test_duckdb_1_explains_why_restricted_access_blocks_lance_tables(
     closed: ld.Connection, rows: Callable[..., list[tuple[Any, ...]]]
 ) -> None:
     with pytest.raises(UnsupportedError, match="DuckDB 1 with enable_external_access = false"):

@@ -70,14 +70,14 @@ def test_options_take_parameters(con: ld.Connection, photos: Path) -> None:
     assert index.details["metric_type"] == "DOT"
 
 
-def test_indexes_are_shown_with_names_and_types_of_columns(con: ld.Connection) -> None:
+def test_show_indexes_has_the_documented_columns(con: ld.Connection) -> None:
     relation = con.sql("SHOW INDEXES FROM trips")
     assert relation.columns == ["index_name", "index_type", "fields", "rows_indexed", "details"]
     assert list(map(str, relation.types)) == ["VARCHAR", "VARCHAR", "VARCHAR", "UBIGINT", "VARCHAR"]
     assert relation.fetchall() == []
 
 
-def test_options_of_a_full_text_index_are_its_parameters(connect: Connect, photos: Path) -> None:
+def test_full_text_index_options_are_accepted_in_sql(connect: Connect, photos: Path) -> None:
     con = connect(photos.parent)
     con.execute(
         "CREATE INDEX i ON photos (tags) USING INVERTED WITH "

@@ -14,7 +14,7 @@ def count(connection: duckdb.DuckDBPyConnection, arguments: str, *parameters: ob
     return int(connection.execute(f"SELECT count(*) FROM lance_scan({arguments})", *parameters).fetchall()[0][0])
 
 
-def test_the_newest_version_unless_another_is_chosen(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_lance_scan_reads_the_newest_version_by_default(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     path = f"{folder}/trips.lance"
     assert count(plain, f"'{path}'") == 7
     assert count(plain, f"'{path}', version := 1") == 5
@@ -33,7 +33,7 @@ def test_filters_and_columns_reach_the_table(plain: duckdb.DuckDBPyConnection, f
     assert "Filters" in plain.execute(none).fetchall()[0][1]
 
 
-def test_it_works_wherever_a_table_does(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_lance_scan_works_in_views_joins_and_subqueries(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     path = f"{folder}/trips.lance"
     plain.execute(f"CREATE VIEW v AS FROM lance_scan('{path}')")
     plain.execute(f"CREATE TABLE t AS FROM lance_scan('{path}')")
@@ -51,7 +51,7 @@ def test_a_view_follows_the_table(plain: duckdb.DuckDBPyConnection, folder: Path
     assert plain.execute(f"FROM lance_scan('{folder}/dim.lance')").fetchall() == [(1,)]
 
 
-def test_cursors_of_a_database_in_memory_know_it(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_cursors_of_an_in_memory_database_support_lance_scan(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     with plain.cursor() as cursor:
         assert count(cursor, f"'{folder}/trips.lance'") == 7
         ld.register(cursor)
@@ -79,7 +79,9 @@ def test_a_database_file_keeps_nothing_of_it(tmp_path: Path, folder: Path) -> No
         ("NULL", "without a path"),
     ],
 )
-def test_errors_say_what_is_wrong(plain: duckdb.DuckDBPyConnection, folder: Path, arguments: str, message: str) -> None:
+def test_invalid_arguments_raise_clear_errors(
+    plain: duckdb.DuckDBPyConnection, folder: Path, arguments: str, message: str
+) -> None:
     with pytest.raises(duckdb.Error, match=message):
         count(plain, arguments.format(folder / "trips.lance"))
 

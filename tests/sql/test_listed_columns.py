@@ -122,7 +122,7 @@ def test_relations_prepared_and_parsed_statements_list_columns_as_they_are(con: 
     assert con.sql(f"SELECT 1; {sql}").fetchall() == [("a",), ("b",), ("c",), ("d",)]
 
 
-def test_a_table_that_is_damaged_meanwhile_hides_no_other(con: ld.Connection, tmp_path: Path) -> None:
+def test_a_table_damaged_after_listing_does_not_affect_others(con: ld.Connection, tmp_path: Path) -> None:
     ld.write_dataset({"a": [1]}, tmp_path / "u.lance")
     assert con.execute("SELECT count(*) FROM duckdb_columns() WHERE database_name = 'lance'").fetchone() == (2,)
     for manifest in (tmp_path / "u.lance" / "_versions").iterdir():

@@ -79,7 +79,7 @@ def either(a: bool | None, b: bool | None) -> bool | None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_are_those_of_the_model(seed: int, tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_match_rows_equal_those_of_the_model(seed: int, tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     texts = Texts(seed)
     table = pa.table({"id": range(ROWS), "body": pa.array(texts.texts, pa.string())})
     dataset = ld.write_dataset(table[:40], tmp_path / "t.lance")
@@ -99,7 +99,7 @@ def test_rows_are_those_of_the_model(seed: int, tmp_path: Path, connect: Callabl
             assert known == [holds(i) for i in range(rows)], (step, sql)
 
 
-def test_a_search_beforehand_gives_what_duckdb_finds_alone(
+def test_index_and_scan_matches_return_the_same_rows(
     tmp_path: Path, connect: Callable[..., ld.Connection], carried_out: Callable[[Callable[..., object]], list[bool]]
 ) -> None:
     seen = carried_out(matched_rows.run)
@@ -121,7 +121,7 @@ def test_a_search_beforehand_gives_what_duckdb_finds_alone(
         assert all(seen)
 
 
-def test_scores_of_the_best_rows_are_those_of_the_search(
+def test_top_scores_equal_those_of_the_search(
     tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = Texts(11)
@@ -225,7 +225,7 @@ def write(texts: Texts, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_match_anywhere_gives_what_each_text_gives(
+def test_match_in_any_clause_equals_matching_each_string(
     seed: int, tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = Texts(100 + seed)
@@ -263,7 +263,7 @@ def test_a_match_anywhere_gives_what_each_text_gives(
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_every_clause_gives_what_is_known_of_each_row(
+def test_match_conditions_in_every_clause_equal_a_case_expression(
     tmp_path: Path, connect: Callable[..., ld.Connection], *, in_transaction: bool
 ) -> None:
     """A CASE of the numbers of the rows says elsewhere what a match says of them, as a SELECT tells it."""
@@ -297,7 +297,7 @@ def _rows(con: ld.Connection) -> list[tuple[object, ...]]:
     return con.execute("SELECT * FROM t ORDER BY ALL").fetchall()
 
 
-def test_changes_between_begin_and_commit_read_no_text(
+def test_changes_in_a_transaction_do_not_analyse_strings(
     tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = ld.write_dataset({"id": range(9), "body": ["a duck", "a lake", "duck"] * 3}, tmp_path / "t.lance")

@@ -36,7 +36,7 @@ def test_more_single_row_updates_than_the_process_may_open_files(tmp_path: Path)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_table_of_more_files_than_the_process_may_open_is_read_at_once(tmp_path: Path) -> None:
+def test_a_table_with_more_files_than_the_descriptor_limit_is_read(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     data = pa.table({"id": range(900), "s": [f"duck {i}" for i in range(900)]})
@@ -52,7 +52,7 @@ def test_a_table_of_more_files_than_the_process_may_open_is_read_at_once(tmp_pat
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_no_data_file_stays_mapped_once_the_last_connection_is_closed(tmp_path: Path) -> None:
+def test_closing_the_last_connection_unmaps_all_data_files(tmp_path: Path) -> None:
     words = [f"duck {i % 7}" for i in range(300)]
     dataset = ld.write_dataset(pa.table({"id": range(300), "s": words}), tmp_path / "t.lance", max_rows_per_file=20)
     dataset.create_scalar_index("id", "BTREE")

@@ -104,23 +104,21 @@ def test_a_statement_is_cut_and_parsed_at_most_once(
 
 
 @pytest.mark.parametrize("sql", FOREIGN)
-def test_a_statement_that_names_nothing_of_ours_is_not_read(
-    con: ld.Connection, readings: Counter[str], sql: str
-) -> None:
+def test_a_statement_without_lance_tables_is_not_parsed(con: ld.Connection, readings: Counter[str], sql: str) -> None:
     con.execute(f"{sql} -- once").fetchall()
     con.sql(f"{sql} -- later")
     con.executemany("INSERT INTO q VALUES (?, NULL)", [[1]])
     assert not readings
 
 
-def test_a_long_statement_of_other_tables_is_not_read(con: ld.Connection, readings: Counter[str]) -> None:
+def test_a_long_statement_without_lance_tables_is_not_parsed(con: ld.Connection, readings: Counter[str]) -> None:
     rows = ", ".join(f"({i}, [1, 2, 3, {i}]::FLOAT[4])" for i in range(5000))
     con.execute(f"INSERT INTO q SELECT * FROM (VALUES {rows}) r WHERE 'photos' <> ''")
     assert con.execute("SELECT count(*) FROM q").fetchall() == [(5005,)]
     assert not readings
 
 
-def test_vectors_of_a_text_are_no_new_statements(con: ld.Connection, readings: Counter[str]) -> None:
+def test_statements_that_differ_only_in_vectors_are_parsed_once(con: ld.Connection, readings: Counter[str]) -> None:
     for i in range(3):
         sql = f"SELECT id FROM photos ORDER BY array_distance(vec, {VECTORS[i].tolist()}::FLOAT[4]) LIMIT 1"
         assert con.execute(sql).fetchall() == [(i,)]
@@ -128,7 +126,7 @@ def test_vectors_of_a_text_are_no_new_statements(con: ld.Connection, readings: C
 
 
 @pytest.mark.usefixtures("eager")
-def test_rules_compose(con: ld.Connection, carried_out: Callable[[Callable[..., Any]], list[bool]]) -> None:
+def test_planner_rules_compose(con: ld.Connection, carried_out: Callable[[Callable[..., Any]], list[bool]]) -> None:
     lookups, searches = carried_out(prefetch_rows.run), carried_out(order_by_search.run)
     con.execute("SET lance_nearest = 'off'")
     sql = "SELECT ? AS a, id, ? AS b FROM photos WHERE id IN (?, ?) ORDER BY array_distance(vec, ?) LIMIT ?"
@@ -216,7 +214,7 @@ VARIABLES = ["here", "ANYWHERE", "there", "inner", "pandas_frame", "opened", "no
 
 @pytest.mark.parametrize("scan_all", [False, True])
 @pytest.mark.parametrize("name", VARIABLES)
-def test_variables_are_found_where_duckdb_finds_them(
+def test_caller_variables_are_resolved_as_in_duckdb(
     con: ld.Connection, elsewhere: ModuleType, tmp_path: Path, name: str, scan_all: bool
 ) -> None:
     here, pandas_frame = pa.table({"id": [1]}), pd.DataFrame({"id": [2]})  # noqa: F841

@@ -32,21 +32,21 @@ def _many(short: int, all_: int) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", _many(3, 80))
-def test_random_changes_do_what_they_do_to_a_table_of_duckdb(tmp_path: Path, seed: int) -> None:
+def test_random_changes_have_the_same_result_as_on_a_native_table(tmp_path: Path, seed: int) -> None:
     twins = changed(tmp_path, seed, statements=15)
     print(f"seed {seed}: {dict(twins.counts)}, refused {dict(twins.refused)}")
     assert not twins.differences, "\n".join([*twins.log, *twins.differences])
 
 
 @pytest.mark.parametrize("seed", _many(3, 80))
-def test_random_queries_give_what_they_give_on_a_table_of_duckdb(tmp_path: Path, seed: int) -> None:
+def test_random_queries_have_the_same_result_as_on_a_native_table(tmp_path: Path, seed: int) -> None:
     twins = queried(tmp_path, seed, statements=20)
     print(f"seed {seed}: {dict(twins.counts)}, refused {dict(twins.refused)}")
     assert not twins.differences, "\n".join([*twins.log, *twins.differences])
 
 
 @pytest.mark.parametrize("seed", _many(2, 40))
-def test_random_conditions_choose_the_rows_that_they_choose_in_a_table_of_duckdb(tmp_path: Path, seed: int) -> None:
+def test_random_conditions_select_the_same_rows_as_on_a_native_table(tmp_path: Path, seed: int) -> None:
     conditions = selected(tmp_path, seed, statements=60)
     print(f"seed {seed}: {dict(conditions.counts)}")
     assert not conditions.differences, "\n".join(conditions.differences)

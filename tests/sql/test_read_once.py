@@ -63,7 +63,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("sql", READS)
-def test_a_text_that_reads_is_cut_once(con: ld.Connection, cut: list[str], sql: str) -> None:
+def test_a_reading_statement_is_tokenized_once(con: ld.Connection, cut: list[str], sql: str) -> None:
     sql = f"{sql} /* read once */" if "id = 7" not in sql else sql
     con.execute(sql).fetchall()
     con.execute(sql).fetchall()
@@ -71,7 +71,7 @@ def test_a_text_that_reads_is_cut_once(con: ld.Connection, cut: list[str], sql: 
 
 
 @pytest.mark.parametrize("sql", CHANGES)
-def test_a_text_that_changes_is_cut_once(con: ld.Connection, cut: list[str], sql: str) -> None:
+def test_a_changing_statement_is_tokenized_once(con: ld.Connection, cut: list[str], sql: str) -> None:
     """What is made of its clauses is cut, too: other texts."""
     sql = f"{sql} /* changes once */"
     con.execute(sql).fetchall()
@@ -79,7 +79,7 @@ def test_a_text_that_changes_is_cut_once(con: ld.Connection, cut: list[str], sql
     assert len(cut) == len(set(cut))
 
 
-def test_a_text_that_names_no_lance_table_is_not_cut(con: ld.Connection, cut: list[str]) -> None:
+def test_a_statement_without_lance_tables_is_not_tokenized(con: ld.Connection, cut: list[str]) -> None:
     assert con.execute("SELECT 40 + 2 AS answer").fetchall() == [(42,)]
     assert not cut
 

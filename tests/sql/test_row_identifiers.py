@@ -56,12 +56,12 @@ QUERIES = [
 
 
 @pytest.mark.parametrize(("sql", "expected"), QUERIES)
-def test_rows_say_which_they_are(con: ld.Connection, sql: str, expected: list[Any]) -> None:
+def test_rowid_columns_can_be_selected(con: ld.Connection, sql: str, expected: list[Any]) -> None:
     assert con.execute(sql).fetchall() == expected
     assert con.sql(sql).fetchall() == expected
 
 
-def test_views_prepared_statements_paths_and_attached_folders_know_them(con: ld.Connection, folder: Path) -> None:
+def test_views_prepared_statements_paths_and_attached_folders_have_row_ids(con: ld.Connection, folder: Path) -> None:
     con.execute("CREATE VIEW memory.main.v AS SELECT rowid AS r, * FROM lance.t")
     con.execute("PREPARE p AS SELECT id FROM t WHERE _rowid = ?")
     con.execute(f"ATTACH '{folder}' AS ns (TYPE lance)")
@@ -111,13 +111,13 @@ def test_rows_of_a_transaction_have_them(con: ld.Connection) -> None:
     assert con.execute("SELECT id FROM t ORDER BY id").fetchall() == [(3,), (4,), (5,), (9,)]
 
 
-def test_rows_are_taken_and_not_looked_for(con: ld.Connection) -> None:
+def test_rows_requested_by_row_id_are_read_without_a_scan(con: ld.Connection) -> None:
     plan = con.execute("EXPLAIN SELECT s FROM t WHERE _rowid IN (2, 4294967296)").fetchall()[-1][1]
     assert "ByAddress: _rowid" in plan
     assert "0 scanned" in plan
 
 
-def test_a_plain_connection_asks_for_them_by_options_of_lance_scan(folder: Path) -> None:
+def test_lance_scan_options_add_row_ids_on_a_plain_connection(folder: Path) -> None:
     with duckdb.connect() as plain:
         ld.register(plain)
         scan = f"lance_scan('{folder}/k.lance', with_row_id := true, with_row_address := true)"
@@ -144,7 +144,7 @@ def test_a_stored_column_of_the_name_comes_first(tmp_path: Path, connect: Callab
         "SELECT _rowaddr FROM t AT (TIMESTAMP => now())",
     ],
 )
-def test_places_that_would_show_them_are_refused_by_name(con: ld.Connection, sql: str) -> None:
+def test_row_ids_are_rejected_where_they_are_not_supported(con: ld.Connection, sql: str) -> None:
     for run in (con.execute, con.sql):
         with pytest.raises(UnsupportedError, match="of a Lance table in a place like this"):
             run(sql)
@@ -189,7 +189,7 @@ def test_returning_of_update_has_stable_row_ids(tmp_path: Path, connect: Callabl
         "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE RETURNING rowid",
     ],
 )
-def test_where_they_are_not_known_they_are_refused(con: ld.Connection, sql: str) -> None:
+def test_row_ids_are_rejected_in_merge_and_some_returning_clauses(con: ld.Connection, sql: str) -> None:
     before = con.execute("FROM t").fetchall()
     with pytest.raises(UnsupportedError, match="in MERGE and ON CONFLICT, and in this RETURNING"):
         con.execute(sql)

@@ -332,7 +332,7 @@ def usual_answers() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "value"), CELLS)
-def test_statements_give_what_duckdb_gives(
+def test_statements_equal_those_of_duckdb_under_each_setting(
     both: tuple[Any, Any], eager: dict[str, int], usual_answers: dict[str, Any], name: str, value: str
 ) -> None:
     for each in both:
@@ -373,7 +373,7 @@ def test_settings_count_however_they_are_set(both: tuple[Any, Any], eager: dict[
     assert ours.execute(sql).fetchall() == [(24, 111)]
 
 
-def test_settings_of_another_cursor_count_where_duckdb_says_so(both: tuple[Any, Any], eager: dict[str, int]) -> None:
+def test_settings_of_another_cursor_apply_as_in_duckdb(both: tuple[Any, Any], eager: dict[str, int]) -> None:
     ours, _ = both
     sql = "SELECT count(*), max(id) FROM t WHERE s = 'a'"
     with ours.cursor() as other:
@@ -447,7 +447,7 @@ def test_the_filter_of_a_search_means_the_same_under_all_settings(both: tuple[An
             ours.execute(f"RESET {name}")
 
 
-def test_a_moment_of_time_travel_is_in_the_time_zone_of_the_connection(
+def test_at_timestamp_uses_the_time_zone_of_the_connection(
     tmp_path: Path, connect: Callable[..., ld.Connection]
 ) -> None:
     dataset = ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance")

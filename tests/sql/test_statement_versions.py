@@ -77,7 +77,7 @@ def test_statements_of_several_mentions(con: ld.Connection, busy: list[int], sql
     assert rows[0] == rows[1] > 3
 
 
-def test_each_table_is_looked_up_once(con: ld.Connection, busy: list[int]) -> None:
+def test_a_statement_looks_up_each_table_once(con: ld.Connection, busy: list[int]) -> None:
     con.execute("SELECT count(*) FROM t WHERE id = 3").fetchall()
     before = len(busy)
     con.execute("SELECT count(*) FROM t a JOIN t b USING (id) WHERE a.id IN (SELECT id FROM t)").fetchall()
@@ -106,7 +106,7 @@ def test_every_statement_reads_the_newest_version(con: ld.Connection, uri: str, 
         ("COPY (SELECT (SELECT count(*) FROM t) a, (SELECT count(*) FROM seen) b) TO '{n}'", 1),
     ],
 )  # fmt: skip
-def test_changes_read_other_tables_at_one_version(
+def test_changes_read_other_tables_at_a_single_version(
     con: ld.Connection, uri: str, busy: list[int], sql: str, count: int
 ) -> None:
     con.execute("CREATE TABLE lance.n AS SELECT 1::BIGINT a, 2::BIGINT b")
@@ -114,7 +114,7 @@ def test_changes_read_other_tables_at_one_version(
     assert con.execute("SELECT count(*) FROM n WHERE a = b").fetchall() == [(count,)]
 
 
-def test_statements_within_a_statement_see_what_was_written(con: ld.Connection, uri: str) -> None:
+def test_nested_statements_see_earlier_writes(con: ld.Connection, uri: str) -> None:
     other = con.cursor()
 
     def added(number: int) -> int:
@@ -151,7 +151,7 @@ def test_cursors_that_bind_newer_versions_change_nothing(
     assert rows == [(6, 6)]
 
 
-def test_threads_read_versions_of_their_own(con: ld.Connection, uri: str) -> None:
+def test_threads_read_independent_versions(con: ld.Connection, uri: str) -> None:
     wrong: list[Counts] = []
     done = threading.Event()
 
@@ -173,9 +173,7 @@ def test_threads_read_versions_of_their_own(con: ld.Connection, uri: str) -> Non
     assert wrong == []
 
 
-def test_what_is_interrupted_leaves_nothing_behind(
-    con: ld.Connection, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_no_pinned_version(con: ld.Connection, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C may come at any moment, so between setting what a statement has found and running it, too."""
     run, moments = Context.run, []
 

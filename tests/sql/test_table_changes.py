@@ -154,7 +154,7 @@ def moved(changes: Counter[Row]) -> Counter[Row]:
 
 @pytest.mark.parametrize("stable", [True, False], ids=["stable ids", "addresses"])
 @pytest.mark.parametrize("seed", range(6))
-def test_random_changes_are_what_a_comparison_by_key_finds(
+def test_random_changes_equal_a_comparison_by_key(
     seed: int, stable: bool, path: Path, connect: Callable[..., ld.Connection], rows: Rows
 ) -> None:
     start = pa.table({"id": range(12), "a": [i % 4 for i in range(12)], "s": list("xyzxyzxyzxyz")})
@@ -198,13 +198,15 @@ DELETE = [(3, 0, "delete", 1, "a")]
 INSERT = [(4, 2, "insert", 3, "c")]
 
 
-def test_changes_are_known_on_a_plain_connection(
+def test_lance_table_changes_works_on_a_plain_connection(
     con: ld.Connection, plain: duckdb.DuckDBPyConnection, rows: Rows
 ) -> None:
     assert rows(plain, "FROM lance_table_changes('t.lance', 2, 3)") == [*UPDATE, *DELETE]
 
 
-def test_columns_that_bear_our_names_get_others(path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_change_columns_are_renamed_if_the_table_has_the_same_names(
+    path: Path, connect: Callable[..., ld.Connection]
+) -> None:
     ld.write_dataset(pa.table({"rowid": ["x"], "Snapshot_ID": [5]}), path)
     found = connect(path.parent).execute("FROM lance_table_changes('t', 1)")
     assert [column[0] for column in found.description] == [
@@ -234,9 +236,7 @@ def test_values_of_all_kinds_come_as_the_table_gives_them(path: Path, connect: C
     assert types == [column[1] for column in whole.description]
 
 
-def test_a_column_written_in_place_is_an_update_of_rows_with_other_values(
-    con: ld.Connection, path: Path, rows: Rows
-) -> None:
+def test_a_column_rewritten_in_place_is_reported_as_an_update(con: ld.Connection, path: Path, rows: Rows) -> None:
     table = lance.dataset(path)
     fragment = next(f for f in table.get_fragments() if 3 in f.to_table(["id"]).column("id").to_pylist())
     updated, fields = fragment.update_columns(pa.table({"id": [3], "s": ["C"]}), "id", "id")
@@ -253,7 +253,7 @@ def test_versions_that_were_cleaned_up_are_refused(con: ld.Connection, path: Pat
         con.execute("FROM lance_table_changes('t', 4)")
 
 
-def test_changes_of_a_branch_are_those_after_its_beginning(con: ld.Connection, rows: Rows) -> None:
+def test_changes_of_a_branch_start_at_its_creation(con: ld.Connection, rows: Rows) -> None:
     con.execute("CALL lance_create_branch('t', 'dev', version => 2)")
     dev = ld.dataset("t.lance", version=("dev", None))
     dev.insert(pa.table({"id": [9], "s": ["z"]}))

@@ -116,7 +116,7 @@ NINES = 10**38 - 1
 @pytest.mark.parametrize(
     "shape", ["{}", "[NULL, {}]", "{{'a': {}}}", "MAP {{'k': {}}}", "[[{}], []]", "[{}, {}]::{t}[2]"]
 )
-def test_whole_numbers_keep_their_value_at_any_depth(
+def test_integers_keep_their_value_at_every_level(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, value: str, fits: bool, shape: str
 ) -> None:
     text = shape.format(value, value, t=value.rpartition("::")[2])
@@ -164,9 +164,7 @@ def test_uuids_stay_uuids(con: duckdb.DuckDBPyConnection, tmp_path: Path, settin
     assert dataset.count_rows(f"u = '{IDS[1]}'") == 2
 
 
-def test_uuids_become_texts_in_a_column_of_texts_and_the_way_back(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_uuids_are_cast_to_and_from_strings(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     source = f"SELECT '{IDS[2]}'::UUID AS u UNION ALL SELECT NULL"
     texts = ld.write_dataset(pa.table({"u": ["a"]}), tmp_path / "texts.lance")
     texts.insert(con.sql(source))
@@ -184,7 +182,7 @@ NESTED_GEOMETRIES = tuple(map(int, duckdb.__version__.split(".")[:3])) >= (1, 5,
 
 
 @pytest.mark.skipif(NESTED_GEOMETRIES, reason="DuckDB gives nested geometries to Arrow")
-def test_nested_geometries_are_refused_where_duckdb_cannot_give_them(
+def test_nested_geometries_are_rejected_if_duckdb_cannot_export_them(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
     for query in ("['POINT(1 2)'::GEOMETRY]", "{'g': 'POINT(1 2)'::GEOMETRY}"):
@@ -206,7 +204,7 @@ def test_geometries_stay_geometries(con: duckdb.DuckDBPyConnection, tmp_path: Pa
             assert ours.execute(sql + condition).fetchall() == expected
 
 
-def test_new_columns_by_sql_keep_their_values_too(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_columns_added_by_sql_keep_their_values(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     dataset = ld.write_dataset(pa.table({"x": [1, 2]}), tmp_path / "t.lance")
     dataset.add_columns({"u": f"'{IDS[2]}'::UUID", "h": "x::UHUGEINT + 1", "us": f"['{IDS[1]}'::UUID]"})
     rows = dataset.to_table().to_pylist()
@@ -222,7 +220,7 @@ def test_new_columns_by_sql_keep_their_values_too(con: duckdb.DuckDBPyConnection
         dataset.to_table(columns={"bad": f"{2**128 - 1}::UHUGEINT"})
 
 
-def test_merge_sources_keep_their_values_too(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_merge_sources_keep_their_values(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     dataset = ld.write_dataset(con.sql("SELECT 1 AS k, 5::HUGEINT AS h"), tmp_path / "t.lance")
     merge = dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
     with pytest.raises(InvalidInputError, match="column 'h' of type UHUGEINT"):

@@ -85,7 +85,7 @@ def test_values_come_through(table: Path, name: str) -> None:
         "bytes = '\\x10'::BLOB OR i32 = 3",
     ],
 )
-def test_filters_give_what_duckdb_gives(table: Path, where: str) -> None:
+def test_filters_equal_those_of_duckdb(table: Path, where: str) -> None:
     own = pa.table(COLUMNS)  # noqa: F841
     expected = duckdb.sql(f"SELECT i32, few FROM own WHERE {where} ORDER BY i32").fetchall()
     with ld.connect({"v": table}) as con:
@@ -93,7 +93,7 @@ def test_filters_give_what_duckdb_gives(table: Path, where: str) -> None:
         assert con.execute(f"SELECT count(*) FROM v WHERE {where}").fetchall() == [(len(expected),)]
 
 
-def test_a_filter_on_a_field_goes_with_the_whole_struct(table: Path) -> None:
+def test_a_filter_on_a_field_can_return_the_whole_struct(table: Path) -> None:
     with ld.connect({"v": table}) as con:
         found = con.execute("SELECT st FROM v WHERE st.b.c = 'c999'").fetchall()
         assert found == [({"a": 999, "b": {"c": "c999"}},)]
@@ -133,7 +133,7 @@ def test_limit_reads_little_and_ends_the_scan(table: Path) -> None:
         assert con.execute("SELECT count(*) FROM (FROM v LIMIT 3)").fetchall() == [(3,)]
 
 
-def test_deleted_rows_are_gone(tmp_path: Path) -> None:
+def test_deleted_rows_are_not_returned(tmp_path: Path) -> None:
     written = lance.write_dataset(pa.table({"i": range(1000)}), tmp_path / "t.lance", max_rows_per_file=300)
     written.delete("i % 3 = 0")
     with ld.connect(tmp_path) as con:

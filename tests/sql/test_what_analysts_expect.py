@@ -41,7 +41,7 @@ DESCRIBED = ("column_name", "column_type", "null", "key", "default", "extra")
         ("REINDEX trips WITH (x = 1)", InvalidInputError, "retrain, memory_limit, mode"),
     ],
 )
-def test_refusals_say_what_to_write_in_sql(
+def test_errors_suggest_the_sql_remedy(
     con: ld.Connection, folder: Path, sql: str, error: type[LanceDuckError], remedy: str
 ) -> None:
     con.execute("CREATE INDEX taken ON trips (id)")
@@ -69,7 +69,7 @@ def test_refusals_say_what_to_write_in_sql(
         "FROM lance.versions('{name}')",
     ],
 )
-def test_a_name_that_is_no_table_is_called_so_and_the_nearest_is_told(con: ld.Connection, sql: str) -> None:
+def test_an_unknown_table_suggests_the_nearest_name(con: ld.Connection, sql: str) -> None:
     with pytest.raises(NotFoundError, match=r"no such table; did you mean 'trips'\?"):
         con.execute(sql.format(name="tripz")).fetchall()
     with pytest.raises(NotFoundError, match="no such table") as failed:
@@ -101,7 +101,7 @@ def test_settings_of_searches_can_be_read(con: ld.Connection, rows: Rows) -> Non
         con.execute("SELECT current_setting('lance_nearst')")
 
 
-def test_validate_gives_what_is_wrong(con: ld.Connection, rows: Rows, folder: Path) -> None:
+def test_lance_validate_returns_the_problems(con: ld.Connection, rows: Rows, folder: Path) -> None:
     assert rows(con, "CALL lance_validate('trips')") == []
     file = min((folder / "dim.lance" / "data").iterdir())
     file.write_bytes(file.read_bytes()[:40])
