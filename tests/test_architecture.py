@@ -276,7 +276,7 @@ def test_every_room_documents_its_contract() -> None:
     ]
 
 
-def test_no_import_of_the_package_hides_in_a_function() -> None:
+def test_functions_do_not_import_package_modules() -> None:
     hidden = {
         f"{module.place(line)} imports {name}"
         for module in WRITTEN
@@ -308,7 +308,7 @@ def waiting_imports(block: list[ast.stmt]) -> dict[str, str]:
     return found
 
 
-def test_lazy_imports_are_what_type_checkers_read() -> None:
+def test_lazy_imports_equal_type_checking_imports() -> None:
     seen = 0
     for module in WRITTEN:
         for node in module.tree.body:
@@ -322,7 +322,7 @@ def test_lazy_imports_are_what_type_checkers_read() -> None:
 @pytest.mark.parametrize(
     ("room", "besides"), [("", {"query": "lance_duck.query"}), ("file", {}), ("spark", {}), ("write", {})]
 )
-def test_names_of_a_package_are_imported_from_where_type_checkers_read_them(room: str, besides: dict[str, str]) -> None:
+def test_lazily_exported_names_equal_type_checking_imports(room: str, besides: dict[str, str]) -> None:
     tree = ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     (call,) = [node.value for node in tree.body if isinstance(node, ast.Expr) and "lazy.package" in ast.unparse(node)]
@@ -362,7 +362,7 @@ def names_on_disk(module: Module) -> Iterator[str]:
             yield f"{module.place(node.lineno)} {node.value!r}"
 
 
-def test_names_on_disk_are_spelled_in_one_place() -> None:
+def test_file_and_folder_names_are_defined_only_in_wire_paths() -> None:
     elsewhere = (module for module in WRITTEN if module.name != "lance_duck.wire.paths")
     assert not [found for module in elsewhere for found in names_on_disk(module)]
 
@@ -397,11 +397,11 @@ def private_names_of_others(module: Module) -> Iterator[str]:
             yield from (f"{module.place(node.lineno)} {name}" for name in names)
 
 
-def test_private_attributes_are_used_where_they_are_defined() -> None:
+def test_private_attributes_are_used_only_in_their_module() -> None:
     assert not [found for module in WRITTEN for found in private_names_of_others(module)]
 
 
-def test_no_class_name_stands_for_two_things() -> None:
+def test_class_names_are_unique() -> None:
     homes: dict[str, list[str]] = {}
     for module in WRITTEN:
         if not module.name.startswith(NAMED_BY_PYLANCE):
@@ -450,7 +450,7 @@ def bare_functions(module: Module) -> Iterator[tuple[str, str]]:
             )
 
 
-def test_no_function_name_that_is_imported_bare_stands_for_two_things() -> None:
+def test_bare_imported_function_names_are_unique() -> None:
     """`module.run` and `module.find` of many modules are fine; packages show names to users, who expect pylance's."""
     homes: dict[str, set[str]] = {}
     for module in WRITTEN:
@@ -472,7 +472,7 @@ def test_package_files_only_re_export() -> None:
     assert not odd
 
 
-def test_unit_tests_never_run_the_other_implementation() -> None:
+def test_unit_tests_do_not_import_pylance() -> None:
     guests = {"lance", "lancedb", "pylance"}
     found = [
         f"{path.relative_to(ROOT)}:{line}"
@@ -484,7 +484,7 @@ def test_unit_tests_never_run_the_other_implementation() -> None:
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a work tree of git")
-def test_the_top_level_holds_what_it_should_and_nothing_else() -> None:
+def test_the_repository_root_contains_only_the_expected_entries() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert {line.split("/")[0] for line in listed.splitlines()} == {
         *("pyproject.toml", "README.md", "Makefile", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"),

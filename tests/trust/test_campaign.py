@@ -31,7 +31,7 @@ def as_its_seed_says(seed: int, folder: Path) -> Mapping[str, int]:
 KIND = TrialKind("sample", "test_campaign:as_its_seed_says", "what its seed says", 1, seconds=1.0)
 
 
-def test_what_is_wrong_dies_or_hangs_is_told_with_its_seed() -> None:
+def test_failures_crashes_and_hangs_are_reported_with_their_seed() -> None:
     said: list[str] = []
     found = run_kind(KIND, 0, 6, None, said.append)
     assert (found.trials, found.counts) == (6, {"checks": 1 + 5 + 6})
@@ -46,7 +46,7 @@ def test_time_that_is_over_ends_it_after_a_trial() -> None:
     assert run_kind(KIND, 4, None, 0.0, lambda text: None).trials == 1
 
 
-def test_no_trial_begins_once_it_is_over() -> None:
+def test_no_trial_begins_after_the_deadline() -> None:
     is_over = Event()
     is_over.set()
     assert run_kind(KIND, 4, 9, None, lambda text: None, is_over).trials == 0
@@ -84,5 +84,5 @@ def test_the_page_of_the_documents_has_the_sums_of_all_runs(tmp_path: Path) -> N
         assert sum(last - first + 1 for first, last in seed_ranges(of_kind)) == sum(run["trials"] for run in of_kind)
 
 
-def test_kinds_have_names_of_their_own() -> None:
+def test_campaign_kinds_have_unique_names_and_folders() -> None:
     assert len({kind.name for kind in KINDS}) == len({kind.place for kind in KINDS}) == len(KINDS)

@@ -30,13 +30,13 @@ def test_the_same_seed_does_the_same() -> None:
     assert first != commits(4, Path())
 
 
-def test_a_service_on_which_two_puts_of_a_name_succeed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_simulation_finds_a_store_without_conditional_put(monkeypatch: pytest.MonkeyPatch) -> None:
     put = SimulatedService._put
     monkeypatch.setattr(SimulatedService, "_put", lambda self, key, data, is_new=False: put(self, key, data))
     assert found()
 
 
-def test_a_transaction_that_does_not_recognize_itself_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_simulation_finds_a_commit_that_does_not_recognise_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     def raise_it(self: Any, error: Exception, cause: Exception | None = None) -> Any:
         raise error
 
@@ -46,7 +46,7 @@ def test_a_transaction_that_does_not_recognize_itself_is_found_out(monkeypatch: 
     assert found()
 
 
-def test_a_conflict_that_is_passed_over_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_simulation_finds_a_skipped_conflict_check(monkeypatch: pytest.MonkeyPatch) -> None:
     assert committer.check_conflict is conflicts.check_conflict
     monkeypatch.setattr(committer, "check_conflict", lambda *_: None)
     assert found()

@@ -27,7 +27,7 @@ def pairs(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 @given(pairs())
-def test_sets_of_numbers_are_those_of_numpy(pair: tuple[NDArray[Any], NDArray[Any]]) -> None:
+def test_number_sets_equal_those_of_numpy(pair: tuple[NDArray[Any], NDArray[Any]]) -> None:
     left, right = pair
     before = left.copy()
     results = [distinct(left), union_of(left, right), difference_of(left, right), intersection_of(left, right)]
@@ -44,6 +44,6 @@ def test_the_distinct_numbers_of_a_matrix_are_one_row(shape: tuple[int, int]) ->
     assert distinct(matrix).tolist() == np.unique(matrix).tolist()
 
 
-def test_the_distinct_floats_are_those_of_numpy() -> None:
+def test_distinct_floats_equal_those_of_numpy() -> None:
     floats = np.array([0.5, -1.0, 0.5, np.inf, -np.inf, 1e-300])
     assert distinct(floats).tolist() == np.unique(floats).tolist()

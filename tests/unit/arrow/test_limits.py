@@ -36,7 +36,7 @@ def test_more_than_an_array_can_hold_is_found_at_any_depth(monkeypatch: pytest.M
         assert check_limit(array.slice(1, 1)).to_pylist() == array.slice(1, 1).to_pylist()
 
 
-def test_wide_offsets_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_with_wide_offsets_are_not_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MOST_BYTES", 5)
     for array in (TEXTS.cast(pa.large_string()), pa.array([[1] * 30], pa.large_list(pa.int8()))):
         assert check_limit(array) is array

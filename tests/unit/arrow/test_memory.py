@@ -34,7 +34,7 @@ def test_large_arrays_are_of_arrows_pool_and_go_back_to_it():
     assert pa.total_allocated_bytes() == before
 
 
-def test_two_unset_arrays_do_not_share_memory():
+def test_unset_arrays_do_not_share_memory():
     one, other = unset(POOLED_BYTES, np.uint8), unset(POOLED_BYTES, np.uint8)
 
     assert not np.shares_memory(one, other)

@@ -58,7 +58,7 @@ def test_every_flipped_bit_of_a_deletion_file_is_noticed(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"ARROW1", b"\xff" * 40])
-def test_bytes_of_any_kind_have_no_seal(data: bytes, suffix: str) -> None:
+def test_unsealed_deletion_files_are_read_unchanged(data: bytes, suffix: str) -> None:
     assert unsealed_deletions(data, suffix, "d") == (data, False)
 
 
@@ -79,12 +79,12 @@ def test_a_manifest_is_intact_until_a_bit_flips() -> None:
         assert not seal.is_intact or seal.version != 7
 
 
-def test_a_short_or_foreign_manifest_has_no_seal() -> None:
+def test_a_short_or_foreign_manifest_is_not_sealed() -> None:
     assert read_seal(FOOTER, 0, "m") is None
     assert read_seal(b"x" * 60 + FOOTER, 60, "m") is None
 
 
-def test_a_transaction_is_what_was_written_until_a_bit_flips() -> None:
+def test_a_sealed_transaction_detects_every_flipped_bit() -> None:
     data = sealed_transaction(b"a message")
     assert unsealed_transaction(data, "t") == (b"a message", True)
     assert unsealed_transaction(b"a message", "t") == (b"a message", False)
@@ -98,7 +98,7 @@ def test_a_transaction_is_what_was_written_until_a_bit_flips() -> None:
 @pytest.mark.parametrize(
     "layout", [{}, {"indent": 4}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": True}]
 )
-def test_json_that_is_only_laid_out_anew_is_what_was_written(layout: dict[str, Any]) -> None:
+def test_reformatted_json_keeps_its_seal(layout: dict[str, Any]) -> None:
     members = {"version": 3, "metadata": {"ü": "ö", "more": [1, None]}}
     data = sealed_json(json.dumps(members, indent=2, ensure_ascii=False).encode())
     anew = json.dumps(json.loads(data), **layout).encode()
@@ -111,7 +111,7 @@ def test_json_that_is_only_laid_out_anew_is_what_was_written(layout: dict[str, A
 
 
 @pytest.mark.parametrize("members", [{"version": 3}, {"a": None, "metadata": {"checksum": "xxh3-64:", "ü": "ö"}}])
-def test_json_is_what_was_written_until_a_bit_flips(members: dict[str, object]) -> None:
+def test_sealed_json_detects_every_flipped_bit(members: dict[str, object]) -> None:
     plain = json.dumps(members, indent=2, ensure_ascii=False).encode()
     data = sealed_json(plain)
     assert not check_json(plain, "t")

@@ -138,7 +138,7 @@ def commands_of(table: str, folder: Path) -> dict[str, list[list[str]]]:
     }
 
 
-def test_no_command_gives_a_terminal_control_characters(table: str, tmp_path: Path) -> None:
+def test_commands_never_print_control_characters_to_a_terminal(table: str, tmp_path: Path) -> None:
     ld.write_dataset({NAME: [EVIL]}, tmp_path / "damaged.lance")
     for file in (tmp_path / "damaged.lance" / "data").iterdir():
         file.write_bytes(b"")

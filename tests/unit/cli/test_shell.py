@@ -51,14 +51,14 @@ def test_several_statements_of_one_line_run_in_order(typed: Typed) -> None:
     assert done == (["Count", "1", "", "m", "4"], [])
 
 
-def test_an_error_is_shown_and_the_shell_goes_on(typed: Typed) -> None:
+def test_the_shell_shows_an_error_and_continues(typed: Typed) -> None:
     written, wrong = typed("SELECT", ENTER, "  nope", ENTER, "FROM t;", ENTER, "SELECT 1 AS a;", ENTER, CTRL_D)
     assert written == ["a", "1"]
     assert wrong[0].startswith("lance-duck: Binder Error")
     assert "LINE 2:   nope" in wrong
 
 
-def test_ctrl_c_gives_up_what_is_typed(typed: Typed) -> None:
+def test_ctrl_c_discards_the_current_input(typed: Typed) -> None:
     assert typed("SELECT 1 AS", CTRL_C, "SELECT 2 AS b;", ENTER, CTRL_D) == (["b", "2"], ["lance-duck: interrupted"])
 
 

@@ -87,7 +87,7 @@ def test_errors_of_lance_tables_name_file_and_line(folder: str) -> None:
     assert failed.exit_code == 1
 
 
-def test_keep_going_runs_what_follows_an_error(folder: str, tmp_path: Path) -> None:
+def test_keep_going_continues_after_an_error(folder: str, tmp_path: Path) -> None:
     file = script(tmp_path, "a.sql", "FROM nope;\nDELETE FROM t WHERE id = 1;\n")
     failed = run("sql", folder, "-f", file, "FROM nope2", "--keep-going")
     assert (failed.exit_code, failed.stdout) == (1, "Count\n1\n")
@@ -97,7 +97,7 @@ def test_keep_going_runs_what_follows_an_error(folder: str, tmp_path: Path) -> N
     ]
 
 
-def test_after_an_error_no_other_file_runs(folder: str, tmp_path: Path) -> None:
+def test_no_further_file_runs_after_an_error(folder: str, tmp_path: Path) -> None:
     files = [script(tmp_path, "a.sql", "FROM nope"), script(tmp_path, "b.sql", "DELETE FROM t")]
     assert run("sql", folder, "-f", files[0], "-f", files[1]).exit_code == 1
     assert ids(folder) == [1, 2, 3]
@@ -108,7 +108,7 @@ def test_a_transaction_makes_one_version(folder: str) -> None:
     assert (ids(folder), ld.dataset(f"{folder}/t.lance").version) == ([2, 3, 9], 2)
 
 
-def test_a_transaction_that_is_left_open_is_rolled_back_and_named(folder: str) -> None:
+def test_an_open_transaction_is_rolled_back_and_reported(folder: str) -> None:
     done = run("sql", folder, "BEGIN; DELETE FROM t")
     assert done.stderr == "lance-duck: the transaction that was open is rolled back: COMMIT was never said\n"
     assert ids(folder) == [1, 2, 3]
@@ -128,7 +128,7 @@ def test_a_chosen_version_can_only_be_read(folder: str) -> None:
     assert ids(folder) == [2, 3]
 
 
-def test_several_tables_are_known_at_once(folder: str, tmp_path: Path) -> None:
+def test_several_tables_can_be_connected_at_once(folder: str, tmp_path: Path) -> None:
     ld.write_dataset({"id": [3], "name": ["c"]}, tmp_path / "names.lance")
     places = [f"{folder}/t.lance", str(tmp_path / "names.lance")]
     assert objects("sql", *places, "FROM t JOIN names USING (id)") == [{"id": 3, "name": "c"}]
@@ -144,11 +144,11 @@ def test_the_folder_that_one_is_in_may_be_the_table(folder: str, monkeypatch: py
     assert objects("sql", ".", "SELECT count(*) AS n FROM inside") == [{"n": 2}]
 
 
-def test_without_a_place_sql_names_tables_by_path(folder: str) -> None:
+def test_without_a_path_sql_reads_tables_by_path(folder: str) -> None:
     assert objects("sql", f"SELECT count(*) AS n FROM '{folder}/t.lance'") == [{"n": 3}]
 
 
-def test_a_connection_says_whether_it_is_in_a_transaction(folder: str) -> None:
+def test_in_transaction_reports_the_transaction_state(folder: str) -> None:
     with ld.connect(folder) as connection:
         states = [connection.in_transaction]
         for statement in ("BEGIN", "DELETE FROM t", "COMMIT", "BEGIN", "ROLLBACK"):
@@ -159,7 +159,7 @@ def test_a_connection_says_whether_it_is_in_a_transaction(folder: str) -> None:
 
 @pytest.mark.usefixtures("_sigint")
 @pytest.mark.parametrize("read", ["execute", "sql"])
-def test_ctrl_c_interrupts_what_duckdb_computes(folder: str, read: str) -> None:
+def test_ctrl_c_interrupts_a_duckdb_query(folder: str, read: str) -> None:
     with ld.connect(folder) as connection:
         pressed = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
         pressed.start()
@@ -172,7 +172,7 @@ def test_ctrl_c_interrupts_what_duckdb_computes(folder: str, read: str) -> None:
         assert connection.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
 
 
-def test_ctrl_c_that_duckdb_notices_first_ends_a_script_too(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_raised_by_duckdb_ends_a_script(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB may see the signal before the thread that waits for it."""
 
     def stopped(*_: object) -> None:
@@ -214,7 +214,7 @@ def test_ctrl_c_ends_a_script_at_once(folder: str) -> None:
             running.kill()
 
 
-def test_a_folder_that_does_not_exist_is_named_and_made_by_its_first_table(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named_and_created_by_its_first_table(tmp_path: Path) -> None:
     place = str(tmp_path / "new")
     failed = run("sql", place, "FROM t")
     assert failed.exit_code == 1
@@ -250,7 +250,7 @@ def test_a_folder_that_does_not_exist_is_named_and_made_by_its_first_table(tmp_p
         ("CREATE TABLE q AS FROM t; BEGIN; DROP TABLE q", "table q; CREATE TABLE lance.q AS … keeps a table"),
     ],
 )
-def test_a_line_names_what_was_in_memory(folder: str, tmp_path: Path, sql: str, line: str) -> None:
+def test_objects_lost_with_the_in_memory_database_are_listed(folder: str, tmp_path: Path, sql: str, line: str) -> None:
     expected = f"lance-duck: in memory only, and gone now: {line}"
     for arguments in ([sql], ["-f", script(tmp_path, "a.sql", sql)]):
         done = run("sql", folder, *arguments)
@@ -258,7 +258,7 @@ def test_a_line_names_what_was_in_memory(folder: str, tmp_path: Path, sql: str, 
     assert run("sql", folder, sql + "; SELECT nothing").stderr.splitlines()[-1] == expected
 
 
-def test_what_is_in_memory_is_kept_at_a_path_where_no_folder_is_connected(folder: str) -> None:
+def test_the_in_memory_notice_suggests_a_path_without_a_folder(folder: str) -> None:
     line = "lance-duck: in memory only, and gone now: table q; CREATE TABLE 'q.lance' AS … keeps a table\n"
     assert run("sql", "CREATE TABLE q AS SELECT 1").stderr == line
     assert run("sql", f"{folder}/t.lance", "CREATE TABLE q AS FROM t").stderr == line
@@ -278,6 +278,6 @@ def test_what_is_in_memory_is_kept_at_a_path_where_no_folder_is_connected(folder
         "FROM t",
     ],
 )
-def test_no_line_names_what_was_kept_temporary_or_dropped(folder: str, tmp_path: Path, sql: str) -> None:
+def test_the_in_memory_notice_skips_stored_temporary_and_dropped_objects(folder: str, tmp_path: Path, sql: str) -> None:
     done = run("sql", folder, sql.replace("{tmp}", str(tmp_path)))
     assert (done.exit_code, done.stderr) == (0, "")

@@ -128,7 +128,7 @@ def test_history_lasts_longer_than_a_session(tmp_path: Path) -> None:
         assert shell.process.wait(timeout=WAIT) == 0
 
 
-def test_a_shell_shows_control_characters_of_names_as_escapes(tmp_path: Path) -> None:
+def test_the_shell_escapes_control_characters_in_names(tmp_path: Path) -> None:
     name = "quince\x1b]0;title\x07\x9b31m"
     ld.write_dataset({name: ["\x1b]52;c;\x07"]}, tmp_path / "data" / f"{name}.lance")
     with terminal(tmp_path, "sql", str(tmp_path / "data")) as shell:

@@ -126,14 +126,14 @@ def test_a_table_keeps_the_naming_of_its_manifests(tmp_path: Path) -> None:
     assert sorted(files(after, "_versions")) == ["1.manifest", "2.manifest", "latest_version_hint.json"]
 
 
-def test_versions_do_not_go_back_in_time(hand_made: HandMade, tmp_path: Path) -> None:
+def test_commit_timestamps_do_not_decrease(hand_made: HandMade, tmp_path: Path) -> None:
     made = hand_made()
     made.commit(1, seconds=4_000_000_000)
     before = open_snapshot(made.write(tmp_path))
     assert commit(before, UpdateConfig(UpdateMap({"k": "v"}))).timestamp == before.timestamp
 
 
-def test_a_stale_commit_goes_on_top_of_newer_ones(table: Snapshot) -> None:
+def test_a_stale_append_is_committed_on_the_newest_version(table: Snapshot) -> None:
     commit(table, Append([NEW]))
     last = commit(table, Append([NEW]))
     assert (last.version, last.fragments.ids(), last.transaction().read_version) == (3, [0, 1, 2, 3], 1)
@@ -163,7 +163,7 @@ def test_moved_rows_remember_when_they_were_created(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [Delete, Update])
 @pytest.mark.parametrize("theirs", [Delete, Update])
-def test_deletions_of_other_rows_are_merged(table: Snapshot, kind: type, theirs: type) -> None:
+def test_deletions_of_different_rows_are_merged(table: Snapshot, kind: type, theirs: type) -> None:
     delete(table, 0, 1, 2, kind=theirs)
     after = delete(table, 0, 5, kind=kind)
     assert rows_of(after, 0) == rows_of(reopened(table), 0) == [1, 2, 5]
@@ -173,7 +173,7 @@ def test_deletions_of_other_rows_are_merged(table: Snapshot, kind: type, theirs:
 
 
 @pytest.mark.parametrize("kind", [Delete, Update])
-def test_deletions_of_one_row_are_made_again(table: Snapshot, kind: type) -> None:
+def test_concurrent_deletions_of_the_same_row_are_retried(table: Snapshot, kind: type) -> None:
     delete(table, 0, 1, 2)
     before = sorted(files(table, "_transactions"))
     who = reopened(table).transaction().uuid
@@ -182,13 +182,13 @@ def test_deletions_of_one_row_are_made_again(table: Snapshot, kind: type) -> Non
     assert (reopened(table).version, sorted(files(table, "_transactions"))) == (2, before)
 
 
-def test_a_fragment_of_which_both_leave_nothing_goes(table: Snapshot) -> None:
+def test_a_fragment_emptied_by_two_deletions_is_removed(table: Snapshot) -> None:
     delete(table, 0, *range(6))
     after = delete(table, 0, *range(6, ROWS))
     assert (after.fragments.ids(), after.manifest.reader_flags) == ([1], 0)
 
 
-def test_a_whole_fragment_and_some_of_its_rows_are_not_deleted_at_once(table: Snapshot) -> None:
+def test_deleting_a_fragment_conflicts_with_deleting_its_rows(table: Snapshot) -> None:
     delete(table, 0, 1)
     with pytest.raises(RetryableError, match="both delete rows of fragment 0"):
         commit(table, Delete([], [0]), affected={0: np.arange(ROWS, dtype=np.uint32)})
@@ -198,7 +198,7 @@ def test_a_whole_fragment_and_some_of_its_rows_are_not_deleted_at_once(table: Sn
     assert after.fragments.ids() == [1]
 
 
-def test_rows_that_are_not_known_are_not_merged(table: Snapshot) -> None:
+def test_deletions_of_unknown_rows_are_not_merged(table: Snapshot) -> None:
     delete(table, 0, 1)
     with pytest.raises(RetryableError, match="Delete was preempted"):
         commit(table, deleted(table, 0, 2))
@@ -206,7 +206,7 @@ def test_rows_that_are_not_known_are_not_merged(table: Snapshot) -> None:
         commit(table, deleted(table, 0, 2), affected={})
 
 
-def test_a_deletion_keeps_what_a_projection_did_to_the_files(table: Snapshot) -> None:
+def test_a_deletion_is_rebased_on_a_projection(table: Snapshot) -> None:
     two_files = [fragment(0, *OPERATIONS["UpdateCols(b) f0"].updated_fragments[0].files), fragment(1)]
     base = commit(table, Overwrite(schema(), two_files))
     commit(base, OPERATIONS["Project(drop c)"].__class__(schema("ac"), preserves_nullability=True))
@@ -215,7 +215,7 @@ def test_a_deletion_keeps_what_a_projection_did_to_the_files(table: Snapshot) ->
     assert rows_of(after, 2) == [4]
 
 
-def test_a_change_in_place_keeps_deletions_of_other_rows(table: Snapshot) -> None:
+def test_an_in_place_update_is_rebased_on_deletions_of_other_rows(table: Snapshot) -> None:
     delete(table, 0, 1)
     with pytest.raises(RetryableError, match="both change one row"):
         commit(table, OPERATIONS["UpdateCols(b) f0"], affected={0: np.array([1], np.uint32)})
@@ -224,7 +224,7 @@ def test_a_change_in_place_keeps_deletions_of_other_rows(table: Snapshot) -> Non
     assert rows_of(after, 0) == [1]
 
 
-def test_new_indices_do_not_cover_what_changed_since_they_were_made(table: Snapshot) -> None:
+def test_new_indexes_do_not_cover_fragments_changed_since(table: Snapshot) -> None:
     commit(table, OPERATIONS["UpdateCols(b) f0"])
     made = CreateIndex([index("a", 0, covers=(0, 1)), index("b", 1, covers=(0, 1), number=2)])
     after = commit(table, made)
@@ -326,7 +326,7 @@ def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Location:
 
 
 @pytest.mark.parametrize("fault", ["answer", "twice"])
-def test_a_commit_whose_answer_was_lost_recognises_itself(faulty: Location, fault: str) -> None:
+def test_a_commit_with_a_lost_response_recognises_itself(faulty: Location, fault: str) -> None:
     Faulty.lose = [fault]
     table = create_table(faulty, Overwrite(schema(), [fragment(0)]))
     Faulty.lose = [fault]
@@ -335,7 +335,9 @@ def test_a_commit_whose_answer_was_lost_recognises_itself(faulty: Location, faul
     assert after.fragments.ids() == [0, 1]
 
 
-def test_a_lost_answer_is_no_lost_race_while_nobody_can_look(faulty: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_response_is_not_a_lost_race_if_the_version_cannot_be_listed(
+    faulty: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = create_table(faulty, Overwrite(schema(), [fragment(0)]))
     looks = iter([table.version])
 
@@ -363,7 +365,7 @@ def test_a_store_that_fails_leaves_no_version(faulty: Location) -> None:
     assert table.latest_version() == 1
 
 
-def test_a_commit_that_loses_all_races_says_who_won(table: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_loses_every_race_names_the_winner(table: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     def rival(*_: Any, **options: Any) -> None:
         monkeypatch.undo()
         commit(reopened(table), Append([NEW]))
@@ -408,7 +410,7 @@ def test_many_writers_lose_nothing(table: Snapshot) -> None:
     assert len({reopened(table, n).transaction().uuid for n in range(1, 22)}) == 21
 
 
-def test_a_change_that_lost_is_made_again_from_the_newest_version(table: Snapshot) -> None:
+def test_a_lost_change_is_rerun_on_the_newest_version(table: Snapshot) -> None:
     delete(table, 0, 1)
     seen: list[int] = []
 
@@ -420,7 +422,7 @@ def test_a_change_that_lost_is_made_again_from_the_newest_version(table: Snapsho
     assert (seen, rows_of(after, 0)) == ([1, 2], [1, 2])
 
 
-def test_a_change_that_loses_all_the_time_says_who_won(table: Snapshot) -> None:
+def test_a_change_that_loses_every_rerun_names_the_winner(table: Snapshot) -> None:
     delete(table, 0, 1)
     seen: list[int] = []
 
@@ -457,7 +459,7 @@ def without_transaction_files(snapshot: Snapshot) -> Snapshot:
 @pytest.mark.parametrize("keeps_files", [True, False])
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("detached", [False, True])
-def test_a_table_made_again_takes_no_change_of_the_one_before(
+def test_a_recreated_table_rejects_changes_of_the_old_one(
     table: Snapshot, version: int, keeps_files: bool, detached: bool
 ) -> None:
     before = commit(table, Append([NEW]))
@@ -480,7 +482,7 @@ def test_a_table_that_lost_its_transaction_files_is_still_the_same(table: Snapsh
     assert commit(reopened(table), Append([NEW])).version == 4
 
 
-def test_a_version_that_was_cleaned_up_is_no_other_table(table: Snapshot) -> None:
+def test_a_table_with_a_cleaned_up_version_is_still_the_same_table(table: Snapshot) -> None:
     commit(without_transaction_files(table), Append([NEW]))
     table.store.delete([table.manifest.path.removeprefix(f"{table.uri}/")])
     assert commit(table, Append([NEW])).version == 3

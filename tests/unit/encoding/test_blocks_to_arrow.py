@@ -72,7 +72,7 @@ def test_flags_become_bits() -> None:
         pa.dictionary(pa.int8(), pa.string_view()),
     ],
 )
-def test_texts_in_every_form(arrow_type: pa.DataType) -> None:
+def test_strings_decode_to_every_string_type(arrow_type: pa.DataType) -> None:
     block = words(b"short", b"", b"a text of more than twelve bytes")
     expected = ["short", None, "a text of more than twelve bytes"]
     assert arrow(block, arrow_type).to_pylist() == expected
@@ -89,7 +89,7 @@ def test_a_dictionary_is_handed_on_as_it_is() -> None:
     assert found.indices.to_pylist() == [1, None, 1]
 
 
-def test_entries_of_a_dictionary_that_outgrow_the_indices_are_cut_to_those_in_use() -> None:
+def test_dictionary_entries_are_reduced_to_those_in_use_if_indices_overflow() -> None:
     items = words(*[b"%d" % i for i in range(200)])
     narrow = pa.dictionary(pa.int8(), pa.string())
     few = arrow(Dictionary(np.array([199, 7, 150], dtype=np.uint32), items), narrow)
@@ -106,7 +106,7 @@ def test_lists_of_one_size_with_null_items() -> None:
     assert arrow(plain, pa.list_(pa.int32(), 2)).to_pylist() == [[1, 2], None, [5, 6]]
 
 
-def test_packed_structs() -> None:
+def test_packed_structs_become_structs() -> None:
     block = PackedStruct((numbers([1, 2, 3]), words(b"a", b"b", b"c")), 3)
     arrow_type = pa.struct([("x", pa.int32()), ("y", pa.string())])
     assert arrow(block, arrow_type).to_pylist() == [{"x": 1, "y": "a"}, None, {"x": 3, "y": "c"}]
@@ -136,7 +136,7 @@ def test_half_floats_of_both_kinds() -> None:
         (PackedStruct((numbers([1, 2, 3]),), 3), pa.struct([("x", pa.int32()), ("y", pa.int32())])),
     ],
 )
-def test_blocks_that_do_not_fit_the_type_are_refused(block: Block, arrow_type: pa.DataType) -> None:
+def test_blocks_that_do_not_match_the_type_are_rejected(block: Block, arrow_type: pa.DataType) -> None:
     with pytest.raises(LanceDuckError):
         block_to_arrow(block, arrow_type, None, "column")
 
@@ -192,7 +192,7 @@ def test_ranges_are_parts_of_one_array(cuts: list[int], mapped: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.bool_(), pa.string(), pa.binary(4), pa.list_(pa.int32(), 3)])
-def test_values_without_bytes_are_refused_where_the_type_has_some(kind: pa.DataType) -> None:
+def test_zero_width_values_are_rejected_for_types_with_a_width(kind: pa.DataType) -> None:
     nothing = FixedWidth(0, np.empty(0, np.uint8), 1)
     for block in (nothing, Dictionary(np.zeros(1, np.uint32), nothing)):
         with pytest.raises(CorruptError, match="without bytes"):
@@ -208,7 +208,7 @@ def test_a_corrupt_dictionary_value_is_refused() -> None:
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=5), st.lists(st.integers(0, 4)), st.sampled_from("BHI"))
-def test_expanded_texts_equal_their_references(values: list[bytes], picks: list[int], kind: str) -> None:
+def test_expanded_strings_equal_their_references(values: list[bytes], picks: list[int], kind: str) -> None:
     indices = np.array([pick % len(values) for pick in picks], dtype=kind)
     items = words(*values)
     offsets, expected_offsets = (np.empty(len(indices) + 1, dtype=np.int32) for _ in range(2))

@@ -52,6 +52,6 @@ def test_the_bytes_of_a_blob() -> None:
         (pa.int32(), pa.dictionary(pa.int32(), pa.string())),
     ],
 )
-def test_other_types_are_refused(stored: pa.DataType, wanted: pa.DataType) -> None:
+def test_other_types_are_rejected(stored: pa.DataType, wanted: pa.DataType) -> None:
     with pytest.raises(InvalidInputError):
         check_form(field("int32"), stored, wanted)

@@ -158,7 +158,7 @@ def test_neighbouring_chunks_of_several_pages_are_fetched_together(is_joined: bo
     assert counts.ranges == 5 * 2 + 5  # tables and indexes of five pages, then their chunks
 
 
-def test_a_damaged_page_among_others_is_named() -> None:
+def test_a_damaged_page_is_named() -> None:
     file = file_of([nested_page([[1], [2, 3]], structure_of(False, True)) for _ in range(3)])
     assert isinstance(file.source, Memory)
     start, size = file.column(0).pages[1].buffers[1]
@@ -190,7 +190,7 @@ def test_missing_columns_and_children_are_nulls() -> None:
     assert read(column, located(file_of([page]), 2), 3) == expected
 
 
-def test_maps() -> None:
+def test_maps_are_read() -> None:
     keys = nested_page([[(1,), (2,)], None, []], structure_of(False, False, True))
     values = nested_page([[(10,), (None,)], None, []], structure_of(False, False, True))
     entries = field(2, "entries", "struct", field(3, "key", "int32"), field(4, "value", "int32"))
@@ -234,7 +234,7 @@ def text_page(values: Sequence[str], dictionary: bool = False) -> Page:
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
 @pytest.mark.parametrize("dictionary", [False, True])
-def test_texts_in_the_form_asked_for(kind: pa.DataType, dictionary: bool) -> None:
+def test_strings_are_read_in_the_requested_type(kind: pa.DataType, dictionary: bool) -> None:
     pages = [text_page(["a", "a text of more than twelve"], dictionary), text_page(["b", "a"], dictionary)]
     column = field(1, "t", "string")
     locate = located(file_of(pages), 1)
@@ -242,7 +242,7 @@ def test_texts_in_the_form_asked_for(kind: pa.DataType, dictionary: bool) -> Non
     assert read(column, locate, 4, None, kind) == ["a", "a text of more than twelve", "b", "a"]
 
 
-def test_columns_that_do_not_have_the_rows_are_refused() -> None:
+def test_columns_with_too_few_rows_are_rejected() -> None:
     file = file_of(flat_pages([1, 2, 3]))
     with pytest.raises(CorruptError, match="rows of the pages"):
         open_column(INT, located(file, 1), 4)
@@ -264,6 +264,6 @@ def test_leaves_that_disagree_are_refused() -> None:
         read(column, located(file_of([one], [other]), 3, 4), 2)
 
 
-def test_a_type_that_the_values_do_not_fit_is_refused() -> None:
+def test_values_that_do_not_match_the_type_are_rejected() -> None:
     with pytest.raises(LanceDuckError):
         read(field(1, "a", "int64"), located(file_of(flat_pages([1, 2, 3])), 1), 3)

@@ -47,7 +47,7 @@ def test_each_field_comes_from_the_file_that_has_it() -> None:
     assert not column.is_dictionary()
 
 
-def test_versions_and_places_of_a_field() -> None:
+def test_file_versions_and_files_of_a_field_are_found() -> None:
     locate = {1: OLD, 2: OLD, 4: NEW}.get
     assert part_versions(COLUMN, locate) == {(2, 0), (2, 2)}
     older, newer = (located_in(locate, COLUMN, older=older) for older in (True, False))

@@ -65,7 +65,7 @@ def readers(request, tmp_path_factory):
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 1 << 32))
-def test_few_rows_are_those_that_are_read(readers, seed):
+def test_a_few_rows_equal_those_of_a_full_read(readers, seed):
     rng = np.random.default_rng(seed)
     rows = np.unique(rng.integers(0, ROWS, int(rng.choice([1, 2, 40]))))
     for name, reader in readers[0].items():
@@ -96,7 +96,7 @@ def of_type(numbers: pa.Array, type_: pa.DataType) -> pa.Array:
 
 @pytest.mark.parametrize("type_", PLAIN, ids=str)
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_numbers_without_nulls_are_those_that_all_types_are_read_by(
+def test_fast_and_general_reads_of_numbers_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_: pa.DataType, version: str
 ) -> None:
     days = 86_400_000 if type_ == pa.date64() else 1

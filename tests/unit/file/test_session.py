@@ -33,7 +33,7 @@ def test_files_are_written_and_read_by_relative_paths(session: LanceFileSession)
         session.open_reader("two.lance")
 
 
-def test_a_writer_takes_the_settings_of_a_file(session: LanceFileSession) -> None:
+def test_a_session_writer_accepts_file_options(session: LanceFileSession) -> None:
     session.open_writer("e", schema=ROWS.schema, version="2.1", max_page_bytes=1, data_cache_bytes=8).close()
     found = session.open_reader("e").metadata()
     assert (found.schema, found.num_rows, found.minor_version) == (ROWS.schema, 0, 1)
@@ -77,7 +77,7 @@ def test_files_go_up_and_down(session: LanceFileSession, tmp_path: Path) -> None
     assert (session.list(), (tmp_path / "none").exists()) == (["a", "up/b"], False)
 
 
-def test_a_path_stays_below_the_place(session: LanceFileSession) -> None:
+def test_session_paths_cannot_leave_the_root(session: LanceFileSession) -> None:
     for act in (session.contains, session.list, session.open_reader, session.delete_file):
         with pytest.raises(InvalidInputError):
             act("../x")

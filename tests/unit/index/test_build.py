@@ -63,7 +63,7 @@ def files(snapshot: Snapshot) -> set[Path]:
     return leftovers(snapshot, ())
 
 
-def test_a_segment_says_what_it_is(table: Table, kind: PlainKind) -> None:
+def test_a_built_segment_has_the_expected_metadata(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     uuid = UUID(int=7)
     rows = rows_of(snapshot, "x", [1, 2], by_id=False)
@@ -96,7 +96,7 @@ def test_files_are_of_the_version_of_the_table(version: str, tmp_path: Path, kin
     ("rows_by", "stable", "by_id"),
     [("id", True, True), ("id", False, False), ("version", True, True), ("version", False, False)],
 )
-def test_a_kind_says_how_new_segments_name_rows(
+def test_a_kind_determines_how_segments_identify_rows(
     rows_by: str, stable: bool, by_id: bool, table: Table, kind: PlainKind
 ) -> None:
     kind.rows_by = rows_by
@@ -138,7 +138,7 @@ def test_a_build_that_fails_leaves_no_files(finished: bool, table: Table, kind: 
     assert not leftovers(snapshot, before)
 
 
-def test_merged_segments_hold_what_each_answers_for(table: Table, kind: PlainKind) -> None:
+def test_a_merge_keeps_the_entries_each_segment_covers(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]), built(snapshot, kind, fragments=[2]))
     dataset = ld.dataset(snapshot.uri)
@@ -164,7 +164,7 @@ def test_a_merge_can_follow_rows_that_move(table: Table, kind: PlainKind) -> Non
     assert entries(snapshot, merged) == {(x_of(i), (7 << 32) + i) for i in range(10)}
 
 
-def test_a_merge_of_row_ids_drops_rows_that_moved_out_of_what_is_covered(table: Table, kind: PlainKind) -> None:
+def test_a_merge_by_row_id_drops_rows_that_left_the_coverage(table: Table, kind: PlainKind) -> None:
     kind.rows_by = "id"
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]))
@@ -192,7 +192,7 @@ def test_a_merge_changes_addresses_into_row_ids_and_back(table: Table, kind: Pla
     assert entries(snapshot, merge_segments(snapshot, [again])) == truth(snapshot)
 
 
-def test_a_merge_refuses_what_is_not_of_one_index(table: Table, kind: PlainKind) -> None:
+def test_segments_of_different_indexes_are_not_merged(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     snapshot = indexed(snapshot, built(snapshot, kind, "y"))
@@ -215,7 +215,7 @@ def test_a_merge_of_a_broken_segment_fails_and_leaves_no_files(table: Table, kin
     assert files(snapshot) == before
 
 
-def test_a_segment_whose_rows_lie_beyond_the_table_is_not_merged(table: Table, kind: PlainKind) -> None:
+def test_a_segment_with_rows_beyond_the_table_is_not_merged(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     rows = pa.table({VALUE: [1], ROW: pa.array([99], pa.uint64())})
     reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())

@@ -44,7 +44,9 @@ def without_details(table: Path, **fields: int) -> None:
         ("c", "ZONEMAP", None, "c = 'a'"),
     ],
 )
-def test_the_kind_is_known_by_the_files(column: str, kind: str, name: str | None, filter_: str, tmp_path: Path) -> None:
+def test_a_segment_without_details_is_recognised_by_its_files(
+    column: str, kind: str, name: str | None, filter_: str, tmp_path: Path
+) -> None:
     dataset = ld.write_dataset(ROWS, tmp_path / "t.lance", storage_options={"checksums": "false"})
     truth = dataset.to_table(filter=filter_)
     dataset.create_scalar_index(column, kind)
@@ -70,7 +72,7 @@ def test_words_are_found_in_a_segment_without_a_kind(tmp_path: Path) -> None:
     assert dataset.to_table(["s"], full_text_query="ducks") == found
 
 
-def test_a_list_of_segments_that_cannot_be_read_does_not_hinder_the_next_version(tmp_path: Path) -> None:
+def test_an_unreadable_index_section_does_not_affect_the_next_version(tmp_path: Path) -> None:
     uri = tmp_path / "t.lance"
     ld.write_dataset(ROWS, uri, storage_options={"checksums": "false"}).create_scalar_index("i", "BTREE")
     manifest = manifest_path(uri)

@@ -50,14 +50,14 @@ def test_rows_follow_version_by_version() -> None:
     assert found[lives].tolist() == rows((20, 0), (20, 1), (20, 5), (20, 2), (20, 4), (7, 1)).tolist()
 
 
-def test_sets_of_rows_follow_as_their_rows_do() -> None:
+def test_row_sets_are_remapped_like_their_rows() -> None:
     asked = RowSet.of_ranges([(0, 0, 10), (7, 3, 5)])
     assert REUSE.follow_rows(asked) == RowSet.of_ranges([(20, 0, 6), (7, 3, 5)])
     untouched = RowSet.of_ranges([(7, 3, 5)])
     assert REUSE.follow_rows(untouched) is untouched
 
 
-def test_coverage_follows() -> None:
+def test_coverage_is_remapped() -> None:
     assert REUSE.coverage(np.array([0, 7], np.uint32)).tolist() == [7, 20]
     assert REUSE.coverage(np.array([7, 20], np.uint32)).tolist() == [7, 20]
 
@@ -75,9 +75,7 @@ def test_coverage_follows() -> None:
         (2, [], []),
     ],
 )
-def test_a_version_is_needed_by_segments_of_its_time_and_those_that_list_what_it_moved(
-    built_on: int, covers: list[int], needed: list[int]
-) -> None:
+def test_a_reuse_version_is_kept_while_a_segment_needs_it(built_on: int, covers: list[int], needed: list[int]) -> None:
     segment = table_pb2.IndexMetadata(
         name="x_idx", dataset_version=built_on, fragment_bitmap=roaring_bytes(np.array(covers, np.uint32))
     )
@@ -138,7 +136,7 @@ def test_a_broken_reuse_index_is_refused_and_rows_are_scanned(
     assert ld.dataset(snapshot.uri).to_table(filter="x = 3").num_rows == 2
 
 
-def test_a_sound_reuse_index_of_other_fragments_changes_nothing(table: Table, kind: PlainKind) -> None:
+def test_a_reuse_index_of_other_fragments_changes_nothing(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = entry(indexed(snapshot, built(snapshot, kind)), sound())
     reuse = reuse_of(snapshot)
@@ -154,7 +152,7 @@ def test_a_newer_version_of_the_reuse_index_is_not_guessed_at(table: Table, kind
         reuse_of(snapshot)
 
 
-def test_details_that_are_no_message(table: Table, kind: PlainKind) -> None:
+def test_details_that_are_not_protobuf_are_corrupt(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = entry(indexed(snapshot, built(snapshot, kind)), sound())
     snapshot.indices[-1].proto.index_details.value = b"\xff\xff"

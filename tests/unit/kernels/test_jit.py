@@ -21,14 +21,14 @@ def uncached(compiled: Any) -> Any:
     return compiled
 
 
-def test_a_kernel_that_calls_another_counts_no_references() -> None:
+def test_nested_kernels_do_not_count_references() -> None:
     inner = uncached(kernel(lambda a, i: a[i] + 1))
     outer = uncached(kernel(lambda a: inner(a, 0) + inner(a, 1)))
     assert outer(np.arange(2)) == 3
     assert not any("NRT" in code for code in outer.inspect_llvm().values())
 
 
-def test_constants_are_compiled_as_other_numbers_are() -> None:
+def test_constant_arguments_do_not_add_signatures() -> None:
     inner = uncached(subroutine(lambda a, i: a[i]))
     outer = uncached(kernel(lambda a, i: inner(a, 0) + inner(a, 1) + inner(a, i)))
     assert outer(np.array([1, 10, 100]), 2) == 111
@@ -70,7 +70,7 @@ def test_all_kinds_of_kernels_are_kept_on_disk() -> None:
         assert isinstance(compiled._cache, KernelCache)
 
 
-def test_a_kernel_has_no_wrapper_that_nobody_calls() -> None:
+def test_subroutines_have_no_python_wrapper() -> None:
     inner = uncached(subroutine(lambda x: x + 1))
     outer = uncached(kernel(lambda x: inner(x)))
     assert outer(1) == 2
@@ -79,7 +79,7 @@ def test_a_kernel_has_no_wrapper_that_nobody_calls() -> None:
     assert "cpython" not in "".join(inner.inspect_llvm().values())
 
 
-def test_kernels_run_where_no_folder_can_be_written_to(tmp_path: Path) -> None:
+def test_kernels_run_without_a_writable_folder(tmp_path: Path) -> None:
     script = """
 import numpy as np
 from lance_duck.kernels import cache
@@ -91,7 +91,7 @@ assert jit.kernel(lambda a: a[0] + 1)(np.arange(3)) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_forked_while_another_thread_compiles_can_compile() -> None:
+def test_a_forked_child_can_compile_kernels() -> None:
     script = """
 import os, signal, threading, time
 from numba.core.compiler_lock import global_compiler_lock

@@ -100,7 +100,7 @@ def test_a_warm_up_is_one_subject_with_one_bar(clock: list[float], terminal: Ter
     assert (shown.count("kernels for"), shown.count("2 of about"), shown.endswith("\r\x1b[K")) == (1, 1, True)
 
 
-def test_a_kernel_that_calls_others_counts_their_time_once(clock: list[float]) -> None:
+def test_nested_kernels_count_compile_time_once(clock: list[float]) -> None:
     first_use = FirstUse()
     first_use.enter()
     first_use.missed(SEARCH)

@@ -71,9 +71,7 @@ def test_a_kernel_of_the_pack_is_not_compiled(packed: Path) -> None:
     assert (int(made(NUMBERS)), hits(made), list(packed.iterdir())) == (42, 1, [])
 
 
-def test_extensions_of_numba_are_looked_for_only_when_something_is_compiled(
-    packed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numba_extensions_are_loaded_only_for_a_compilation(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[None] = []
     monkeypatch.setattr(cache, "_load_extensions", lambda: searches.append(None))
     made = in_folder(packed)
@@ -91,7 +89,7 @@ def test_the_pack_comes_before_the_folders(packed: Path) -> None:
     assert all(file.stat().st_size == 0 for file in (packed.parent / "built").iterdir())
 
 
-def test_other_types_are_compiled(packed: Path) -> None:
+def test_types_missing_in_the_pack_are_compiled(packed: Path) -> None:
     made = in_folder(packed)
     assert (int(made(np.array([41], np.int8))), hits(made), len(list(packed.iterdir()))) == (42, 0, 1)
 
@@ -105,7 +103,7 @@ def test_a_changed_kernel_is_compiled(packed: Path) -> None:
     assert (int(made(NUMBERS)), hits(made)) == (43, 0)
 
 
-def test_a_packed_kernel_that_another_one_calls_is_compiled_then(packed: Path) -> None:
+def test_a_packed_kernel_is_recompiled_if_a_new_kernel_calls_it(packed: Path) -> None:
     inner = in_folder(packed)
     assert (int(inner(NUMBERS)), hits(inner)) == (42, 1)
 

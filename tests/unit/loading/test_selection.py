@@ -57,7 +57,7 @@ def test_a_seed_gives_an_order_again(table: ld.LanceDataset) -> None:
     assert sorted(ids(rows.shuffle(3))) == IDS
 
 
-def test_neighbours_may_stay_together(table: ld.LanceDataset) -> None:
+def test_shuffling_in_blocks_keeps_neighbours_together(table: ld.LanceDataset) -> None:
     order = ids(RowSelection.of(table).shuffle(1, block=4))
     assert sorted(order) == IDS
     blocks = [IDS[start : start + 4] for start in range(0, 54, 4)]
@@ -68,7 +68,7 @@ def test_neighbours_may_stay_together(table: ld.LanceDataset) -> None:
         del order[: len(block)]
 
 
-def test_pieces_are_those_of_the_shares(table: ld.LanceDataset) -> None:
+def test_split_sizes_follow_the_shares(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table)
     pieces = rows.split([0.5, 0.3, 0.2])
     assert [number for piece in pieces for number in ids(piece)] == IDS
@@ -97,7 +97,7 @@ def test_each_row_is_in_one_shard(table: ld.LanceDataset, count: int, by: str, s
     assert set(even) == {len(rows) // (count * size) * size}
 
 
-def test_rows_are_taken_by_their_place_in_the_selection(table: ld.LanceDataset) -> None:
+def test_take_uses_positions_in_the_selection(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table, "id >= 41")
     assert rows.take([3, 0, 3], ["id"])["id"].to_pylist() == [45, 41, 45]
     assert RowSelection.of(table)[10:].take(np.array([1]), ["id"])["id"].to_pylist() == [12]
@@ -120,7 +120,7 @@ def test_a_selection_is_stored_for_its_version(table: ld.LanceDataset, tmp_path:
         RowSelection.load(table, table.uri)
 
 
-def test_it_stays_on_its_version_and_pickles(tmp_path: Path) -> None:
+def test_a_selection_stays_on_its_version_and_pickles(tmp_path: Path) -> None:
     dataset = ld.write_dataset({"id": range(9)}, tmp_path / "t.lance")
     rows = RowSelection.of(dataset)
     dataset.delete("id < 5")

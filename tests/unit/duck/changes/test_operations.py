@@ -15,12 +15,12 @@ def test_every_option_of_a_compaction_is_an_argument() -> None:
     assert set(COMPACT.parameters) == {*CompactionArguments.__annotations__, "dry_run"}
 
 
-def test_every_argument_of_a_cleanup_is_one_of_the_verb() -> None:
+def test_cleanup_arguments_equal_those_of_the_method() -> None:
     verb = inspect.signature(LanceDataset.cleanup_old_versions).parameters
     assert {ALIASES.get(name, name) for name in CLEANUP.parameters} <= set(verb)
 
 
-def test_each_name_stands_for_one_operation() -> None:
+def test_operation_names_are_unique() -> None:
     names = [operation.name for operation in OPERATIONS if operation.name]
     assert len(names) == len(set(names)) == len(PROCEDURES)
     assert NAMES.isdisjoint(names)

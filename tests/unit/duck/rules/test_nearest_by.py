@@ -101,7 +101,7 @@ def test_only_columns_that_may_be_read_are_given(select: str, columns: set[str] 
     assert found is None if columns is None else found == columns
 
 
-def test_keys_of_other_joins_leave_no_row_out_before_it_is_ranked() -> None:
+def test_join_keys_do_not_drop_rows_before_ranking() -> None:
     text = f"SELECT * FROM q JOIN t NEAREST 3 BY DISTANCE {L2} JOIN d ON d.k = t.k "
     text += "WHERE d.x = 3 AND t.j IN (SELECT j FROM e)"
     narrowed = {text[join.start : join.end] for found in join_keys.find(Statement(text)) for join in found.joins}

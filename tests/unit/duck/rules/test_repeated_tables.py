@@ -28,6 +28,6 @@ from lance_duck.duck.statement.text import Statement
         ("CREATE VIEW v AS FROM t UNION FROM t", []),
     ],
 )
-def test_places(sql: str, places: list[str]) -> None:
+def test_repeated_tables_are_found_with_their_offsets(sql: str, places: list[str]) -> None:
     found = [sql[place.start : place.end] for each in find(Statement.of(sql)) for place in each.places]
     assert found == places

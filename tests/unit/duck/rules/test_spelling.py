@@ -130,5 +130,5 @@ def test_functions_of_a_database_are_called_with_its_name(sql: str, database: st
         "FROM x.info(1",
     ],
 )
-def test_other_calls_stay_as_they_are(sql: str) -> None:
+def test_other_calls_are_unchanged(sql: str) -> None:
     assert spelling.find(Statement.of(sql)) == ()

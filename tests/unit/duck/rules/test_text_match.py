@@ -99,5 +99,5 @@ def test_all_rows_that_match_are_needed(sql: str) -> None:
         f"CREATE TABLE u AS SELECT * FROM t WHERE {MATCH} {BEST}",
     ],
 )
-def test_statements_that_are_left_alone(sql: str) -> None:
+def test_unsupported_statements_are_skipped(sql: str) -> None:
     assert found(sql) == []

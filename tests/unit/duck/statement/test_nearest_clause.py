@@ -71,7 +71,7 @@ def test_kinds_and_orders() -> None:
     ]
 
 
-def test_a_parser_reads_a_call_and_places_are_those_of_the_text() -> None:
+def test_parsed_calls_and_offsets_refer_to_the_original_statement() -> None:
     statement = Statement("SELECT * FROM q JOIN t a NEAREST 2 BY DISTANCE f(q.v, ?) JOIN u ON u.x = ?")
     assert statement.for_sqlglot.text == "SELECT * FROM q JOIN t a  ON __lance_nearest_0(f(q.v, $1)) JOIN u ON u.x = $2"
     assert statement.tree is not None

@@ -67,7 +67,7 @@ def test_chunks_may_have_different_widths_and_end_early(make_chunks: Make, bits:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_the_tail_of_out_of_line_values_is_raw_when_the_buffer_ends_behind_it(bits: int) -> None:
+def test_a_bitpacked_tail_at_the_end_of_the_buffer_is_raw(bits: int) -> None:
     values = draw(bits, 3, 1024 + 20)
     buffer = pack(values[:1024], 3) + values[1024:].tobytes()
     block = OutOfLineBitpacking(bits, 3).decode_block(np.frombuffer(buffer, np.uint8), 1044)
@@ -85,7 +85,7 @@ def test_out_of_line_values_without_bits_are_zeros(make_chunks: Make, bits: int)
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_the_tail_of_out_of_line_values_is_a_block_otherwise(make_chunks: Make, bits: int) -> None:
+def test_a_bitpacked_tail_is_otherwise_a_full_block(make_chunks: Make, bits: int) -> None:
     values = draw(bits, 3, 1024 + 900)
     buffer = b"".join(pack(b, 3) for b in padded(values).reshape(-1, 1024))
     chunks = make_chunks([[buffer], [values[:2].tobytes()]], [1924, 2])

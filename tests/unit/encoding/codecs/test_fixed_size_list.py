@@ -80,7 +80,7 @@ def test_single_values_without_nulls_are_not_copied() -> None:
     assert np.shares_memory(items_of(block.items).data, data)
 
 
-def test_single_values_carry_the_validity_of_all_levels() -> None:
+def test_single_values_hold_the_validity_of_all_levels() -> None:
     rows = [bits([1, 0]) + bits([1, 1, 1, 0, 0, 0]) + b"abcdef", bits([1, 1]) + bits([0, 1, 0, 1, 0, 1]) + b"ghijkl"]
     message = lists(2, lists(3, flat(8), validity=True), validity=True)
     block = codec(message).decode_values(FixedWidth(64, np.frombuffer(b"".join(rows), np.uint8), 2))
@@ -111,7 +111,7 @@ def test_items_that_are_all_null_have_validity_and_no_bytes() -> None:
             codec(message).decode_values(FixedWidth(8, np.zeros(1, np.uint8), 1))
 
 
-def test_blocks_of_lists_have_no_nulls() -> None:
+def test_blocks_of_lists_cannot_hold_nulls() -> None:
     block = codec(lists(2, flat(8))).decode_block(np.frombuffer(b"abcd", np.uint8), 2)
     assert items_of(block).data.tobytes() == b"abcd"
     with pytest.raises(UnsupportedError):
@@ -128,7 +128,7 @@ def test_more_lists_than_the_bytes_hold_are_refused(make_chunks: Make) -> None:
             codec(lists(3, flat(8))).decode_block(np.zeros(6, np.uint8), count)
 
 
-def test_single_values_of_another_size_are_refused() -> None:
+def test_single_values_of_another_size_are_rejected() -> None:
     for values in (
         FixedWidth(24, np.zeros(6, np.uint8), 2),
         FixedWidth(16, np.zeros(3, np.uint8), 2),

@@ -74,7 +74,7 @@ def test_bare_zstd_frames_are_read() -> None:
     assert General("zstd", Flat(8)).decode_block(frame, len(raw)).data.tobytes() == raw
 
 
-def test_high_zstd_ratios_are_believed_once_they_come_true() -> None:
+def test_high_zstd_ratios_are_accepted_if_the_data_decompresses() -> None:
     raw = bytes(8 * STEP)
     buffer = array(compress(raw, "zstd"))
     assert len(buffer) * 256 + STEP < len(raw)
@@ -168,7 +168,7 @@ def test_decompress_blocks_equals_its_reference_on_any_bytes(make_chunks: Make, 
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-def test_frames_with_and_without_their_length_are_read_as_by_another_reader(has_length: bool) -> None:
+def test_zstd_frames_with_and_without_a_content_size_are_read(has_length: bool) -> None:
     raw = bytes(range(200)) * 9
     compressor = zstandard.ZstdCompressor(write_content_size=has_length).compressobj()
     frame = compressor.compress(raw) + compressor.flush()

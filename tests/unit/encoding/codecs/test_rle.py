@@ -52,7 +52,7 @@ def test_blocks_have_values_and_lengths_in_one_buffer(make_chunks: Make, bits: i
     assert decoded.data.view(dtype).tolist() == [1, 1, 2, 3, 3, 3, 3]
 
 
-def test_too_few_runs_are_corrupt(make_chunks: Make) -> None:
+def test_missing_runs_are_corrupt(make_chunks: Make) -> None:
     for buffers, count in (([b"ab", b"\x02\x02"], 5), ([b"", b""], 1), ([b"a", b"\x00"], 1)):
         with pytest.raises(CorruptError):
             Rle(8).decode_chunks(make_chunks([buffers], [count]))

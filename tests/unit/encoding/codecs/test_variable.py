@@ -47,7 +47,7 @@ def test_chunks_are_joined_and_their_offsets_rebased(make_chunks: Make, width: i
     assert decoded.data.tobytes() == b"abcdefgh"
 
 
-def test_no_chunks_give_one_offset(make_chunks: Make) -> None:
+def test_no_chunks_decode_to_a_single_offset(make_chunks: Make) -> None:
     assert Variable(32).decode_chunks(make_chunks([], [])).offsets.tolist() == [0]
 
 

@@ -36,7 +36,7 @@ def agree(kernel, reference, *arguments, out):
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 @settings(max_examples=30)
 @given(seed=SEEDS)
-def test_packed_values_are_those_of_whole_blocks(bits, seed):
+def test_packed_values_equal_those_of_whole_blocks(bits, seed):
     rng = np.random.default_rng(seed)
     counts = rng.choice([1, 7, 1000, 1024, 1025, 3000], int(rng.integers(1, 4)))
     values = rng.integers(0, 1 << int(rng.integers(0, bits + 1)), int(counts.sum()), np.uint64, endpoint=False)

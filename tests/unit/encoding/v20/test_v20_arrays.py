@@ -80,7 +80,7 @@ def test_flat_values_are_read_in_part(open_array: Open) -> None:
     assert opened.source.ranges == [(64 + 4, 8)]
 
 
-def test_a_take_of_far_rows_reads_only_them(open_array: Open) -> None:
+def test_a_take_of_distant_rows_reads_only_those_rows(open_array: Open) -> None:
     opened = open_array(flat(64), [np.arange(100_000, dtype="<i8").tobytes()], 100_000, pa.int64())
     rows = np.array([0, 1, 50_000, 99_999])
     assert read(opened, runs_of_rows(rows, 100_000), pa.int64()) == rows.tolist()
@@ -95,7 +95,7 @@ def test_neighbouring_rows_are_one_read(open_array: Open) -> None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.data())
-def test_bits_are_read_at_any_place(open_array: Open, bits: list[bool], data: st.DataObject) -> None:
+def test_bits_are_read_at_any_position(open_array: Open, bits: list[bool], data: st.DataObject) -> None:
     opened = open_array(flat(1), [np.packbits(bits, bitorder="little").tobytes()], len(bits), pa.bool_())
     rows = np.array(sorted(data.draw(st.sets(st.integers(0, len(bits) - 1)))), np.int64)
     assert read(opened, runs_of_rows(rows, len(bits)), pa.bool_()) == [bits[i] for i in rows]
@@ -148,7 +148,7 @@ def test_dictionary_of_a_null_gives_nulls(open_array: Open) -> None:
     assert read(opened, span(0, 2), pa.string()) == [None, None]
 
 
-def test_fixed_size_lists_have_nulls_outside_and_inside(open_array: Open) -> None:
+def test_fixed_size_lists_may_have_null_lists_and_null_items(open_array: Open) -> None:
     arrow_type = pa.list_(pa.int16(), 2)
     items = Encoding(fixed_size_list=pb.FixedSizeList(dimension=2, items=nullable(flat(16, 1), 0)))
     buffers = [bytes([0b110111]), np.arange(6, dtype="<i2").tobytes(), bytes([0b101])]
@@ -163,7 +163,7 @@ def test_fixed_size_lists_may_hold_nothing_but_nulls(open_array: Open, item: pa.
     check(open_array(encoding, [], 2, arrow_type), arrow_type, [[None, None]] * 2)
 
 
-def test_packed_structs_are_taken_apart(open_array: Open) -> None:
+def test_packed_structs_are_split_into_fields(open_array: Open) -> None:
     arrow_type = pa.struct([("a", pa.int32()), ("b", pa.int8()), ("c", pa.list_(pa.int16(), 2))])
     lists = Encoding(fixed_size_list=pb.FixedSizeList(dimension=2, items=valid(flat(16))))
     packed = pb.PackedStruct(inner=[valid(flat(32)), flat(8), valid(lists)], buffer=pb.Buffer())
@@ -207,7 +207,7 @@ def test_touched_blocks_cover_the_rows_and_no_more(chosen: set[int]) -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 24])
-def test_strings_of_one_length_have_no_ends(open_array: Open, bits: int) -> None:
+def test_fixed_length_strings_have_no_offsets(open_array: Open, bits: int) -> None:
     encoding = Encoding(fixed_size_binary=pb.FixedSizeBinary(bytes=flat(bits), byte_width=3))
     check(open_array(encoding, [b"abcdefghi"], 3, pa.string()), pa.string(), ["abc", "def", "ghi"])
 
@@ -217,7 +217,7 @@ def test_constants_repeat_their_value(open_array: Open) -> None:
     check(opened, pa.int16(), [7, 7, 7])
 
 
-def test_compressed_buffers_are_read_whole_and_kept(open_array: Open) -> None:
+def test_compressed_buffers_are_read_whole_and_cached(open_array: Open) -> None:
     plain = np.arange(300, dtype="<u4").tobytes()
     packed = len(plain).to_bytes(8, "little") + pa.Codec("zstd").compress(plain, asbytes=True)
     opened = open_array(flat(32, scheme="zstd"), [packed], 300, pa.uint32())
@@ -232,7 +232,7 @@ def test_lz4_buffers_are_decompressed(open_array: Open) -> None:
     check(open_array(flat(8, scheme="lz4"), [packed], 9, pa.uint8()), pa.uint8(), list(TEXT))
 
 
-def test_compressed_values_that_are_too_few_are_corrupt(open_array: Open) -> None:
+def test_a_compressed_buffer_with_too_few_values_is_corrupt(open_array: Open) -> None:
     packed = len(TEXT).to_bytes(4, "little") + pa.Codec("lz4_raw").compress(TEXT, asbytes=True)
     opened = open_array(flat(8, scheme="lz4"), [packed], 12, pa.uint8())
     with pytest.raises(CorruptError):
@@ -260,7 +260,7 @@ CORRUPT: dict[str, tuple[Encoding, list[bytes]]] = {
 
 
 @pytest.mark.parametrize("name", CORRUPT)
-def test_descriptions_that_the_bytes_do_not_justify_are_corrupt(open_array: Open, name: str) -> None:
+def test_descriptions_that_do_not_match_the_bytes_are_corrupt(open_array: Open, name: str) -> None:
     encoding, buffers = CORRUPT[name]
     with pytest.raises(CorruptError):
         open_array(encoding, buffers, 4, pa.int32())
@@ -276,7 +276,7 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
-def test_encodings_of_other_versions_are_refused_by_name(open_array: Open, name: str) -> None:
+def test_encodings_of_other_versions_are_rejected_by_name(open_array: Open, name: str) -> None:
     with pytest.raises(UnsupportedError, match=name):
         open_array(UNSUPPORTED[name], [bytes(64)], 4, pa.int32())
 
@@ -295,7 +295,7 @@ def test_nulls_without_bytes_are_limited(open_array: Open) -> None:
 
 
 @given(st.binary(max_size=64), st.binary(max_size=24), st.data())
-def test_any_bytes_give_values_or_one_of_our_errors(
+def test_arbitrary_bytes_decode_or_raise_an_error(
     open_array: Open, ends: bytes, text: bytes, data: st.DataObject
 ) -> None:
     count = data.draw(st.integers(0, 8))

@@ -151,7 +151,7 @@ def test_symbols_trained_on_anything_encode_everything(sample: list[bytes], valu
         assert through_values(codec, texts(block, skip=2)) == block
 
 
-def test_samples_of_long_values_are_pieces_of_them() -> None:
+def test_samples_of_long_values_are_substrings() -> None:
     values = [bytes([i]) * 5000 for i in range(100)] + [b""]
     sample = sample_values(texts(values, skip=9), seed=3, size=4096)
     found = plain(sample)
@@ -205,7 +205,7 @@ def test_packed_structs_come_back() -> None:
     assert through_block(codec, block) == plain(block)
 
 
-def test_packed_structs_with_texts_come_back() -> None:
+def test_packed_structs_with_strings_round_trip() -> None:
     fields = (texts(WORDS, skip=2), numbers(drawn(16, 16, 6)), texts(WORDS[::-1], width=8), nested(True, 32).items)
     fields = (*fields[:3], FixedSizeList(3, numbers(drawn(32, 32, 18)), None, 6))
     block = PackedStruct(fields, 6)
@@ -253,7 +253,7 @@ def test_levels_come_back(runs: list[tuple[int, int]], data: st.DataObject) -> N
     assert decoded.data.view("<u2").tolist() == levels.tolist()
 
 
-def test_levels_in_long_runs_are_runs_and_others_are_packed() -> None:
+def test_levels_with_long_runs_use_rle_and_others_are_bitpacked() -> None:
     mixed = np.random.default_rng(0).integers(0, 2, 4096).astype(np.uint8)
     allowed, ends = GRAMMARS["2.2"].levels, np.array([4096])
     assert compress_levels(np.zeros(4096, np.uint8), ends, 1, allowed)[0].HasField("rle")

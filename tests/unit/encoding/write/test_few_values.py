@@ -54,7 +54,7 @@ def test_few_values_are_read_as_the_general_way_writes_them(values: pa.Array, ve
         ([1, 2], {"lance-encoding:structural-encoding": "fullzip"}, False),
     ],
 )
-def test_what_is_few(
+def test_small_arrays_use_the_fast_encoder(
     values: list[Any], metadata: dict[str, str], is_few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []

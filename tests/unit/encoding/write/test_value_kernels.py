@@ -87,7 +87,7 @@ def test_bits_and_streams_equal_their_references(counts: np.ndarray, seed: int) 
 
 @settings(deadline=None, max_examples=60)
 @given(few | repeated, st.sampled_from([4, 8]), st.integers(10, 300), st.sampled_from([2, 4, 4096]))
-def test_cutting_texts_equals_its_reference(values: list[bytes], width: int, limit: int, most: int) -> None:
+def test_cutting_strings_equals_its_reference(values: list[bytes], width: int, limit: int, most: int) -> None:
     block = texts(values, skip=3)
     offsets, data = readonly(block.offsets), readonly(block.data)
     counts = np.zeros(len(values), np.int64)

@@ -15,6 +15,6 @@ def test_values_are_read_as_files(kind: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("values", [pa.array([1]), pa.array(["text"]), [b"list"]])
-def test_other_columns_are_refused(values: object) -> None:
+def test_other_column_types_are_rejected(values: object) -> None:
     with pytest.raises(InvalidInputError, match="Expected a binary array"):
         ld.BlobColumn(values)

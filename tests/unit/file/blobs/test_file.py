@@ -42,7 +42,7 @@ def opened(buffer_size: int = 16, size: int = len(DATA)) -> tuple[BlobFile, Coun
     return BlobFile(BlobPlace(file, INLINE, 4, size), buffer_size), source
 
 
-def test_a_blob_is_a_file_that_is_read_where_it_is_asked() -> None:
+def test_a_blob_reads_bytes_on_demand() -> None:
     blob, source = opened()
     assert (blob.size(), blob.tell(), blob.closed, repr(blob)) == (100, 0, False, "<BlobFile size=100>")
     assert (blob.readable(), blob.seekable(), blob.writable()) == (True, True, False)
@@ -78,7 +78,7 @@ def test_positions_beyond_the_end_read_nothing() -> None:
     assert (empty.size(), empty.read(), empty.read(1)) == (0, b"", b"")
 
 
-def test_a_blob_works_where_files_do() -> None:
+def test_a_blob_works_as_a_python_file() -> None:
     blob, _ = opened()
     buffer = bytearray(7)
     assert blob.readinto(buffer) == 7
@@ -118,7 +118,7 @@ moves = st.one_of(
 
 
 @given(st.lists(moves, max_size=20), st.integers(0, 40))
-def test_it_reads_as_bytes_in_memory_do(moves: list[tuple[str, int]], buffer_size: int) -> None:
+def test_random_reads_and_seeks_equal_those_of_bytesio(moves: list[tuple[str, int]], buffer_size: int) -> None:
     blob, plain = opened(buffer_size)[0], io.BytesIO(DATA)
     for name, number in moves:
         assert getattr(blob, name)(number) == getattr(plain, name)(number)

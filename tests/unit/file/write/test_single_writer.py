@@ -31,7 +31,7 @@ def test_a_file_is_written_and_read(tmp_path: Path, version: str | None) -> None
     assert reader.read_global_buffer(1) == b"extra"
 
 
-def test_the_schema_is_that_of_the_first_batch(tmp_path: Path) -> None:
+def test_the_first_batch_determines_the_schema(tmp_path: Path) -> None:
     with LanceFileWriter(tmp_path / "f.lance") as writer:
         writer.write_batch(TABLE)
     assert LanceFileReader(tmp_path / "f.lance").read_all().to_table().equals(TABLE)
@@ -83,7 +83,7 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     ],
     ids=["columns", "types", "null", "dict"],
 )
-def test_batches_that_do_not_fit_are_left_out(tmp_path: Path, batch: object) -> None:
+def test_a_rejected_batch_is_not_written(tmp_path: Path, batch: object) -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False), ("b", pa.string())])
     with LanceFileWriter(tmp_path / "f.lance", schema) as writer:
         with pytest.raises(InvalidInputError):
@@ -91,7 +91,7 @@ def test_batches_that_do_not_fit_are_left_out(tmp_path: Path, batch: object) -> 
         assert writer.close() == 0
 
 
-def test_what_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="version"):
         LanceFileWriter(tmp_path / "f", TABLE.schema, version="9")
     with pytest.raises(UnsupportedError, match="interval"):

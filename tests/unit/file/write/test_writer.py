@@ -64,7 +64,7 @@ def test_global_buffers_and_metadata_are_added() -> None:
     assert dict(file.descriptor.schema.metadata) == {"k": b"v", "more": "ü".encode()}
 
 
-def test_a_file_without_rows_or_columns_is_whole() -> None:
+def test_an_empty_file_is_readable() -> None:
     for schema in (SCHEMA, schema_from_arrow(pa.schema([]))):
         sink = MemorySink()
         with FileWriter(sink, schema) as writer:
@@ -80,7 +80,7 @@ def test_a_writer_that_is_not_finished_leaves_nothing() -> None:
     assert sink.data is None
 
 
-def test_other_versions_are_refused() -> None:
+def test_other_versions_are_rejected() -> None:
     with pytest.raises(InvalidInputError, match=r"2\.0, 2\.1, 2\.2"):
         FileWriter(MemorySink(), SCHEMA, "2.3")
 
@@ -122,7 +122,7 @@ class FakeColumn:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_pages_are_in_the_order_of_columns_whoever_encodes_them(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+def test_pages_follow_the_column_order_with_parallel_encoding(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     monkeypatch.setattr(module, "open_v21_column", lambda field, *_: FakeColumn(field.name, fails=False))
     sink = MemorySink()
     big = pa.record_batch({"a": np.zeros(1 << 18), "b": np.zeros(1 << 18)})

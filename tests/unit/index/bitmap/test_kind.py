@@ -73,7 +73,7 @@ def columns(draw: st.DrawFn) -> tuple[pa.Array, Query]:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(columns(), st.data())
-def test_a_search_finds_what_looking_at_each_value_finds(
+def test_a_search_equals_checking_each_value(
     tmp_path: Path, drawn: tuple[pa.Array, Query], data: st.DataObject
 ) -> None:
     column, query = drawn
@@ -108,7 +108,7 @@ def test_keys_are_written_null_first_and_by_their_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("memory_limit", [1, 40_000, 1 << 30])
-def test_memory_does_not_change_what_is_written(tmp_path: Path, memory_limit: int) -> None:
+def test_the_memory_limit_does_not_change_the_files(tmp_path: Path, memory_limit: int) -> None:
     rng = np.random.default_rng(3)
     values = pa.array([None if v % 13 == 0 else f"v{v}" for v in rng.integers(0, 3000, 12_000).tolist()])
     names = rng.permutation(1 << 20)[:12_000].astype(np.uint64) << np.uint64(13)
@@ -210,7 +210,7 @@ def test_keys_in_any_order_and_repeated_are_found(tmp_path: Path) -> None:
     assert found(from_others.merge([MergeInput(index, stay)]), Except(Null())) == [0, 1, 2, 3]
 
 
-def test_what_is_not_asked_of_a_bitmap_is_not_answered() -> None:
+def test_unsupported_predicates_are_not_answered() -> None:
     assert not BITMAP.answers(ContainsAny(pa.array([1])), pa.int64())
     assert not BITMAP.answers(HasPrefix(pa.scalar("a")), pa.int64())
     assert not BITMAP.supports(pa.list_(pa.int64()))
@@ -219,7 +219,7 @@ def test_what_is_not_asked_of_a_bitmap_is_not_answered() -> None:
     assert not BITMAP.supports(pa.month_day_nano_interval())
 
 
-def test_keys_of_another_type_are_refused(tmp_path: Path) -> None:
+def test_keys_of_another_type_are_corrupt(tmp_path: Path) -> None:
     segments = Segments(BITMAP, tmp_path)
     segments.build(pa.array([1, 2]))
 
@@ -246,7 +246,7 @@ def test_broken_bytes_are_refused_or_harmless(tmp_path: Path, changes: list[tupl
         pass
 
 
-def test_all_but_few_values_are_all_rows_less_theirs(tmp_path: Path) -> None:
+def test_negated_predicates_are_answered(tmp_path: Path) -> None:
     values = pa.array([None if i % 11 == 0 else i % 7 for i in range(5000)])
     index = Segments(BITMAP, tmp_path).build(values)
 
@@ -256,7 +256,7 @@ def test_all_but_few_values_are_all_rows_less_theirs(tmp_path: Path) -> None:
         assert found(index, query) == expected
 
 
-def test_rows_with_several_keys_are_to_be_looked_at(tmp_path: Path) -> None:
+def test_rows_with_several_keys_need_a_recheck(tmp_path: Path) -> None:
     segments = Segments(BITMAP, tmp_path)
     index = segments.build(pa.array(["a", "b", "c", "a"]), [1, 1, 2, 3])
     assert found(index, Among(pa.array(["a"]))) == [1, 3]

@@ -24,7 +24,7 @@ def without_positions(contents: PartitionContents) -> PartitionContents:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("with_position", [True, False])
-def test_contents_are_those_that_were_written(tmp_path, form, with_position) -> None:
+def test_written_segments_read_back(tmp_path, form, with_position) -> None:
     parts = [contents_of(TEXTS), contents_of([["one"]], [7])]
     segment = segment_of(tmp_path, parts, with_position=with_position, **form)
     for partition, contents in zip(segment.partitions, parts, strict=True):
@@ -43,7 +43,7 @@ def test_contents_are_those_that_were_written(tmp_path, form, with_position) -> 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("most", [1, 700, 5000])
-def test_postings_that_are_encoded_in_turns_are_the_same(tmp_path, monkeypatch, form, most) -> None:
+def test_postings_encoded_in_parallel_are_identical(tmp_path, monkeypatch, form, most) -> None:
     contents = contents_of(TEXTS)
     (whole,) = segment_of(tmp_path / "whole", [contents], with_position=True, **form).partitions
     monkeypatch.setattr(write, "ENCODED_POSTINGS", most)

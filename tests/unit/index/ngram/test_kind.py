@@ -85,7 +85,9 @@ def test_prefixes_and_equality(tmp_path: Path) -> None:
     texts=st.lists(st.none() | st.text("abcÀ é", max_size=8), max_size=30),
     needle=st.text("abcé", min_size=3, max_size=5),
 )
-def test_searches_find_what_the_texts_say(tmp_path: Path, texts: list[str | None], needle: str) -> None:
+def test_a_search_equals_checking_the_trigrams_of_each_string(
+    tmp_path: Path, texts: list[str | None], needle: str
+) -> None:
     index = segments(tmp_path).build(pa.array(texts, pa.string()), batch=7)
     words = certain_words(needle)
     wanted = set(trigrams_of_words(words).tolist())
@@ -105,13 +107,13 @@ def test_little_memory_gives_the_same(tmp_path: Path) -> None:
     assert not list(Path(tmp_path).glob("lance_duck-ngrams-*"))
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     told: list[int] = []
     segments(tmp_path).build(pa.array(["abc"] * 10), batch=4, progress=told.append)
     assert told == [4, 8, 10]
 
 
-def test_no_rows_and_no_trigrams(tmp_path: Path) -> None:
+def test_empty_and_short_strings_have_no_trigrams(tmp_path: Path) -> None:
     for texts in ([], ["", "ab"]):
         index = segments(tmp_path).build(pa.array(texts, pa.string()))
         assert maybe(index, "abc") == []
@@ -164,7 +166,7 @@ def write_file(made: Segments, tokens: list[int | None], lists: list[bytes]) -> 
 
 
 @pytest.mark.parametrize("tokens", [[5, 3], [3, 3], [3, None]])
-def test_tokens_that_do_not_ascend_are_refused(tmp_path: Path, tokens: list[int | None]) -> None:
+def test_descending_tokens_are_corrupt(tmp_path: Path, tokens: list[int | None]) -> None:
     made = write_file(segments(tmp_path), tokens, [b"", b""])
     with pytest.raises(CorruptError, match="tokens of an n-gram index"):
         made.open(made.directory, pa.string())
@@ -179,7 +181,7 @@ def test_broken_lists_are_refused_at_a_search(tmp_path: Path, data: bytes) -> No
         index.search(ContainsTrigrams(("abc",)))
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_other_files_are_rejected(tmp_path: Path) -> None:
     made = segments(tmp_path)
     made.build(pa.array(["hello"]))
     made.path(FILE).write_bytes(b"no data file" * 10)
@@ -190,7 +192,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         made.open(made.directory, pa.string())
 
 
-def test_what_is_searched_is_not_changed(tmp_path: Path) -> None:
+def test_a_search_does_not_change_cached_lists(tmp_path: Path) -> None:
     index = segments(tmp_path).build(pa.array(["hello", "hell", "yellow"]))
     assert isinstance(index, NGramIndex)
     before = {token: treemap(rows) for token, rows in index.file.entries()}

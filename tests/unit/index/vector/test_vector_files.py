@@ -18,7 +18,7 @@ from lance_duck.index.vector.search.ivf import IvfIndex
 from lance_duck.wire.pb import index_pb2
 
 
-def test_a_segment_says_what_it_is(tmp_path: Path) -> None:
+def test_an_opened_segment_reports_kind_metric_and_rows(tmp_path: Path) -> None:
     case = made("PQ", "cosine", bits=4)
     files = case.open(tmp_path)
     assert (files.kind, files.storage, files.metric, files.dim) == ("IVF_PQ", "PQ", "cosine", 16)
@@ -43,7 +43,7 @@ def test_codes_come_by_partition_and_by_row(storage: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_vectors_and_centroids_of_other_floats_are_read(dtype: type, tmp_path: Path) -> None:
+def test_float16_and_float64_files_are_read(dtype: type, tmp_path: Path) -> None:
     case = made("FLAT")
     case.written.codes = case.written.codes.astype(dtype)
     case.written.centroids = case.written.centroids.astype(dtype)
@@ -154,7 +154,7 @@ def test_files_that_contradict_themselves_are_corrupt(
         index_pb2.IVF(centroids_tensor=tensor(clustered(3, 16)[0])).SerializeToString(),
     ],
 )
-def test_centroids_that_do_not_fit_are_refused(ivf: bytes, tmp_path: Path) -> None:
+def test_centroids_that_do_not_match_the_codes_are_rejected(ivf: bytes, tmp_path: Path) -> None:
     with pytest.raises((CorruptError, UnsupportedError)):
         VectorFiles(made("FLAT", rows=100).written.write(tmp_path, ivf=ivf))
 

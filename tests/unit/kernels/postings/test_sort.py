@@ -83,7 +83,7 @@ def test_runs_without_room_are_refused() -> None:
     assert filled(first=1) == status.BAD_CODE
 
 
-def test_tokens_that_do_not_fit_together_are_a_status() -> None:
+def test_inconsistent_tokens_return_a_status() -> None:
     def written(term_ids: list[int], bounds: list[int], positions: int = 0, room: int = 99) -> int:
         entries, state = np.zeros(9, np.uint64), np.zeros(2, np.int64)
         ends, order, starts = np.zeros((3, 2), np.uint32)
@@ -137,7 +137,7 @@ def test_living_postings_are_counted_and_filled_as_by_the_reference(seed: int) -
     assert results[0] == results[1]
 
 
-def test_what_does_not_fit_together_is_a_status_and_not_touched() -> None:
+def test_inconsistent_postings_return_a_status() -> None:
     bounds, documents, frequencies, names, numbers, positions = _partition(1)
     counts = np.zeros((2, 8), np.int64)
     assert sort.count_living(bounds + 1, documents, frequencies, names, numbers, counts) & 0xFF == status.BAD_OFFSETS

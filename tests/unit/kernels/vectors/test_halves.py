@@ -59,7 +59,7 @@ def test_partitions_are_cut_as_the_reference_cuts_them(scale: float) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 3, 10])
-def test_what_cannot_be_cut_is_left(count: int) -> None:
+def test_vectors_that_cannot_be_halved_are_unchanged(count: int) -> None:
     vectors = np.ones((count, DIM), np.float32)
     assert cut(vectors) is None if count else True
     found = halved(vectors, np.arange(count), np.array([0, count]))

@@ -51,7 +51,7 @@ def angle(vectors: np.ndarray, codes: np.ndarray) -> float:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
-def test_codes_turn_vectors_no_more_than_those_of_faiss(shape: str, bits: int) -> None:
+def test_codes_are_as_accurate_as_those_of_faiss(shape: str, bits: int) -> None:
     vectors = SHAPES[shape](np.random.default_rng(bits)).astype(np.float32)
     codes, signs, further = fitted(vectors, bits)
     assert np.array_equal(numbers_of(signs, further, bits), codes)

@@ -22,7 +22,7 @@ def vectors_of(rows: int, dim: int, seed: int) -> np.ndarray:
 
 @settings(max_examples=60, deadline=None)
 @given(dim=dims, rows=st.integers(0, 5), seed=st.integers(0, 1 << 30))
-def test_a_fast_rotation_is_that_of_the_reference(dim: int, rows: int, seed: int) -> None:
+def test_a_fast_rotation_equals_the_reference(dim: int, rows: int, seed: int) -> None:
     signs = np.random.default_rng(seed).integers(0, 256, dim // 2, np.uint8)
     vectors = vectors_of(rows, dim, seed)
     np.testing.assert_array_equal(Rotation("fast", signs).of(vectors), transformed(vectors, signs))
@@ -30,7 +30,7 @@ def test_a_fast_rotation_is_that_of_the_reference(dim: int, rows: int, seed: int
 
 @pytest.mark.parametrize("dim", [128, 768, 1536, 2560])
 @pytest.mark.parametrize("kind", ["fast", "matrix"])
-def test_a_vector_is_rotated_to_the_same_bits_alone_and_among_others(kind: str, dim: int) -> None:
+def test_batched_rotations_are_bit_identical(kind: str, dim: int) -> None:
     matrix = np.random.default_rng(1).standard_normal((dim, dim)).astype(np.float32)
     rotation = Rotation.drawn(dim) if kind == "fast" else Rotation("matrix", matrix)
     vectors = vectors_of(37, dim, 2)

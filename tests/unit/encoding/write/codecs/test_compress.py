@@ -139,7 +139,7 @@ def test_values_that_repeat_get_a_dictionary() -> None:
         flags([1, 0]),
     ],
 )
-def test_other_values_do_not(block: Block) -> None:
+def test_other_values_are_not_dictionary_encoded(block: Block) -> None:
     assert dictionary_if_smaller(block, EncodingOptions()) is block
 
 
@@ -168,13 +168,13 @@ def test_a_dictionary_is_compressed_in_2_2_only() -> None:
 
 @pytest.mark.parametrize("count", [1, 1024, 1025])
 @pytest.mark.parametrize("width", [0, 7, 64])
-def test_whole_buffers_come_back(count: int, width: int) -> None:
+def test_whole_buffers_round_trip(count: int, width: int) -> None:
     block = numbers(drawn(64, width, count))
     encoding, data = compress_block(block, EncodingOptions())
     assert plain(codec_from_proto(encoding).decode_block(data, count)) == plain(block)
 
 
-def test_whole_buffers_of_every_kind_come_back() -> None:
+def test_whole_buffers_of_every_block_type_round_trip() -> None:
     lists = FixedSizeList(4, numbers(drawn(32, 32, 12)), None, 3)
     for block in (
         texts(SENTENCES, skip=3, width=8),
@@ -230,7 +230,7 @@ def test_lists_and_structs_are_cut_and_come_back() -> None:
         compress_mini_block(FixedSizeList(1, texts([b""]), None, 1), EncodingOptions())
 
 
-def test_a_value_that_is_too_large_for_a_chunk_of_2_1_is_refused() -> None:
+def test_a_value_too_large_for_a_2_1_chunk_is_rejected() -> None:
     block = texts([b"", RNG.bytes(40_000), b"a"])
     assert kind(block) == "variable"
     with pytest.raises(UnsupportedError):
@@ -255,6 +255,6 @@ choices = st.builds(
 
 @settings(deadline=None, max_examples=60)
 @given(columns, choices)
-def test_whatever_is_picked_the_values_come_back(block: Any, choice: EncodingOptions) -> None:
+def test_every_selected_encoding_round_trips(block: Any, choice: EncodingOptions) -> None:
     assert read_back(compress_mini_block(dictionary_if_smaller(block, choice), choice)) == plain(block)
     single(block, choice)

@@ -35,7 +35,7 @@ def test_blocks_have_the_greatest_of_their_scores(size: int) -> None:
     assert found.tobytes() == plain(starts, of_blocks, frequencies, norms[ids]).tobytes()
 
 
-def test_a_document_that_is_not_there_is_refused() -> None:
+def test_an_unknown_document_is_an_internal_error() -> None:
     one = np.ones(1, np.float32)
     with pytest.raises(InternalError):
         greatest_scores(np.array([0, 1]), np.array([1], np.uint32), np.array([1], np.uint32), one, one, 128)

@@ -31,7 +31,7 @@ def packed_one_by_one(signs: np.ndarray) -> bytes:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 31, 32, 33, 100])
-def test_signs_lie_in_blocks_of_32_rows(rows: int) -> None:
+def test_sign_codes_are_stored_in_blocks_of_32_rows(rows: int) -> None:
     signs = np.random.default_rng(rows).integers(0, 256, (rows, 5), np.uint8)
     packed = packed_signs(signs)
     assert packed.tobytes() == packed_one_by_one(signs)
@@ -67,7 +67,7 @@ def blocked_one_by_one(numbers: list[int], bits: int) -> bytes:
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
-def test_further_bits_lie_in_blocks_of_64_numbers(bits: int) -> None:
+def test_extra_code_bits_are_stored_in_blocks_of_64_numbers(bits: int) -> None:
     dim = 72
     numbers = np.random.default_rng(bits).integers(0, 1 << bits, (3, dim))
     stream = np.packbits((numbers[:, :, None] >> np.arange(bits) & 1).reshape(3, -1), axis=1, bitorder="little")
@@ -112,7 +112,7 @@ def codes_of(rounding: Rounding, rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("bits", "of_residual"), [(1, True), (1, False), (2, False), (5, False), (9, False)])
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_distances_are_those_of_the_formula(bits: int, metric: str, of_residual: bool) -> None:
+def test_distances_equal_the_formula(bits: int, metric: str, of_residual: bool) -> None:
     dim, rng = 64, np.random.default_rng(bits)
     centroid = rng.standard_normal(dim).astype("f4")
     vectors = (centroid + rng.standard_normal((50, dim))).astype("f4")
@@ -193,7 +193,7 @@ def test_columns_of_rows_give_the_rows(bits: int) -> None:
         {"rotation_type": "matrix", "rotate_mat_position": "1"},
     ],
 )
-def test_metadata_that_makes_no_sense_is_refused(changed: dict[str, Any]) -> None:
+def test_invalid_metadata_is_rejected(changed: dict[str, Any]) -> None:
     sound = {
         "code_dim": 24,
         "num_bits": 5,

@@ -98,14 +98,14 @@ def test_rows_are_as_lance_writes_them() -> None:
 
 
 @pytest.mark.parametrize(("metric", "far"), [("l2", 4.0), ("cosine", 2.0), ("dot", 2.0)])
-def test_distances_of_neighbours_are_those_of_lance(metric: str, far: float) -> None:
+def test_stored_neighbour_distances_equal_those_of_lance(metric: str, far: float) -> None:
     vectors = np.array([[1, 0], [-1, 0]], np.float32)
     rows = graph_rows(build_graph(vectors, metric, m=2), vectors, metric, m=2)
     assert rows.rows.column(2).slice(0, 2).to_pylist() == [[far], [far]]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_small_graphs(count: int) -> None:
+def test_graphs_of_a_few_vectors_round_trip(count: int) -> None:
     vectors = clustered(count)
     rows = graph_rows(build_graph(vectors, "l2"), vectors, "l2")
     graph = read_graph(rows.metadata, *rows.rows.columns[:2], count, where="")
@@ -116,13 +116,13 @@ def test_small_graphs(count: int) -> None:
     assert graph_metadata(json.dumps([rows.metadata.to_json()]), where="")[0].num_rows == rows.rows.num_rows
 
 
-def test_levels_are_as_many_as_allowed() -> None:
+def test_the_number_of_levels_is_limited() -> None:
     graph = build_graph(clustered(3000), "l2", m=2, ef_construction=10, max_level=3)
     assert graph.levels.max() == 3
 
 
 @pytest.mark.parametrize("wrong", [{"m": 1}, {"m": 5000}, {"ef_construction": 0}, {"max_level": 0}])
-def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, int]) -> None:
+def test_invalid_parameters_are_rejected(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         build_graph(clustered(10), "l2", **wrong)
 
@@ -152,7 +152,7 @@ def test_a_segment_finds_the_nearest(
 @pytest.mark.parametrize("walk", [False, True])
 @pytest.mark.parametrize("share", [0.5, 0.05, 0.004, 0.0])
 @pytest.mark.parametrize("queries", [1, 30])
-def test_only_what_is_allowed_is_found_and_all_of_it(
+def test_a_filtered_search_finds_only_allowed_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walk: bool, share: float, queries: int
 ) -> None:
     if walk:
@@ -171,7 +171,7 @@ def test_only_what_is_allowed_is_found_and_all_of_it(
         assert recall(rows, nearest("l2", asked, vectors, count, living)) == 1
 
 
-def test_looking_goes_on_until_k_are_found(tmp_path: Path) -> None:
+def test_a_search_continues_until_k_are_found(tmp_path: Path) -> None:
     vectors = clustered(300)
     index = opened(segment_of(vectors, partitions=4), tmp_path)
     query = vectors[:1]
@@ -207,7 +207,7 @@ def test_distances_stay_within_bounds(tmp_path: Path) -> None:
     ],
     ids=["dimension", "k", "allowed"],
 )
-def test_questions_that_make_no_sense_are_refused(tmp_path: Path, call: Callable[[GraphIndex], Hits]) -> None:
+def test_invalid_queries_are_rejected(tmp_path: Path, call: Callable[[GraphIndex], Hits]) -> None:
     with pytest.raises(InvalidInputError):
         call(opened(segment_of(clustered(20)), tmp_path))
 
@@ -226,7 +226,7 @@ def test_partitions_are_read_when_they_are_probed_and_kept_by_bytes(tmp_path: Pa
     assert small.nbytes < index.nbytes
 
 
-def test_statistics_say_what_the_graphs_are(tmp_path: Path) -> None:
+def test_statistics_describe_the_graphs(tmp_path: Path) -> None:
     found = opened(segment_of(clustered(500), partitions=2), tmp_path).statistics()
     assert found["index_type"] == "IVF_HNSW_FLAT"
     assert found["sub_index"]["index_type"] == "HNSW"
@@ -365,7 +365,7 @@ def test_hostile_metadata_is_refused(text: str, tmp_path: Path) -> None:
         opened(segment_of(clustered(200)), tmp_path, text=text)
 
 
-def test_an_entry_point_on_a_lower_level_is_where_walks_begin() -> None:
+def test_walks_start_at_an_entry_point_on_any_level() -> None:
     vectors = clustered(900)
     rows = graph_rows(build_graph(vectors, "l2", m=3), vectors, "l2", m=3)
     lower = next(i for i in range(900) if i not in rows.rows.column(0).to_pylist()[900:])
@@ -377,7 +377,7 @@ def test_an_entry_point_on_a_lower_level_is_where_walks_begin() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_whatever_the_rows_are_a_walk_stays_inside(data: st.DataObject) -> None:
+def test_walks_over_arbitrary_rows_stay_in_bounds(data: st.DataObject) -> None:
     count = data.draw(st.integers(0, 12))
     small = st.integers(0, count + 1)
     levels = data.draw(st.lists(st.lists(small, max_size=4), max_size=3))
@@ -414,7 +414,7 @@ def check_is_closed(graph: Graph) -> None:
             assert (graph.levels[near[near >= 0]] > level).all()
 
 
-def test_bits_are_as_far_apart_as_the_numbers_that_graphs_are_built_over() -> None:
+def test_hamming_distances_equal_distances_of_unpacked_bits() -> None:
     bits = np.random.default_rng(0).integers(0, 256, (20, 3)).astype(np.uint8)
     numbers, metric = points(bits, "hamming")
     assert metric == "l2"

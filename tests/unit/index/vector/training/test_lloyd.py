@@ -11,7 +11,7 @@ VECTORS = np.random.default_rng(5).normal(size=(300, 6)).astype(np.float32)
 
 
 @pytest.mark.parametrize("metric", ["l2", "dot"])
-def test_what_places_say_adds_up(metric: str) -> None:
+def test_partial_sums_of_lloyd_rounds_add_up(metric: str) -> None:
     centroids = VECTORS[:5]
     whole = moved([sums_of(VECTORS, centroids, metric)], centroids)
     parts = moved(
@@ -37,7 +37,7 @@ def test_a_centroid_without_vectors_takes_half_of_the_fullest() -> None:
     assert sums_of(VECTORS, found, "l2").counts.min() > 0
 
 
-def test_rounds_end_where_little_is_gained() -> None:
+def test_rounds_end_once_the_gain_is_small() -> None:
     assert not is_settled(None, 5.0)
     assert not is_settled(5.0, 4.0)
     assert is_settled(5.0, 5.0 - 1e-5)
