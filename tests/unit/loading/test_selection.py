@@ -135,7 +135,7 @@ def test_empty_selections_have_no_batches(table: ld.LanceDataset) -> None:
     assert [len(shard) for shard in (rows.shard(0, 2), rows.shard(1, 2, "batch"))] == [0, 0]
 
 
-def test_what_makes_no_sense_is_refused(table: ld.LanceDataset) -> None:
+def test_invalid_selections_are_rejected(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table)
     for wrong in (
         lambda: RowSelection(table, [54]),

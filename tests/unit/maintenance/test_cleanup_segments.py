@@ -59,7 +59,7 @@ def test_segments_that_a_branch_borrows_stay(tmp_path: Path, kind: PlainKind) ->
     assert check(ld.dataset(path, version=("side", None))) == set(branch.fragment_ids())
 
 
-def test_segments_that_no_version_names_go_only_when_asked_for(tmp_path: Path, kind: PlainKind) -> None:
+def test_unreferenced_segments_are_removed_only_on_request(tmp_path: Path, kind: PlainKind) -> None:
     path = tmp_path / "t.lance"
     with_index(write(path, 2), kind)
     stray = path / "_indices" / "00000000-0000-4000-8000-000000000001" / "page.lance"

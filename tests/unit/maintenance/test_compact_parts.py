@@ -70,7 +70,7 @@ def test_batches_are_committed_one_by_one_and_indexes_follow(path: Path, follow:
     dataset.validate()
 
 
-def test_a_group_that_another_writer_changed_is_written_again(path: Path) -> None:
+def test_a_group_changed_by_another_writer_is_rewritten(path: Path) -> None:
     came: list[int] = []
 
     def write(orders: Sequence[Any]) -> list[Any]:
@@ -98,7 +98,7 @@ def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
     assert leftovers(path) == []
 
 
-def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_loses_a_race_is_retried(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = compact.prepare
     came: list[int] = []
 
@@ -132,7 +132,7 @@ def test_writers_that_come_each_time_are_named(path: Path, monkeypatch: pytest.M
     assert leftovers(path) == []
 
 
-def test_what_failed_leaves_nothing_and_takes_nothing_back(path: Path) -> None:
+def test_failed_groups_leave_nothing_and_committed_groups_stay(path: Path) -> None:
     def write(orders: Sequence[Any]) -> list[Any]:
         done = elsewhere(path, orders)
         if 4 in orders[0].fragments:

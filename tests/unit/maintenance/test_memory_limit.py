@@ -75,7 +75,7 @@ def test_a_merge_keeps_to_its_limit(table: ld.LanceDataset, peak_of: Callable[[C
     assert sorted(table.to_table(columns=["id"])["id"].to_pylist()) == list(range(192))
 
 
-def test_groups_at_once_share_the_limit() -> None:
+def test_parallel_groups_share_the_limit() -> None:
     assert CompactionOptions(num_threads=4).writers == 4
     assert CompactionOptions(num_threads=4).group_bytes is None
     assert CompactionOptions(num_threads=4, memory_limit=3 * GROUP_BYTES).writers == 3
@@ -98,6 +98,6 @@ def test_a_number_of_bytes(said: int | str, count: int | None) -> None:
 
 
 @pytest.mark.parametrize("said", [0, -1, True, "", "much", "0MB", "1 PB", 1.5, None])
-def test_what_is_no_number_of_bytes_is_refused(said: object) -> None:
+def test_invalid_byte_counts_are_rejected(said: object) -> None:
     with pytest.raises(InvalidInputError, match="memory_limit"):
         byte_count(said, "memory_limit")

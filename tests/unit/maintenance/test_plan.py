@@ -19,13 +19,13 @@ def sized(*rows: int) -> list[Candidate]:
     return [Candidate(i, n) for i, n in enumerate(rows)]
 
 
-def test_small_neighbours_are_joined_up_to_the_target() -> None:
+def test_small_adjacent_fragments_are_joined_up_to_the_target() -> None:
     assert plan(*sized(*[10] * 12), target_rows_per_fragment=30) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert plan(*sized(*[10] * 12), target_rows_per_fragment=50) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9, 10, 11]]
     assert plan(*sized(*[10] * 12), target_rows_per_fragment=100) == [list(range(12))]
 
 
-def test_a_large_fragment_separates_its_neighbours() -> None:
+def test_a_large_fragment_separates_groups() -> None:
     assert plan(*sized(100, 50, 2000, 300, 10), target_rows_per_fragment=1000) == [[0, 1], [3, 4]]
 
 
@@ -35,7 +35,7 @@ def test_a_small_fragment_without_a_small_neighbour_stays() -> None:
 
 
 @pytest.mark.parametrize(("deleted", "expected"), [(9, []), (10, []), (11, [[0]])])
-def test_a_fragment_is_written_anew_when_more_than_a_tenth_is_deleted(deleted: int, expected: list[list[int]]) -> None:
+def test_a_fragment_is_rewritten_if_more_than_a_tenth_is_deleted(deleted: int, expected: list[list[int]]) -> None:
     assert plan(Candidate(0, 100, deleted), target_rows_per_fragment=50) == expected
 
 
@@ -67,7 +67,7 @@ def test_a_run_ends_before_the_group_that_passes_a_limit(limit: dict[str, int], 
     assert plan(*fragments, target_rows_per_fragment=30, **limit) == expected
 
 
-def test_the_rows_of_a_group_are_spread_evenly() -> None:
+def test_rows_of_a_group_are_spread_evenly() -> None:
     options = CompactionOptions(target_rows_per_fragment=1000)
     assert [fragments_for(n, options) for n in (0, 10, 1999, 2000, 2160, 5000)] == [1, 1, 1, 2, 2, 5]
 
@@ -110,7 +110,7 @@ def test_a_binary_copy_that_is_not_forced_changes_nothing() -> None:
     assert compaction_options({"enable_binary_copy": True, "enable_binary_copy_force": False}) == compaction_options({})
 
 
-def test_indices_cannot_be_deferred_and_left_alone() -> None:
+def test_index_remapping_cannot_be_deferred_and_disabled() -> None:
     with pytest.raises(InvalidInputError, match="defer_index_remap"):
         compaction_options({"defer_index_remap": True, "remap_indices": False})
 
@@ -119,6 +119,6 @@ def test_fragments_out_of_order_are_not_joined() -> None:
     assert plan(Candidate(5, 10), Candidate(3, 10), Candidate(4, 10)) == [[3, 4]]
 
 
-def test_a_config_that_is_no_number_is_refused_with_its_key() -> None:
+def test_a_config_value_that_is_not_a_number_is_rejected_with_its_key() -> None:
     with pytest.raises(InvalidInputError, match=r"lance\.compaction\.batch_size"):
         compaction_options({}, {"lance.compaction.batch_size": "x"})

@@ -51,7 +51,7 @@ def test_settings_of_the_catalog_win(tmp_path: Path) -> None:
         (SimpleNamespace(location="t", managed_versioning=True), ld.UnsupportedError, "keeps the versions"),
     ],
 )
-def test_what_a_catalog_cannot_say_is_an_error(answer: Any, kind: type[Exception], message: str) -> None:
+def test_invalid_catalog_responses_raise_errors(answer: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         ld.dataset(namespace_client=Catalog(answer), table_id=["a", "t"])
 

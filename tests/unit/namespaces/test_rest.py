@@ -69,7 +69,7 @@ def opened(service: Service) -> ld.RestNamespace:
     "body",
     [b"<html>", b"[1]", b"\xff\xfe{}", b"[" * 100_000, b'{"x": ' + b"1" * 10_000 + b"}", rb'{"page_token": "\ud800"}'],
 )
-def test_an_answer_that_is_no_object_is_no_success(service: Service, body: bytes) -> None:
+def test_a_response_that_is_not_a_json_object_is_an_error(service: Service, body: bytes) -> None:
     service.body = body
     namespace = opened(service)
     for call in (namespace.list_tables, lambda: namespace.drop_table("t"), lambda: namespace.create_namespace("a")):
@@ -113,7 +113,7 @@ def test_a_small_answer_does_not_unpack_to_a_large_one(service: Service) -> None
         opened(service).list_tables()
 
 
-def test_a_service_does_not_say_how_long_to_wait(service: Service) -> None:
+def test_retry_after_does_not_delay_errors(service: Service) -> None:
     service.status, service.headers = 503, {"retry-after": "3600"}
     start = time.monotonic()
     with pytest.raises(StoreError, match="503"):
@@ -142,7 +142,7 @@ def test_addresses_are_checked_at_once(uri: str) -> None:
     assert "hidden-word" not in str(caught.value)
 
 
-def test_a_table_that_goes_while_it_is_listed_is_left_out(service: Service) -> None:
+def test_a_table_dropped_during_listing_is_skipped(service: Service) -> None:
     service.by_path = {
         "/v1/namespace/%24/table/list": (200, b'{"tables": ["gone", "t"]}'),
         "/v1/table/gone/describe": (404, b"{}"),

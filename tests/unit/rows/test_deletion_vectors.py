@@ -53,7 +53,7 @@ def test_roaring_files_list_offsets() -> None:
 
 
 @pytest.mark.parametrize(("suffix", "data"), [("arrow", arrow_file([1, 10])), ("bin", BitMap([1, 10]).serialize())])
-def test_offsets_beyond_the_fragment_or_another_count_are_corrupt(suffix: str, data: bytes) -> None:
+def test_out_of_range_offsets_and_wrong_counts_are_corrupt(suffix: str, data: bytes) -> None:
     with pytest.raises(CorruptError, match="out of range"):
         read_deletion_vector(data, suffix, "here", 10)
     with pytest.raises(CorruptError, match="number of deleted rows"):
@@ -68,7 +68,7 @@ def test_a_bitmap_of_billions_is_refused_without_being_laid_out() -> None:
         read_deletion_vector(everything.serialize(), "bin", "here", 1000)
 
 
-def test_other_columns_than_offsets_are_corrupt() -> None:
+def test_unexpected_columns_are_corrupt() -> None:
     with pytest.raises(CorruptError, match="columns"):
         read_deletion_vector(arrow_file([1], pa.int64()), "arrow", "here", 10)
 

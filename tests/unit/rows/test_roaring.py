@@ -27,7 +27,7 @@ def bitmaps(draw: st.DrawFn) -> BitMap:
 
 @given(bitmaps())
 @settings(deadline=None)
-def test_values_are_those_of_the_library(bitmap: BitMap) -> None:
+def test_values_equal_those_of_the_library(bitmap: BitMap) -> None:
     values = roaring_values(bitmap.serialize(), "here", 2**32)
     assert values.dtype == np.uint32
     assert values.tolist() == bitmap.to_array().tolist()

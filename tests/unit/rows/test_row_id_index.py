@@ -22,7 +22,7 @@ def test_ids_are_found_in_the_fragment_that_lists_them() -> None:
     assert lives.tolist() == [True, True, False, True]
 
 
-def test_an_id_whose_old_row_is_deleted_is_found_where_it_moved_to() -> None:
+def test_a_moved_row_id_is_found_at_its_new_address() -> None:
     fragments = [
         (0, sequence({"range": {"start": 0, "end": 10}})),
         (1, sequence({"sorted_array": {"u64_array": {"values": np.array([3, 5], "<u8").tobytes()}}})),
@@ -33,7 +33,7 @@ def test_an_id_whose_old_row_is_deleted_is_found_where_it_moved_to() -> None:
     assert lives.tolist() == [True, True, True, False]
 
 
-def test_deletions_are_asked_for_only_where_there_are_hits() -> None:
+def test_deletion_vectors_are_read_only_for_fragments_with_hits() -> None:
     asked = []
 
     def deletions(place: int) -> None:

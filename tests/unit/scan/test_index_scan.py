@@ -68,7 +68,7 @@ def same(first: pa.Table, second: pa.Table) -> bool:
     return first.schema == second.schema and repr(first.to_pylist()) == repr(second.to_pylist())
 
 
-def test_only_the_rows_that_the_index_names_are_read() -> None:
+def test_only_rows_found_by_the_index_are_read() -> None:
     snapshot = table()
     (index,) = Indexes(snapshot).add("i", [range(4)])
     found = read(snapshot, columns=["s", "i"], filter="i = 60")
@@ -87,13 +87,13 @@ def test_fragments_that_no_segment_covers_are_scanned() -> None:
     assert scanned == {1, 3}
 
 
-def test_deleted_rows_among_the_answer_are_left_out() -> None:
+def test_deleted_rows_are_removed_from_index_results() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [range(4)])
     assert read(snapshot, columns=["i"], filter="i IN (3, 4, 53, 103)")["i"].to_pylist() == [4, 53]
 
 
-def test_what_the_index_does_not_answer_is_applied_to_its_rows() -> None:
+def test_the_remaining_condition_is_applied_to_index_results() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [range(4)])
     found, plain = both(snapshot, filter="i BETWEEN 40 AND 110 AND a = 1")
@@ -102,7 +102,7 @@ def test_what_the_index_does_not_answer_is_applied_to_its_rows() -> None:
     assert {name for _, name, _ in snapshot.reads if name == "i"}
 
 
-def test_counts_come_from_the_index_alone_where_it_is_exact() -> None:
+def test_exact_index_results_are_counted_without_reading_rows() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [range(4)])
     scan = TableScan(snapshot)
@@ -112,7 +112,7 @@ def test_counts_come_from_the_index_alone_where_it_is_exact() -> None:
     assert snapshot.reads == []
 
 
-def test_a_condition_that_cannot_be_true_reads_nothing() -> None:
+def test_an_unsatisfiable_condition_reads_nothing() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [range(4)])
     assert read(snapshot, filter="i > 100 AND i < 50").num_rows == 0
@@ -127,7 +127,7 @@ def test_ranges_of_one_column_are_one_question() -> None:
     assert [str(q) for q in index.asked] == ["10 <= value <= 15"]
 
 
-def test_the_most_selective_index_is_asked_first_and_few_rows_are_looked_at() -> None:
+def test_the_most_selective_index_is_searched_first() -> None:
     snapshot = table()
     made = Indexes(snapshot)
     (wide,), (narrow,) = made.add("a", [range(4)]), made.add("i", [range(4)])
@@ -145,7 +145,7 @@ def test_a_broken_segment_is_scanned() -> None:
     assert found["i"].to_pylist() == [1, 101, 102]
 
 
-def test_indexes_that_say_maybe_are_checked() -> None:
+def test_possible_matches_of_an_index_are_rechecked() -> None:
     snapshot = table()
     Indexes(snapshot).add("a", [range(4)], FakeKind("ZoneMap", slack=20))
     found, plain = both(snapshot, filter="a = 2")
@@ -154,7 +154,7 @@ def test_indexes_that_say_maybe_are_checked() -> None:
     assert scan.count(scan.plan(ScanOptions(filter="a = 2"))) == plain.num_rows
 
 
-def test_one_index_covers_what_the_other_does_not() -> None:
+def test_one_index_covers_fragments_the_other_lacks() -> None:
     snapshot = table()
     made = Indexes(snapshot)
     (zones,) = made.add("a", [range(4)], FakeKind("ZoneMap", slack=5))
@@ -222,7 +222,7 @@ def test_rows_by_address_need_no_index() -> None:
     assert same(found, plain)
 
 
-def test_the_estimate_counts_what_is_looked_at() -> None:
+def test_the_estimate_includes_scanned_rows() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [[0, 1, 2]])
     scan = TableScan(snapshot)

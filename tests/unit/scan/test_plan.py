@@ -8,7 +8,7 @@ from lance_duck.scan.plan import Extent, Sizer, morsels_of
 from lance_duck.scan.predicate.arrays import descend, keep, pick, row_width
 
 
-def test_morsels_cover_the_extents_and_stay_inside_them() -> None:
+def test_morsels_cover_the_extents() -> None:
     extents = [Extent(0, 5, 20_000), Extent(2, 0, 3), Extent(3, 0, 900_000, 7)]
     morsels = list(morsels_of(iter(extents), Sizer(8)))
     for extent in extents:
@@ -61,7 +61,7 @@ def test_morsels_are_multiples_of_the_batch_size() -> None:
     assert Sizer(8, rows=1_000_000).take() == 1_000_000
 
 
-def test_a_plan_is_cut_only_as_far_as_it_is_asked() -> None:
+def test_a_plan_is_built_lazily() -> None:
     def endless() -> object:
         yield Extent(0, 0, 10)
         raise AssertionError

@@ -67,7 +67,7 @@ def test_the_type_of_the_cast(values: list[Any], type_: pa.DataType, form: str, 
     assert form in message_of(DOORS["nearest"], table_of(tmp_path, values, type_))
 
 
-def test_no_cast_is_named_for_other_columns(tmp_path: Path) -> None:
+def test_other_columns_do_not_suggest_a_cast(tmp_path: Path) -> None:
     ds = table_of(tmp_path, [["a"]], pa.list_(pa.string()))
     for ask in DOORS.values():
         assert "alter_columns" not in message_of(ask, ds)

@@ -55,7 +55,7 @@ def test_counts_come_from_the_metadata_alone(hand_made: Make, tmp_path: Path) ->
         snapshot.deletion_vector(snapshot.fragments[0])
 
 
-def test_files_are_asked_when_an_old_manifest_does_not_count(
+def test_row_counts_missing_in_old_manifests_are_read_from_files(
     hand_made: Make, make_data_file: DataFile, tmp_path: Path
 ) -> None:
     table = hand_made()
@@ -80,7 +80,7 @@ def test_data_files_are_opened_once(hand_made: Make, make_data_file: DataFile, t
     assert snapshot.data_file(wanted) is snapshot.data_file(wanted)
 
 
-def test_a_file_of_another_size_than_the_manifest_says_is_corrupt(
+def test_a_file_with_another_size_than_its_manifest_entry_is_corrupt(
     hand_made: Make, make_data_file: DataFile, tmp_path: Path
 ) -> None:
     table = hand_made()
@@ -115,7 +115,7 @@ def test_paths_leave_the_root_only_into_a_base_path(
             snapshot.data_file(wanted)
 
 
-def test_a_table_reached_through_a_link_is_whole(hand_made: Make, make_data_file: DataFile, tmp_path: Path) -> None:
+def test_a_table_behind_a_symbolic_link_is_readable(hand_made: Make, make_data_file: DataFile, tmp_path: Path) -> None:
     table = hand_made()
     table.files["data/x.lance"] = make_data_file(3)
     table.commit(1, fragments=[{"physical_rows": 3, "files": [file("x.lance")]}])
@@ -127,7 +127,7 @@ def test_a_table_reached_through_a_link_is_whole(hand_made: Make, make_data_file
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 @pytest.mark.parametrize("is_root", [True, False])
-def test_files_lie_below_the_base_path_they_name(
+def test_files_are_read_from_their_base_path(
     hand_made: Make, make_data_file: DataFile, tmp_path: Path, scheme: str, is_root: bool
 ) -> None:
     base = tmp_path / "base"
@@ -165,7 +165,7 @@ def test_deletions_are_checked_against_the_manifest(hand_made: Make, tmp_path: P
             bad.deletion_vector(bad.fragments[0])
 
 
-def test_row_ids_come_inline_and_from_a_file_of_their_own(hand_made: Make, tmp_path: Path) -> None:
+def test_row_ids_are_read_inline_and_from_files(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.files["_rows/ids"] = b"??" + ids((50, 54))
     external = {"path": "_rows/ids", "offset": 2, "size": len(ids((50, 54)))}
@@ -186,7 +186,7 @@ def test_row_ids_come_inline_and_from_a_file_of_their_own(hand_made: Make, tmp_p
     assert lives.tolist() == [True, True, False]
 
 
-def test_tables_without_stable_row_ids_have_none(hand_made: Make, tmp_path: Path) -> None:
+def test_tables_without_stable_row_ids_have_no_row_id_index(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.commit(1, fragments=[{"id": 0, "physical_rows": 4}])
     snapshot = open_snapshot(table.write(tmp_path))

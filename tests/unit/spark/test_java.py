@@ -28,7 +28,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(java.shutil, "which", lambda name: None)
 
 
-def test_a_java_that_suits_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suitable_java_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = a_java(tmp_path / "home", "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     assert java.ensure_java() == str(program)

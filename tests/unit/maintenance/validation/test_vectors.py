@@ -60,7 +60,7 @@ def test_rows_that_come_twice_are_found(table: tuple[Snapshot, Segment], tmp_pat
         problems(table, tmp_path, X[[*USABLE, 5]], np.array([*USABLE, 5]))
 
 
-def test_rows_with_other_vectors_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
+def test_rows_with_different_vectors_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
     vectors = X[USABLE]
     vectors[0] += 1
     with pytest.raises(CorruptError, match="another vector for row 0 of fragment 0"):

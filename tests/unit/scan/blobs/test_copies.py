@@ -56,7 +56,7 @@ def test_tables_without_blobs_are_scanned_as_they_are(tmp_path: Path) -> None:
     assert [part.to_pydict() for part in batches(dataset)] == [{"i": [1, 2]}]
 
 
-def test_blobs_of_bytes_and_below_other_structure(tmp_path: Path) -> None:
+def test_nested_blobs_are_returned_as_bytes(tmp_path: Path) -> None:
     plain = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     array = pa.StructArray.from_arrays(
         [pa.array([b"xy", None, b"z", b""], pa.large_binary())],

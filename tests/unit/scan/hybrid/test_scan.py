@@ -63,7 +63,7 @@ def test_method_weights_filters_and_limits_choose_the_rows(
     assert ids(pets.search(ORIGIN, full_text_query="puppy", **options)) == expected
 
 
-def test_all_ways_to_ask_give_the_same_rows(pets: ld.LanceDataset) -> None:
+def test_all_search_apis_return_the_same_rows(pets: ld.LanceDataset) -> None:
     found = pets.search(ORIGIN, full_text_query={"query": "puppy", "columns": ["text"]}, k=3, column="vec")
     assert pets.search("puppy", nearest=nearest(), k=3).equals(found)  # type: ignore[call-arg]
     assert pets.to_table(nearest=nearest(k=3), full_text_query="puppy").equals(found)
@@ -74,7 +74,7 @@ def test_all_ways_to_ask_give_the_same_rows(pets: ld.LanceDataset) -> None:
     assert not scanner.is_batch
 
 
-def test_expressions_and_hidden_columns_stand_beside_the_scores(pets: ld.LanceDataset) -> None:
+def test_expressions_and_hidden_columns_combine_with_scores(pets: ld.LanceDataset) -> None:
     columns = {"double": "_hybrid_score * 2", "id": "id"}
     found = pets.search(ORIGIN, full_text_query="puppy", k=1, columns=columns, with_row_id=True)
     assert found.schema.names == ["double", "id", "_distance", "_score", "_hybrid_score", "_rowid"]
@@ -101,7 +101,7 @@ def test_a_plan_describes_both_searches(pets: ld.LanceDataset) -> None:
         ({"method": "rrf"}, "a search for a vector and for words"),
     ],
 )
-def test_errors_say_what_is_wrong(pets: ld.LanceDataset, options: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_raise_clear_errors(pets: ld.LanceDataset, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ld.LanceDuckError, match=message):
         pets.search(ORIGIN, **options)
 

@@ -98,7 +98,7 @@ def planned(snapshot: Any, condition: str | Predicate) -> str:
         ("_rowoffset = 5", "not by an index: no index on _rowoffset"),
     ],
 )
-def test_plans(snapshot: Any, text: str, plan: str) -> None:
+def test_filters_are_planned_over_indexes(snapshot: Any, text: str, plan: str) -> None:
     assert planned(snapshot, text) == plan
 
 
@@ -151,7 +151,7 @@ def test_units_scales_and_dictionaries(value: pa.Scalar, type_: pa.DataType, fit
         (IsNull(("l",)), "value is null", "not (value is null)"),
     ],
 )
-def test_lists(condition: Predicate, shown: str, denied: str) -> None:
+def test_list_conditions_become_index_queries(condition: Predicate, shown: str, denied: str) -> None:
     type_ = pa.list_(pa.int32())
     assert str(query_of(condition, type_)) == shown
     assert str(query_of(condition, type_, true=False)) == denied

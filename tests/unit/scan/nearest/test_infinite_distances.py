@@ -46,7 +46,7 @@ def test_rows_at_infinity_come_last_by_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("metric", ["l2", "dot"])
-def test_many_queries_find_what_each_finds(tmp_path: Path, metric: str) -> None:
+def test_batched_queries_find_the_same_rows_as_single_queries(tmp_path: Path, metric: str) -> None:
     dataset = table(tmp_path / "t.lance")
     queries = np.random.default_rng(4).standard_normal((40, DIM)).astype(np.float32)
     queries[7], queries[9] = FAR, -FAR
@@ -80,7 +80,7 @@ def test_rows_of_several_vectors_are_ranked_at_infinity(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "words"), [(1e300, r"beyond float32.*±3\.4e\+38.*1e\+300"), (np.inf, "found inf"), (np.nan, "found nan")]
 )
-def test_a_query_that_has_no_distance_is_refused_by_its_number(tmp_path: Path, number: float, words: str) -> None:
+def test_a_query_without_finite_distances_is_rejected_by_its_number(tmp_path: Path, number: float, words: str) -> None:
     dataset = table(tmp_path / "t.lance")
     with pytest.raises(InvalidInputError, match=words):
         found(dataset, [number] * DIM, 1, "l2")

@@ -61,7 +61,7 @@ def scores_one_by_one(nearest: list[tuple[int, float, int]], queries: int) -> di
     return totals
 
 
-def test_scores_are_those_of_each_query_vector_in_turn() -> None:
+def test_multivector_scores_equal_per_vector_sums() -> None:
     rng = np.random.default_rng(1)
     found = Neighbours(
         rng.integers(0, 3, 300), rng.random(300).astype(np.float32), rng.integers(0, 40, 300).astype(np.uint64)
@@ -77,6 +77,6 @@ def test_scores_are_those_of_each_query_vector_in_turn() -> None:
     assert best_rows(nearest, 7).tolist() == expected[:7]
 
 
-def test_nothing_found_is_no_row() -> None:
+def test_no_neighbours_give_no_rows() -> None:
     none = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
     assert len(best_rows(nearest_vectors(none, 5), 5)) == 0

@@ -67,7 +67,7 @@ def ids(table: ld.LanceDataset, nearest: dict[str, Any], **options: Any) -> list
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("column", [*FLOATS, "inner.v"])
 @pytest.mark.parametrize("k", [1, 10, 1000])
-def test_neighbours_are_those_of_the_reference(table: ld.LanceDataset, column: str, metric: str, k: int) -> None:
+def test_neighbours_equal_those_of_the_reference(table: ld.LanceDataset, column: str, metric: str, k: int) -> None:
     query = numbers()[10]
     assert ids(table, {"column": column, "q": query, "k": k, "metric": metric}) == expected(metric, query, k)
 
@@ -78,7 +78,7 @@ def test_rows_of_one_distance_come_by_address(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_many_queries_find_what_each_finds(table: ld.LanceDataset, metric: str) -> None:
+def test_batched_queries_find_the_same_rows_as_single_queries(table: ld.LanceDataset, metric: str) -> None:
     queries = np.random.default_rng(2).standard_normal((40, DIM)).astype(np.float32)
     wanted = {"column": "single", "k": 7, "metric": metric}
     found = table.to_table(columns=["id"], nearest={**wanted, "q": queries})
@@ -130,7 +130,7 @@ def test_a_part_of_a_table_is_searched_alone(table: ld.LanceDataset) -> None:
     assert found == expected("l2", query, 4, np.arange(ROWS) // 250 == 2)
 
 
-def test_distances_lie_within_a_range(table: ld.LanceDataset) -> None:
+def test_distance_ranges_are_applied(table: ld.LanceDataset) -> None:
     query = numbers()[10]
     every = table.search(query, 1000, "single", columns=["id"])
     known = every["_distance"].to_numpy()
@@ -141,7 +141,7 @@ def test_distances_lie_within_a_range(table: ld.LanceDataset) -> None:
     assert table.search([query] * 9, 3, "single", distance_range=(low, None))["_distance"].to_pylist()[0] == low
 
 
-def test_bits_are_compared_by_those_that_differ(table: ld.LanceDataset) -> None:
+def test_binary_vectors_use_hamming_distance(table: ld.LanceDataset) -> None:
     query = np.random.default_rng(3).integers(0, 256, DIM).astype(np.uint8)
     stored = np.random.default_rng(1).integers(0, 256, (ROWS, DIM)).astype(np.uint8)
     known = distances("hamming", query[None], stored)[0]
@@ -151,7 +151,7 @@ def test_bits_are_compared_by_those_that_differ(table: ld.LanceDataset) -> None:
     assert found.to_pydict() == {"id": order.tolist(), "_distance": known[order].tolist()}
 
 
-def test_columns_come_in_the_order_asked_for(table: ld.LanceDataset) -> None:
+def test_columns_keep_the_requested_order(table: ld.LanceDataset) -> None:
     nearest = {"column": "single", "q": numbers()[10], "k": 2}
     several = {**nearest, "q": numbers()[10:12]}
 
@@ -237,7 +237,7 @@ def test_a_query_of_a_column_of_doubles_keeps_all_digits(tmp_path: Path, as_quer
         ds.to_table(nearest={"column": "v", "q": as_query(np.array([1e300, 0])), "k": 1})
 
 
-def test_a_zero_query_has_no_angle(table: ld.LanceDataset) -> None:
+def test_a_zero_query_has_no_cosine_distance(table: ld.LanceDataset) -> None:
     queries = np.stack([np.zeros(DIM), numbers()[10]])
     found = table.search(queries, 2, "single", metric="cosine", columns=["id"])
     assert found["query_index"].to_pylist() == [1, 1]
@@ -275,7 +275,7 @@ def test_a_zero_query_has_no_angle(table: ld.LanceDataset) -> None:
         ({"bogus": 1}, TypeError, "bogus"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_searches_are_rejected(
     table: ld.LanceDataset, nearest: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(ld.LanceDuckError, match=words) as caught:
@@ -284,7 +284,7 @@ def test_what_makes_no_sense_is_refused(
     assert isinstance(caught.value, ValueError)
 
 
-def test_what_a_search_cannot_be_is_refused(table: ld.LanceDataset) -> None:
+def test_invalid_search_arguments_are_rejected(table: ld.LanceDataset) -> None:
     with pytest.raises(TypeError):
         table.scanner(nearest="single")
     with pytest.raises(TypeError, match="no 'q'"):
@@ -295,14 +295,14 @@ def test_what_a_search_cannot_be_is_refused(table: ld.LanceDataset) -> None:
         table.search([1.0] * DIM)
 
 
-def test_names_of_a_result_are_not_those_of_a_column(tmp_path: Path) -> None:
+def test_result_column_names_cannot_be_table_columns(tmp_path: Path) -> None:
     data = pa.table({"_distance": [1.0], "v": vectors(np.ones((1, 4), np.float32), pa.float32())})
     made = ld.write_dataset(data, tmp_path / "t.lance")
     with pytest.raises(ld.InvalidInputError, match="_distance"):
         made.search([1.0] * 4)
 
 
-def test_an_empty_table_has_no_neighbours(tmp_path: Path) -> None:
+def test_an_empty_table_returns_no_neighbours(tmp_path: Path) -> None:
     data = pa.table({"id": pa.array([], pa.int64()), "v": vectors(np.ones((0, 4), np.float32), pa.float32())})
     made = ld.write_dataset(data, tmp_path / "t.lance")
     found = made.search([1.0] * 4, 10**12)
@@ -310,7 +310,7 @@ def test_an_empty_table_has_no_neighbours(tmp_path: Path) -> None:
     assert found.num_rows == 0
 
 
-def test_explanations_say_which_way_a_search_goes(table: ld.LanceDataset) -> None:
+def test_plans_show_how_a_search_runs(table: ld.LanceDataset) -> None:
     nearest = {"column": "single", "q": numbers()[10], "k": 3, "distance_range": (0.5, None)}
     scanner = table.scanner(nearest=nearest, filter="id > 3", limit=2)
     text = scanner.explain_plan()
@@ -323,7 +323,7 @@ def test_explanations_say_which_way_a_search_goes(table: ld.LanceDataset) -> Non
     assert "use_index is false" in table.scanner(nearest={**nearest, "use_index": False}).explain_plan()
 
 
-def test_searching_indexed_rows_alone_finds_none_without_an_index(table: ld.LanceDataset) -> None:
+def test_fast_search_without_an_index_finds_nothing(table: ld.LanceDataset) -> None:
     assert ids(table, {"column": "single", "q": numbers()[10]}, fast_search=True) == []
     with pytest.raises(ld.UnsupportedError, match="fast_search"):
         table.to_table(fast_search=True)

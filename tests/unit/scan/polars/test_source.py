@@ -73,7 +73,7 @@ def test_the_frame_stays_on_its_version(table: ld.LanceDataset) -> None:
     assert table.to_polars().select(pl.len()).collect().item() == 10
 
 
-def test_columns_and_a_filter_can_be_said_before(table: ld.LanceDataset) -> None:
+def test_columns_and_a_filter_can_be_given_to_to_polars(table: ld.LanceDataset) -> None:
     lazy = table.to_polars(["s", "_rowid"], filter="id >= 97")
     assert lazy.collect_schema() == {"s": pl.String, "_rowid": pl.UInt64}
     least = lazy.select(pl.col("_rowid").min()).collect().item()
@@ -81,7 +81,7 @@ def test_columns_and_a_filter_can_be_said_before(table: ld.LanceDataset) -> None
     assert table.filter("id >= 97").to_polars().select("id").collect()["id"].to_list() == [97, 98, 99]
 
 
-def test_a_frame_goes_to_another_process(table: ld.LanceDataset) -> None:
+def test_a_lazy_frame_can_be_pickled(table: ld.LanceDataset) -> None:
     lazy = pickle.loads(pickle.dumps(table.to_polars()))
     assert lazy.filter(pl.col("id") == 7).collect()["s"].to_list() == ["row 7"]
 
@@ -100,7 +100,9 @@ def test_frames_fill_a_table(table: ld.LanceDataset, tmp_path: Path) -> None:
     assert sorted(copy.to_table()["id"].to_pylist()) == [1, 2, 1000, 1001]
 
 
-def test_what_cannot_be_is_said(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_arguments_and_a_missing_polars_raise_clear_errors(
+    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UnknownColumnError):
         table.to_polars(["nope"])
     with pytest.raises(InvalidInputError, match="with_columns"):

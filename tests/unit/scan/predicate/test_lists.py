@@ -46,6 +46,6 @@ def test_lists_of_a_fixed_length_and_of_dictionaries() -> None:
             assert found.to_pylist() == ask(function, lists, values, kind)
 
 
-def test_other_columns_have_no_items() -> None:
+def test_list_predicates_require_list_columns() -> None:
     with pytest.raises(InvalidInputError, match="holds no lists"):
         evaluate(HasAny(("x",), pa.array([1])), {"x": pa.array([1])}, 1)

@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
 
 
 @pytest.mark.parametrize("columns", [["id"], ["real", "text", "day"], ["holes", "flag", "small"], None])
-def test_rows_taken_often_are_those_taken_once(table: ld.LanceDataset, columns: Any) -> None:
+def test_repeatedly_taken_rows_equal_rows_taken_once(table: ld.LanceDataset, columns: Any) -> None:
     rng = np.random.default_rng(1)
     often = ld.dataset(table.uri)
     for turn in range(3 * column_cache.TAKES_BEFORE_CACHE):

@@ -70,9 +70,7 @@ def test_a_scan_reads_one_fragment_then_ever_more_together(path: str, read_toget
     assert read_together == [1, 4, 5]
 
 
-def test_files_that_are_read_together_stay_open_also_for_the_next_versions(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_joined_files_stay_open_for_the_next_versions(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
 
     def spied(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: bool) -> JoinedFile:
@@ -92,7 +90,7 @@ def test_files_that_are_read_together_stay_open_also_for_the_next_versions(
     assert opened == [4, 5, 6]
 
 
-def test_files_that_stay_open_are_those_of_the_fields_of_a_version(path: str) -> None:
+def test_open_files_match_the_fields_of_their_version(path: str) -> None:
     ds = ld.dataset(path)
     first, flags = ds.to_table(), [i % 4 == 0 for i in range(40)]
     rewritten = ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
@@ -140,12 +138,14 @@ def test_batches_keep_to_their_fragments(path: str) -> None:
     ]
 
 
-def test_a_limit_takes_whole_fragments_together_and_the_last_alone(path: str, read_together: list[int]) -> None:
+def test_a_limit_reads_whole_fragments_together_and_the_last_one_separately(
+    path: str, read_together: list[int]
+) -> None:
     assert ld.dataset(path).to_table(columns=["id"], limit=22)["id"].to_pylist() == [*range(22)]
     assert sorted(read_together) == [1, 1, 4]
 
 
-def test_fragments_of_other_columns_are_read_with_their_like(path: str, read_together: list[int]) -> None:
+def test_fragments_with_different_columns_are_joined_separately(path: str, read_together: list[int]) -> None:
     ds = ld.dataset(path)
     ds.add_columns({"twice": "2 * id"})
     ld.write_dataset(rows(40).append_column("twice", pa.array([0, 0, 0, 0])), path, mode="append")
@@ -217,7 +217,7 @@ def test_pages_of_several_chunks_are_decoded_at_once(
     assert all(decoded)
 
 
-def test_a_file_that_is_broken_or_gone_is_named(path: str) -> None:
+def test_a_broken_or_missing_file_is_named(path: str) -> None:
     fifth = ld.dataset(path).get_fragments()[4].metadata.files[0].path
     file = Path(path, "data", fifth)
     content = file.read_bytes()
@@ -232,7 +232,7 @@ def test_a_file_that_is_broken_or_gone_is_named(path: str) -> None:
         ld.dataset(path).to_table()
 
 
-def test_rows_are_counted_and_numbered_as_those_of_each_fragment(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_addresses_and_counts_equal_those_of_single_fragments(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ld.dataset(path).delete("id % 5 = 0")
     hidden = ["id", "_rowaddr", "_rowoffset"]
 

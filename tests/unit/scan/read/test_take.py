@@ -42,7 +42,7 @@ def take(snapshot: Any, positions: Any, columns: Any = ("i",)) -> pa.RecordBatch
     return Taker(snapshot, ColumnCache()).by_position(positions, project(snapshot.schema, columns))
 
 
-def test_rows_come_in_the_order_asked_for_and_repeatedly() -> None:
+def test_rows_are_returned_in_the_requested_order_with_repeats() -> None:
     snapshot = table(10, 10)
     assert take(snapshot, [15, 3, 15, 0])["i"].to_pylist() == [15, 3, 15, 0]
 
@@ -64,7 +64,7 @@ def test_positions_leave_deleted_rows_out() -> None:
 
 
 @pytest.mark.parametrize("rows", [[], np.array([], np.int64), pa.array([], pa.int64()), range(0)])
-def test_no_rows(rows: Any) -> None:
+def test_taking_no_rows_keeps_the_schema(rows: Any) -> None:
     snapshot = table(3)
     found = take(snapshot, rows, ["i", "_rowid", "st.x"])
     assert found.num_rows == 0
@@ -72,7 +72,7 @@ def test_no_rows(rows: Any) -> None:
 
 
 @pytest.mark.parametrize("rows", [(2, 0), np.array([2, 0], np.uint8), pa.array([2, 0]), iter([2, 0]), range(2, -1, -2)])
-def test_positions_come_as_many_things(rows: Any) -> None:
+def test_positions_are_accepted_as_several_types(rows: Any) -> None:
     assert take(table(3), rows)["i"].to_pylist() == [2, 0]
 
 
@@ -99,7 +99,7 @@ def test_struct_fields_come_as_structs() -> None:
     assert found.to_pylist() == [{"st": {"y": -1}, "i": 1}]
 
 
-def test_addresses_of_deleted_rows_are_left_out_and_of_no_rows_refused() -> None:
+def test_deleted_addresses_are_skipped_and_unknown_addresses_are_rejected() -> None:
     snapshot = table(3, 3, deleted={1: [0]})
     taker, projection = Taker(snapshot, ColumnCache()), project(snapshot.schema, ["i"])
     assert taker.by_address([(3 << 32) + 1, 3 << 32, 0], projection)["i"].to_pylist() == [4, 0]

@@ -43,7 +43,7 @@ def scores(birds: ld.LanceDataset) -> list[float]:
         ("_score < {1}", {"order_by": ["id"], "limit": 1}, [3]),
     ],
 )
-def test_a_filter_on_scores_holds_for_all_rows_that_match_or_for_the_best(
+def test_a_score_filter_applies_to_all_matches_or_to_the_best(
     birds: ld.LanceDataset, scores: list[float], condition: str, options: dict[str, Any], expected: list[int]
 ) -> None:
     text = condition.format(*scores)
@@ -75,6 +75,6 @@ def test_bad_conditions_are_refused(birds: ld.LanceDataset, condition: str) -> N
         birds.scanner(full_text_query="duck", filter=condition)
 
 
-def test_a_text_that_only_looks_like_a_score_is_a_filter_of_rows(birds: ld.LanceDataset) -> None:
+def test_a_string_that_mentions_a_score_is_an_ordinary_filter(birds: ld.LanceDataset) -> None:
     found = birds.search("duck", filter="text <> '_score' AND id < 3")
     assert found.column("id").to_pylist() == [1, 2]

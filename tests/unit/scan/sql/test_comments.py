@@ -42,7 +42,7 @@ def test_a_filter_with_comments_finds_the_rows_of_duckdb(table: ld.LanceDataset,
 
 
 @pytest.mark.parametrize("text", ["a = 1 /* /* */", "a = 1 /*/ OR b = 2 /*/", "a = 1 /*", "s ^@ 'a' || 'b'"])
-def test_what_duckdb_refuses_is_refused(table: ld.LanceDataset, text: str) -> None:
+def test_filters_rejected_by_duckdb_are_rejected(table: ld.LanceDataset, text: str) -> None:
     with pytest.raises(InvalidInputError):
         table.to_table(filter=text)
 

@@ -52,9 +52,7 @@ def ids(found: pa.Table) -> list[int]:
         ({"filter": MatchQuery("puppy", "Text"), "full_text_query": DOG, "prefilter": False}, [3]),
     ],
 )
-def test_rows_that_match_are_those_that_pass(
-    pets: ld.LanceDataset, options: dict[str, Any], expected: list[int]
-) -> None:
+def test_a_match_query_filters_rows(pets: ld.LanceDataset, options: dict[str, Any], expected: list[int]) -> None:
     assert ids(pets.to_table(columns=["id"], **options)) == expected
     scanner = pets.scanner(columns=["id"], **options)
     assert ids(scanner.to_table()) == expected
@@ -98,7 +96,7 @@ def test_a_name_that_fits_two_columns_is_refused(tmp_path: Path) -> None:
         dataset.count_rows(MatchQuery("dog", "text"))
 
 
-def test_what_takes_no_query_says_so(pets: ld.LanceDataset) -> None:
+def test_methods_without_query_filters_reject_them(pets: ld.LanceDataset) -> None:
     with pytest.raises(ld.LanceDuckError, match="parameters without SQL text"):
         pets.to_table(filter=DOG, parameters=[1])
     with pytest.raises(ld.LanceDuckError, match="found MatchQuery"):

@@ -47,7 +47,7 @@ def shown(array: pa.Array, field: pa.Field | None = None) -> pa.Array:
         (pa.null(), [None, None, None, None]),
     ],
 )
-def test_nested_values_stay_what_they_are(kind: pa.DataType, values: list[Any]) -> None:
+def test_nested_values_are_unchanged(kind: pa.DataType, values: list[Any]) -> None:
     assert shown(pa.array(values, kind)).to_pylist() == values
 
 
@@ -87,7 +87,7 @@ def test_numbers_are_widened_and_never_narrowed_in_silence() -> None:
             Declaration(st.StructType().add("x", wanted), pa.schema({"x": found}))
 
 
-def test_large_batches_go_to_spark_in_pieces() -> None:
+def test_large_batches_are_split_for_spark() -> None:
     items = pa.array(range(3 << 20), pa.float32())
     table = pa.table({"id": range(3 << 10), "v": pa.FixedSizeListArray.from_arrays(items, 1 << 10)})
     (batch,) = table.to_batches()

@@ -12,7 +12,7 @@ import lance_duck as ld
 from lance_duck.spark.io.datasource import LanceDataSource
 
 
-def test_a_tag_of_a_version_on_a_branch_is_read_there(tmp_path: Path) -> None:
+def test_a_tag_on_a_branch_is_read(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"id": [0]}), tmp_path)
     table.create_branch("side").insert(pa.table({"id": [1]}))
     table.insert(pa.table({"id": [2]}))

@@ -117,7 +117,7 @@ def test_options_of_a_write_that_are_refused(options: dict[str, str]) -> None:
         SparkWriteOptions.of({"path": "/t"} | options)
 
 
-def test_options_of_others_pass() -> None:
+def test_options_of_other_formats_are_ignored() -> None:
     others = {"starting_version": "1", "checkpointLocation": "/c"}
     assert ReadOptions.of({"path": "/t"} | others, ["startingversion"]) == ReadOptions.of({"path": "/t"})
     assert SparkWriteOptions.of({"path": "/t", "txnAppId": "x"}, ["txnappid"]) == SparkWriteOptions.of({"path": "/t"})

@@ -37,7 +37,7 @@ def moved(rows: NDArray[np.float32], others: NDArray[np.float32], metric: str) -
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_a_row_goes_as_far_as_its_nearest_neighbour_is(metric: str) -> None:
+def test_a_displaced_row_moves_by_its_nearest_neighbour_distance(metric: str) -> None:
     rows, others = vectors(20), vectors(50, 7) * np.float32(3)
     if metric == "l2":
         nearest = np.linalg.norm(rows[:, None] - others, axis=2).min(axis=1)
@@ -49,7 +49,7 @@ def test_a_row_goes_as_far_as_its_nearest_neighbour_is(metric: str) -> None:
     assert len(np.unique(np.sign(ways), axis=0)) > 10  # in one direction each
 
 
-def test_a_row_with_a_twin_stays_and_so_does_one_that_nothing_is_near_to() -> None:
+def test_duplicate_and_isolated_rows_are_not_displaced() -> None:
     rows = vectors(3)
     found = displaced(rows, np.array([0, 0, 1]), np.stack([rows[1], rows[0], rows[2]]), "l2", np.random.default_rng(1))
     assert (found == rows).all(axis=1).tolist() == [True, False, True]
@@ -108,9 +108,7 @@ def uri_of(path: Path, place: str) -> Path | str:
 @pytest.mark.parametrize("place", ["disk", "store"])
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("kind", ["IVF_HNSW_FLAT", "IVF_HNSW_SQ"])
-def test_queries_of_graphs_are_beside_rows_and_their_neighbours_are_their_own(
-    tmp_path: Path, place: str, metric: str, kind: str
-) -> None:
+def test_queries_for_graphs_are_displaced_from_rows(tmp_path: Path, place: str, metric: str, kind: str) -> None:
     drawn, by_position = sample(table(uri_of(tmp_path, place), kind, metric))
     has_moved, has_twin = moved_and_twins(drawn, by_position)
     assert has_moved[~has_twin].all()
@@ -129,7 +127,7 @@ def test_queries_of_graphs_are_beside_rows_and_their_neighbours_are_their_own(
 
 
 @pytest.mark.parametrize("place", ["disk", "store"])
-def test_queries_of_other_indexes_are_rows(tmp_path: Path, place: str) -> None:
+def test_queries_for_other_indexes_are_rows(tmp_path: Path, place: str) -> None:
     drawn, by_position = sample(table(uri_of(tmp_path, place), "IVF_FLAT", "l2"))
     assert np.array_equal(drawn.queries, by_position[drawn.own])
 

@@ -56,7 +56,7 @@ def test_curves_come_back_as_they_were_measured() -> None:
 @pytest.mark.parametrize(
     "other", [{"kind": "IVF_SQ"}, {"metric": "dot"}, {"dim": 9}, {"partitions": 21}, {"num_rows": 700}]
 )
-def test_curves_of_another_segment_are_passed_over(other: dict[str, Any]) -> None:
+def test_curves_of_another_segment_are_ignored(other: dict[str, Any]) -> None:
     assert decoded(recall_file_bytes(index(), CURVES), index(**other)) == []
 
 
@@ -64,7 +64,7 @@ def test_a_segment_that_lost_few_rows_keeps_its_curves() -> None:
     assert len(decoded(recall_file_bytes(index(), CURVES), index(num_rows=900))) == 2
 
 
-def test_no_flipped_bit_and_no_cut_is_taken_for_a_curve() -> None:
+def test_damaged_curves_are_ignored() -> None:
     data = recall_file_bytes(index(), CURVES)
     assert decoded(None, index()) == []
     for place in range(len(data) - 1):
@@ -104,7 +104,7 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
         change("rows", "many"),
     ],
 )
-def test_what_makes_no_sense_is_passed_over_though_its_digest_is_right(changed: Callable[[Any], None]) -> None:
+def test_invalid_curves_are_ignored_even_with_a_valid_digest(changed: Callable[[Any], None]) -> None:
     data = recall_file_bytes(index(), CURVES)
     assert decoded(rewritten(data, changed), index()) == []
     head, body, _ = data.split(b"\n")
@@ -149,9 +149,7 @@ def the_file(ds: ld.LanceDataset) -> Path:
     return Path(ds.uri, segment.directory, "recall.json")
 
 
-def test_a_new_index_is_stored_with_what_settings_reach(
-    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_index_stores_its_recall_curves(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     files = dict(table.handle.snapshot.indices[0].files)
     assert files["recall.json"] == the_file(table).stat().st_size
     table.validate()
@@ -172,7 +170,7 @@ def test_without_the_file_the_same_is_measured(table: ld.LanceDataset, damage: s
     assert plan(moved(table, "moved.lance")) == before.replace("stored with the index", "in this process")
 
 
-def test_compaction_takes_the_file_along_and_new_rows_are_measured(table: ld.LanceDataset) -> None:
+def test_compaction_keeps_the_curves_and_new_rows_are_measured_again(table: ld.LanceDataset) -> None:
     table.delete("id < 200")
     table.optimize.compact_files(materialize_deletions_threshold=0.0)
     assert the_file(table).read_bytes()
@@ -185,7 +183,7 @@ def test_compaction_takes_the_file_along_and_new_rows_are_measured(table: ld.Lan
     assert "stored with the index" in plan(ds)
 
 
-def test_an_index_with_graphs_that_was_measured_otherwise_is_measured_anew(tmp_path: Path) -> None:
+def test_curves_measured_with_another_method_are_remeasured(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).random((2000, 8), dtype=np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8)
     ds = ld.write_dataset(pa.table({"id": range(2000), "v": column}), tmp_path / "t.lance")

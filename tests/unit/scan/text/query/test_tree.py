@@ -50,7 +50,7 @@ def test_a_match_query_has_the_defaults_of_pylance() -> None:
         (BooleanQuery([(Occur.MUST, ALPHA)]), FullTextQueryType.BOOLEAN),
     ],
 )
-def test_queries_say_what_they_are_and_can_be_pickled_and_compared(
+def test_queries_report_their_type_and_can_be_pickled_and_compared(
     query: FullTextQuery, kind: FullTextQueryType
 ) -> None:
     assert query.query_type() is kind
@@ -129,12 +129,12 @@ def test_values_of_wrong_types_are_refused(make: Callable[[], Any]) -> None:
         (lambda: reduce(or_, [ALPHA] * 200), "queries in one another"),
     ],
 )
-def test_values_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:
+def test_invalid_values_are_rejected(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make()
 
 
-def test_a_query_that_is_doubled_again_and_again_is_refused_and_not_searched_forever() -> None:
+def test_a_query_that_grows_exponentially_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="queries in a query: expected at most 4096"):
         reduce(lambda query, _: query & query, range(40), ALPHA)
 
@@ -146,7 +146,7 @@ def test_documents_are_rows_or_list_elements_and_nothing_else() -> None:
         PhraseQuery("alfa", "a", document_granularity="word")  # type: ignore[arg-type]
 
 
-def test_a_query_of_another_package_is_named_with_a_remedy() -> None:
+def test_a_query_object_of_another_package_is_rejected_with_a_remedy() -> None:
     foreign: Any = type("MatchQuery", (), {"__module__": "other.query"})()
     with pytest.raises(WrongTypeError, match=r"found other\.query\.MatchQuery; build it of lance_duck\.query"):
         BoostQuery(MatchQuery("alfa", "a"), foreign)
