@@ -136,7 +136,7 @@ def test_a_parameter_that_is_not_read_is_documented_as_without_effect(name: str)
 
 
 @pytest.mark.parametrize("options", CHECKED_ONLY)
-def test_an_option_without_effect_says_so(options: type) -> None:
+def test_options_without_effect_are_documented(options: type) -> None:
     documented = re.findall(r"^ +(\w+): (?:Checked, and w|W)ithout effect", options.__doc__ or "", re.MULTILINE)
     assert set(documented) == CHECKED_ONLY[options]
 
@@ -151,7 +151,7 @@ CALLED_WITH = [
 
 
 @pytest.mark.parametrize("name", [name for name in CALLED_WITH if name not in ("ensure_java", "stable_version")])
-def test_an_unknown_keyword_is_an_error_of_ours_and_a_type_error(name: str) -> None:
+def test_an_unknown_keyword_raises_a_lance_duck_type_error(name: str) -> None:
     first = next(iter(inspect.signature(FUNCTIONS[name]).parameters))
     with pytest.raises(WrongTypeError, match=f"unknown argument '{first}s'; did you mean '{first}'") as raised:
         FUNCTIONS[name](**{f"{first}s": 1})
@@ -169,7 +169,7 @@ OF_PYARROW = {"join", "join_asof", "sort_by"}
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SEEN_BY_DUCKDB | OF_PYARROW])
-def test_every_method_refuses_an_unknown_keyword(name: str, table: ld.LanceDataset) -> None:
+def test_every_method_rejects_an_unknown_keyword(name: str, table: ld.LanceDataset) -> None:
     given = {"column": "v", "q": [0.0, 0.0], "index_type": "BTREE", "base_uri": "x", "operation": None, "dest": "x"}
     given |= {"num_rows": 1, "indices": [0], "transactions": [append()], "data": [], "name": "i"}
     parameters = inspect.signature(getattr(table, name)).parameters
@@ -256,14 +256,14 @@ def test_a_value_of_a_wrong_type_is_named(
 
 
 @pytest.mark.parametrize("uri", ["a\0b", "", "a\ud800"])
-def test_a_path_that_can_be_none_is_refused(uri: str) -> None:
+def test_invalid_paths_are_rejected(uri: str) -> None:
     for call in (ld.dataset, ld.connect, lambda place: ld.write_dataset(pa.table({"a": [1]}), place)):
         with pytest.raises(InvalidInputError):
             call(uri)
 
 
 @pytest.mark.parametrize("place", ["a\0b", "a\ud800"])
-def test_a_path_of_a_database_that_can_be_none_is_refused(place: str) -> None:
+def test_invalid_database_paths_are_rejected(place: str) -> None:
     with pytest.raises(InvalidInputError):
         ld.connect(database=place)
 
@@ -274,13 +274,13 @@ def test_a_database_without_a_path_is_in_memory(place: str) -> None:
         assert con.execute("SELECT path FROM duckdb_databases() WHERE database_name = 'memory'").fetchall() == [(None,)]
 
 
-def test_storage_options_are_texts_that_can_be_encoded(tmp_path: Path) -> None:
+def test_storage_options_must_be_encodable_strings(tmp_path: Path) -> None:
     for options in ({"region": "\ud800"}, {"\ud800": "x"}):
         with pytest.raises(InvalidInputError, match="expected text, found a lone surrogate"):
             ld.dataset(tmp_path, storage_options=options)
 
 
-def test_a_path_that_is_no_utf_8_is_a_path(tmp_path: Path) -> None:
+def test_a_path_that_is_not_utf8_is_accepted(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"\xff.lance")
     ld.write_dataset(pa.table({"a": [1]}), path, storage_options=HASTY)
     assert ld.dataset(path).count_rows() == 1
@@ -306,7 +306,7 @@ def test_row_ids_and_addresses_are_never_negative(table: ld.LanceDataset) -> Non
         table.take_rows([-1])
 
 
-def test_a_search_without_k_gives_as_many_rows_as_limit_asks_for(tmp_path: Path) -> None:
+def test_a_search_without_k_returns_limit_rows(tmp_path: Path) -> None:
     rows = pa.table({"id": range(30), "v": pa.array([[0.0, i] for i in range(30)], VECTOR)})
     table = ld.write_dataset(rows, tmp_path / "t.lance", storage_options=HASTY)
     nearest = {"column": "v", "q": [0.0, 0.0]}
@@ -325,7 +325,7 @@ def test_a_search_without_k_gives_as_many_rows_as_limit_asks_for(tmp_path: Path)
     assert table.search([0.0, 0.0]).num_rows == 10
 
 
-def test_unknown_storage_options_are_refused_on_a_local_disk(tmp_path: Path) -> None:
+def test_unknown_storage_options_are_rejected_on_a_local_disk(tmp_path: Path) -> None:
     rows, place = pa.table({"a": [1]}), tmp_path / "t.lance"
     with pytest.raises(InvalidInputError, match="unknown storage option 'fsnyc'; did you mean 'fsync'"):
         ld.write_dataset(rows, place, storage_options={"fsnyc": "false"})
@@ -351,7 +351,7 @@ def test_stable_row_ids_are_refused_for_a_table_without_them(mode: str, table: l
     assert table.latest_version == 1
 
 
-def test_stable_row_ids_may_be_said_again(tmp_path: Path) -> None:
+def test_stable_row_ids_may_be_requested_again(tmp_path: Path) -> None:
     place = tmp_path / "t.lance"
     for _ in range(2):
         table = ld.write_dataset(
@@ -463,7 +463,7 @@ POSITIONAL = {"columns", "filter", "limit", "offset", "nearest", "batch_size"}
 REFUSED_OPTIONS = {"index_segments", "memory_pool", "fragment_scan_options"}
 
 
-def test_declared_arguments_are_the_options_that_there_are() -> None:
+def test_declared_arguments_equal_the_supported_options() -> None:
     scan = set(ScanOptions.__dataclass_fields__) - REFUSED_OPTIONS
     assert keys(ScanArguments) == scan - POSITIONAL
     assert keys(CountArguments) == scan - {"columns", "filter"}
@@ -476,7 +476,7 @@ def test_declared_arguments_are_the_options_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(keys(VectorParameters)))
-def test_declared_parameters_of_vector_indexes_are_known(name: str, table: ld.LanceDataset) -> None:
+def test_declared_vector_index_parameters_are_supported(name: str, table: ld.LanceDataset) -> None:
     value = "V3" if name == "index_file_version" else None
     assert vector_spec(table.handle.snapshot, "v", "IVF_FLAT", {name: value}).kind is vector_kind.VECTOR
 
@@ -490,13 +490,13 @@ def test_declared_arguments_have_the_types_of_the_options(declaration: type, opt
     assert {name: kind for name, kind in declared.items() if name in expected and kind != expected[name]} == {}
 
 
-def test_arguments_are_passed_by_position_where_pylance_has_one(table: ld.LanceDataset) -> None:
+def test_arguments_have_the_same_positions_as_in_pylance(table: ld.LanceDataset) -> None:
     nearest = {"column": "v", "q": [0.0, 2.0], "k": 1}
     assert table.to_table(["id"], None, None, None, nearest)["id"].to_pylist() == [3]
     assert [batch.num_rows for batch in table.to_batches(["id"], "id > 0", 3, 0, None, 2)] == [2, 1]
 
 
-def test_the_old_name_of_a_format_warns_where_it_is_written(tmp_path: Path) -> None:
+def test_the_deprecated_format_option_warns_at_the_caller(tmp_path: Path) -> None:
     with pytest.warns(DeprecationWarning, match="use_legacy_format is deprecated") as warned:
         table = ld.write_dataset(pa.table({"id": [1]}), tmp_path / "t", use_legacy_format=False, storage_options=HASTY)
     assert (table.data_storage_version, warned[0].filename) == ("2.2", __file__)

@@ -74,7 +74,7 @@ def refused(do: Callable[[], Any]) -> str:
 @pytest.mark.parametrize(
     ("kind", "option"), [(kind, option) for kind, (_, _, names) in STORES.items() for option in (*names, "nonsense")]
 )
-def test_no_option_of_a_store_comes_out(kind: str, option: str) -> None:
+def test_store_options_do_not_leak(kind: str, option: str) -> None:
     uri, options, _ = STORES[kind]
     with_secret = options | IMPATIENT | {option: marker()}
     assert PLANTED not in refused(lambda: ld.dataset(uri, storage_options=with_secret))
@@ -82,7 +82,7 @@ def test_no_option_of_a_store_comes_out(kind: str, option: str) -> None:
 
 
 @pytest.mark.parametrize("option", NUMBER_OPTIONS)
-def test_no_value_of_a_bad_option_comes_out(option: str, tmp_path: Path) -> None:
+def test_values_of_invalid_options_do_not_leak(option: str, tmp_path: Path) -> None:
     options = {"aws_endpoint": CLOSED, "region": "x", "access_key_id": "x", "secret_access_key": "y", option: marker()}
     uri = str(tmp_path / "t.lance") if option == "fsync" else "s3://bucket/t.lance"
     assert PLANTED not in refused(lambda: ld.write_dataset(pa.table({"a": [1]}), uri, storage_options=options))
@@ -105,7 +105,7 @@ def test_no_value_of_a_bad_option_comes_out(option: str, tmp_path: Path) -> None
     ],
 )
 @pytest.mark.parametrize("version", [None, 7, "tag"])
-def test_no_secret_of_a_uri_comes_out(uri: str, version: Any) -> None:
+def test_secrets_in_uris_do_not_leak(uri: str, version: Any) -> None:
     secret = uri.format(marker())
     options = IMPATIENT | {"aws_endpoint": CLOSED, "region": "x", "access_key_id": "x", "secret_access_key": "y"}
     assert PLANTED not in refused(lambda: ld.dataset(secret, version, storage_options=options))
@@ -116,7 +116,7 @@ def test_no_secret_of_a_uri_comes_out(uri: str, version: Any) -> None:
     assert PLANTED not in refused(lambda: ld.connect().execute(f"FROM '{secret}'"))
 
 
-def test_no_secret_of_a_database_comes_out() -> None:
+def test_secrets_in_database_paths_do_not_leak() -> None:
     assert PLANTED not in refused(lambda: ld.connect(database=f"elsewhere://user:{marker()}@host/db"))
 
 
@@ -129,7 +129,7 @@ def test_no_secret_of_a_database_comes_out() -> None:
         "failing://user:{}@host/x?key={}",
     ],
 )
-def test_no_secret_of_a_manifest_store_comes_out(url: str, tmp_path: Path) -> None:
+def test_secrets_in_manifest_store_urls_do_not_leak(url: str, tmp_path: Path) -> None:
     def fail(url: str) -> Any:
         raise OSError(f"cannot reach {url}")
 
@@ -147,7 +147,7 @@ def hidden() -> tuple[Any, str]:
     return ld.write_dataset(data, uri, storage_options={"access_key_id": marker()}), uri
 
 
-def test_what_is_shown_of_a_table_holds_no_secret(hidden: tuple[Any, str]) -> None:
+def test_displayed_tables_contain_no_secrets(hidden: tuple[Any, str]) -> None:
     dataset, _ = hidden
     dataset.create_scalar_index("id", "BTREE")
     connection = ld.connect({"t": dataset})
@@ -215,7 +215,7 @@ def test_the_command_line_shows_no_secret(
     assert PLANTED not in "".join(capsys.readouterr())
 
 
-def test_places_are_shown_without_their_secrets() -> None:
+def test_displayed_locations_contain_no_secrets() -> None:
     uri = f"https://user:{marker()}@host/x?sig={marker()}"
     assert repr(ld.Blob.from_uri(uri)) == "Blob(data=None, uri='https://***@host/x?sig=***', position=None, size=None)"
     assert repr(DatasetBasePath(uri, "base")) == (

@@ -62,7 +62,7 @@ BENCHMARKS = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_what_the_documentation_shows_compiles_nothing_after_a_warm_up(tmp_path: Path) -> None:
+def test_documented_examples_compile_nothing_after_a_warm_up(tmp_path: Path) -> None:
     kernels = tmp_path / "kernels"
     kernels.mkdir()
     (tmp_path / "sitecustomize.py").write_text(

@@ -26,7 +26,7 @@ def test_uris_are_shown_without_users_and_values_of_queries(text: str, expected:
     assert has_secrets(text) == (text != expected)
 
 
-def test_values_of_options_are_found_in_any_text_but_for_harmless_ones() -> None:
+def test_option_values_are_masked_in_any_string_except_harmless_ones() -> None:
     remember({"aws_secret_access_key": "Sesame/Open+1", "region": "eu-somewhere-1", "no_such_option": "unheard-of"})
     assert shown("signed by Sesame/Open+1 in eu-somewhere-1, unheard-of") == "signed by *** in eu-somewhere-1, ***"
     assert shown("?k=Sesame%2FOpen%2B1") == "?k=***"

@@ -27,7 +27,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("version", PYLANCES)
-def test_each_reads_what_the_other_wrote(version: str, ours: Path, tmp_path: Path) -> None:
+def test_each_version_reads_files_of_the_other(version: str, ours: Path, tmp_path: Path) -> None:
     written = they_write(version, tmp_path)
     tables = {f"{file} {name}" for file in file_versions(version) for name in ("kinds", "deleted", "stable")}
     assert tables - {"0.1 stable"} <= {what for what, how in written.items() if how == "ok"}

@@ -55,13 +55,13 @@ def test_workers_on_this_machine_run_the_python_of_this_process(master: str) -> 
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
-def test_workers_of_a_cluster_are_left_alone(master: str) -> None:
+def test_cluster_workers_keep_their_python(master: str) -> None:
     spark = session(master)
     use_this_python(spark)
     assert spark.sparkContext.pythonExec == "python3"
 
 
-def test_a_session_of_connect_is_left_alone() -> None:
+def test_a_spark_connect_session_is_unchanged() -> None:
     use_this_python(SimpleNamespace())  # type: ignore[arg-type]
 
 
@@ -109,7 +109,7 @@ def test_a_worker_loads_the_source_and_keeps_it_from_the_garbage_collector() -> 
         ({"PATH": "/nowhere", "PYSPARK_DRIVER_PYTHON": "/d"}, "/d"),
     ],
 )
-def test_spark_looks_for_the_format_with_this_python_if_path_has_another(
+def test_spark_finds_the_data_source_with_the_current_python(
     environment: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
@@ -120,7 +120,7 @@ def test_spark_looks_for_the_format_with_this_python_if_path_has_another(
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
 
 
-def test_the_hook_says_which_python_lacks_what() -> None:
+def test_the_hook_names_the_python_that_lacks_the_package() -> None:
     """Spark shows the text of this error in a warning, and goes on without the format."""
     code = "import sys; sys.modules['pyarrow'] = None; import pyspark_lance_duck"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

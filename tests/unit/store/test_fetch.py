@@ -34,7 +34,7 @@ def test_ranges_of_several_sources_come_back_in_order_with_one_call_each() -> No
     assert (first.calls, second.calls) == (1, 1)
 
 
-def test_remote_sources_are_read_side_by_side() -> None:
+def test_remote_sources_are_read_concurrently() -> None:
     barrier = threading.Barrier(3)
     sources = [Numbered(50 * i, remote=True, barrier=barrier) for i in range(3)]
 
@@ -43,7 +43,7 @@ def test_remote_sources_are_read_side_by_side() -> None:
     assert [part.tolist() for part in found] == [[1], [51], [101]]
 
 
-def test_an_error_of_a_remote_source_comes_out_as_itself() -> None:
+def test_an_error_of_a_remote_source_is_raised_unchanged() -> None:
     class Broken(Numbered):
         def read(self, ranges: Sequence[tuple[int, int]]) -> list[np.ndarray]:
             raise StoreError("gone", where=self.path)

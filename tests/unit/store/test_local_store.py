@@ -50,7 +50,7 @@ def test_reads_are_views_of_the_file(tmp_path: Path) -> None:
     assert not found[0].flags.writeable
 
 
-def test_a_file_is_looked_at_without_being_read(tmp_path: Path) -> None:
+def test_opening_a_file_does_not_read_it(tmp_path: Path) -> None:
     size = 32 << 20
     (tmp_path / "f").write_bytes(bytes(range(256)) * (size // 256))
     file = open_store(tmp_path).open("f")
@@ -122,9 +122,7 @@ def test_maps_that_were_not_used_for_long_are_released_first(tmp_path: Path, mon
     assert residency.total == 1
 
 
-def test_maps_are_released_once_more_because_views_bring_pages_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_maps_are_released_again_after_late_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released = []
     monkeypatch.setattr(MappedFile, "release", lambda self: released.append(Path(self.path).name))
     for name in "abc":
@@ -139,7 +137,7 @@ def test_maps_are_released_once_more_because_views_bring_pages_back(
     assert released == ["a", "a", "b", "b", "c"]
 
 
-def test_pages_of_repeated_reads_have_a_budget_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_reads_have_a_separate_page_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released = []
     monkeypatch.setattr(MappedFile, "release", lambda self: released.append(Path(self.path).name))
     monkeypatch.setattr(mapped, "residency", Residency(1 << 20))
@@ -180,7 +178,7 @@ def bytes_of(file: MappedFile) -> bytes:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
-def test_a_mapped_file_holds_no_descriptor_and_only_so_many_are_mapped(
+def test_mapped_files_hold_no_descriptor_and_their_number_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(40))
@@ -252,7 +250,7 @@ def test_a_file_that_was_replaced_is_not_read_as_the_one_before(
         bytes_of(file)
 
 
-def test_threads_read_files_that_are_let_go_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_can_read_files_that_are_unmapped_concurrently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(8))
     files = []
     for i in range(32):
@@ -282,7 +280,7 @@ def test_files_of_a_directory_come_by_name(tmp_path: Path) -> None:
     assert store.names_at_once("none") == store.names_at_once("d/a") == []
 
 
-def test_what_is_missing_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_file_raises_not_found(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     assert not store.exists("f")
     with pytest.raises(NotFoundError):
@@ -309,7 +307,7 @@ def test_paths_that_leave_the_root_are_refused(tmp_path: Path, path: str) -> Non
             read(path)
 
 
-def test_links_may_lead_where_it_is_allowed(tmp_path: Path) -> None:
+def test_links_may_point_to_allowed_locations(tmp_path: Path) -> None:
     outside, root = tmp_path / "outside", tmp_path / "root"
     outside.mkdir()
     root.mkdir()
@@ -343,7 +341,7 @@ def test_uris_and_paths_name_local_roots(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["data/a", "link", "folder/a", "data/../data/a", "./data/a", "data//a"])
-def test_a_path_leads_where_its_links_do(tmp_path: Path, path: str) -> None:
+def test_a_path_is_resolved_through_its_links(tmp_path: Path, path: str) -> None:
     root = tmp_path / "t.lance"
     (root / "data").mkdir(parents=True)
     (root / "data" / "a").write_bytes(b"a")

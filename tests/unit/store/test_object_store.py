@@ -64,7 +64,7 @@ def test_objects_are_read_whole_and_by_range(store: Store, put: Any) -> None:
     assert file.read([]) == []
 
 
-def test_many_ranges_far_from_each_other_are_read_in_their_order(store: Store, put: Any) -> None:
+def test_distant_ranges_are_returned_in_order(store: Store, put: Any) -> None:
     data = np.random.default_rng(0).integers(0, 256, 4 << 20, np.uint8)
     put("data/x", data.tobytes())
     rng = np.random.default_rng(1)
@@ -193,7 +193,7 @@ def test_a_web_server_is_probed_for_the_newest_version(
         open_snapshot(f"{web_server}/x", storage_options=HTTP)
 
 
-def test_a_note_of_a_version_that_failed_leads_a_web_server_s_reader_to_the_one_before(
+def test_a_hint_to_a_failed_version_falls_back_to_the_previous_one(
     web_server: str, tmp_path: Path, hand_made: Any
 ) -> None:
     table = hand_made()
@@ -227,7 +227,7 @@ def test_options_may_be_booleans_and_numbers() -> None:
 
 @pytest.mark.parametrize("name", ["endpoint", "aws_endpoint", "aws_endpoint_url", "endpoint_url"])
 @pytest.mark.parametrize("value", ["127.0.0.1:9000", "no url", "user:word@host", "https://", "ftp://host"])
-def test_an_endpoint_that_is_no_url_is_refused_without_being_shown(name: str, value: str) -> None:
+def test_an_invalid_endpoint_is_rejected_without_being_shown(name: str, value: str) -> None:
     with pytest.raises(InvalidInputError, match=f"{name}: not a URL: expected such as https://host") as refused:
         open_store("s3://bucket/t.lance", {name: value, "skip_signature": "true"})
     assert value == "https://" or value not in str(refused.value)

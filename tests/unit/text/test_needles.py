@@ -43,7 +43,7 @@ def test_the_dot_of_a_capital_i_ends_a_word() -> None:
         ("\u017ftop", ("top",)),
     ],
 )
-def test_in_any_case_an_i_ends_a_word_and_accents_do(part: str, words: tuple[str, ...]) -> None:
+def test_case_insensitive_words_end_at_i_and_accented_letters(part: str, words: tuple[str, ...]) -> None:
     assert certain_words(part, any_case=True) == words
 
 

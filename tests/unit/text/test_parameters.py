@@ -17,7 +17,7 @@ STORED = (
 )
 
 
-def test_defaults_are_stored_as_other_writers_store_them() -> None:
+def test_default_parameters_are_stored_like_in_pylance() -> None:
     assert AnalyserParameters.from_arguments({}).to_json() == STORED
 
 
@@ -29,13 +29,13 @@ def test_parameters_survive_json() -> None:
     assert AnalyserParameters.from_json(parameters.to_json()) == parameters
 
 
-def test_unknown_keys_are_ignored_and_missing_ones_have_defaults() -> None:
+def test_unknown_keys_are_ignored_and_missing_keys_have_defaults() -> None:
     parameters = AnalyserParameters.from_json('{"language": "Dutch", "of_the_future": {"x": 1}}')
     assert parameters == AnalyserParameters(language="Dutch")
 
 
 @pytest.mark.parametrize("base", ["ngram", "code"])
-def test_ngrams_and_code_are_neither_stemmed_nor_without_stop_words(base: str) -> None:
+def test_ngram_and_code_tokenizers_do_not_stem_or_remove_stop_words(base: str) -> None:
     parameters = AnalyserParameters.from_arguments({"base_tokenizer": base})
     assert (parameters.stem, parameters.remove_stop_words) == (False, False)
     assert AnalyserParameters.from_arguments({"base_tokenizer": base, "stem": True}).stem
@@ -96,7 +96,7 @@ def test_damaged_parameters_are_corrupt(text: str) -> None:
         {"language": "Klingon"},
     ],
 )
-def test_what_is_not_supported_is_read_and_named_and_not_used(stored: dict[str, str]) -> None:
+def test_unsupported_parameters_are_readable_but_not_usable(stored: dict[str, str]) -> None:
     parameters = AnalyserParameters.from_json(json.dumps(stored))
     ((name, value),) = stored.items()
     assert parameters.refusal == f"{name} {value!r} is not supported"
@@ -111,6 +111,6 @@ def test_ngrams_of_no_length_are_read_and_not_used() -> None:
         Analyser(parameters)
 
 
-def test_a_language_that_nothing_asks_is_no_obstacle() -> None:
+def test_an_unused_language_is_not_validated() -> None:
     parameters = AnalyserParameters(language="Klingon", stem=False, remove_stop_words=False)
     assert parameters.refusal is None

@@ -38,7 +38,7 @@ def plain(phrase: Phrase, words: list[str]) -> set[int]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_tokens_of_a_phrase_are_those_of_some_reading(seed: int) -> None:
+def test_phrase_spans_equal_a_brute_force_search(seed: int) -> None:
     pick = random.Random(seed)
     texts = [pick.choices([*TERMS, "x"], k=pick.randrange(12)) for _ in range(6)]
     tokens = [(number, at, word) for number, words in enumerate(texts) for at, word in enumerate(words) if word != "x"]

@@ -9,7 +9,7 @@ def test_positions_count_from_the_first_token() -> None:
     assert ld.tokenize("the Cats and Dogs") == [ld.FtsToken("cat", 0), ld.FtsToken("dog", 2)]
 
 
-def test_a_text_of_stop_words_has_no_tokens() -> None:
+def test_a_string_of_stop_words_has_no_tokens() -> None:
     assert ld.tokenize("and the or") == []
 
 

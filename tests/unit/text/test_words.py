@@ -28,7 +28,7 @@ def test_every_character_is_cut_as_by_the_reference(tokenizer: str) -> None:
     assert [cut.words[i] for i in cut.ids.tolist()] == [token for token, _ in words.tokens_of_text(text, parameters)]
 
 
-def test_bytes_of_ngrams_are_bounded_and_those_of_words_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_byte_limit_applies_to_ngrams_but_not_to_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "_MOST_BYTES", 8192)
     long = pa.array([f"{i:04}" * 20 for i in range(1000)], pa.large_string())
     assert words.WordTable().number(long).tolist() == list(range(1000))
@@ -39,7 +39,7 @@ def test_bytes_of_ngrams_are_bounded_and_those_of_words_are_not(monkeypatch: pyt
         words.cut_texts(long, ngrams)
 
 
-def test_words_of_a_table_stay_what_they_are_when_it_grows() -> None:
+def test_word_ids_are_stable_while_the_table_grows() -> None:
     table = words.WordTable()
     first = [f"word{i}" * (1 + i % 5) for i in range(3000)]
     assert table.number(pa.array(first, pa.large_string())).tolist() == list(range(3000))

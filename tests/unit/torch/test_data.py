@@ -104,7 +104,7 @@ def test_each_row_comes_from_one_rank(table: ld.LanceDataset, by: Any, shuffle: 
 
 
 @pytest.mark.parametrize(("kind", "by"), [("ShardedFragmentSampler", "fragment"), ("ShardedBatchSampler", "batch")])
-def test_samplers_of_pylance_say_what_a_rank_reads(table: ld.LanceDataset, kind: str, by: Any) -> None:
+def test_pylance_samplers_determine_the_rows_of_a_rank(table: ld.LanceDataset, kind: str, by: Any) -> None:
     for rank in range(2):
         sampled = data.LanceDataset(table, 4, columns=["id"], sampler=getattr(data, kind)(rank, 2))
         assert ids(sampled) == ids(data.LanceDataset(table, 4, rank=rank, world_size=2, shard_granularity=by))
@@ -118,7 +118,7 @@ def test_samplers_of_pylance_say_what_a_rank_reads(table: ld.LanceDataset, kind:
         data.LanceDataset(table, 4, sampler=sampler, rank=0)
 
 
-def test_epochs_have_orders_of_their_own(table: ld.LanceDataset) -> None:
+def test_each_epoch_has_a_different_order(table: ld.LanceDataset) -> None:
     dataset = data.LanceDataset(table, 10, columns=["id"], shuffle=3)
     first, again = ids(dataset), ids(dataset)
     dataset.set_epoch(1)
@@ -139,13 +139,13 @@ def test_each_row_comes_from_one_worker(table: ld.LanceDataset, context: str) ->
         assert Counter(ids(loader)) == Counter(number for number in IDS if number < 40)
 
 
-def test_batches_of_places_are_read_by_workers(table: ld.LanceDataset) -> None:
+def test_workers_read_batches_of_positions(table: ld.LanceDataset) -> None:
     rows = data.BatchedLanceDataset(table, columns=["id", "v"])
     loader = data.get_safe_loader(rows, 7, 2, multiprocessing_context="fork", shuffle=True)
     assert Counter(ids(loader)) == Counter(IDS)
 
 
-def test_rows_by_their_places_are_read_at_once(table: ld.LanceDataset) -> None:
+def test_getitems_reads_a_batch_of_positions(table: ld.LanceDataset) -> None:
     rows = data.BatchedLanceDataset(table, columns=["id", "s"])
     assert len(rows) == 45
     found = rows.__getitems__([3, 0, 3])
@@ -163,7 +163,7 @@ def test_rows_as_dicts_are_collated_by_torch(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("shuffle", [None, 5])
-def test_each_place_is_in_a_batch_of_one_rank(shuffle: int | None) -> None:
+def test_each_position_is_in_one_batch_of_one_rank(shuffle: int | None) -> None:
     samplers = [data.RankBatchSampler(45, 4, rank, 3, shuffle=shuffle) for rank in range(3)]
     batches = [list(sampler) for sampler in samplers]
     assert sorted(place for each in batches for batch in each for place in batch) == list(range(45))
@@ -173,7 +173,7 @@ def test_each_place_is_in_a_batch_of_one_rank(shuffle: int | None) -> None:
     assert len(data.RankBatchSampler(47, 4, 1, 2, even=True)) == 5
 
 
-def test_a_sampler_has_another_order_in_each_epoch(table: ld.LanceDataset) -> None:
+def test_a_sampler_changes_its_order_each_epoch(table: ld.LanceDataset) -> None:
     sampler = data.RankBatchSampler(45, 10, shuffle=1)
     rows = data.BatchedLanceDataset(table, columns=["id"])
     loader = data.get_safe_loader(rows, num_workers=0, batch_sampler=sampler)
@@ -183,7 +183,7 @@ def test_a_sampler_has_another_order_in_each_epoch(table: ld.LanceDataset) -> No
     assert sorted(first) == sorted(ids(loader)) == IDS
 
 
-def test_tensors_share_memory_where_nothing_else_does(table: ld.LanceDataset) -> None:
+def test_tensors_share_memory_only_with_unshared_buffers(table: ld.LanceDataset) -> None:
     batch = next(RowSelection.of(table).batches(10))
     found = tensors.to_tensors(batch)
     values = batch["v"].flatten().buffers()[1]
@@ -226,7 +226,7 @@ def test_other_types_become_tensors() -> None:
     assert tensors.to_tensors(pa.record_batch([bits], schema=brain))["z"].tolist() == [1.5]
 
 
-def test_what_makes_no_sense_is_refused(table: ld.LanceDataset) -> None:
+def test_invalid_arguments_are_rejected(table: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="rank"):
         list(data.LanceDataset(table, 4, rank=3, world_size=3))
     with pytest.raises(InvalidInputError, match="dataset is open"):

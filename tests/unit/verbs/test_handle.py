@@ -39,7 +39,7 @@ def test_a_change_starts_from_the_version_that_the_handle_is_on(ds: ld.LanceData
     assert ds.handle.base is ds.handle.snapshot
 
 
-def test_no_change_starts_from_a_part_of_the_rows(ds: ld.LanceDataset) -> None:
+def test_a_filtered_dataset_cannot_be_changed(ds: ld.LanceDataset) -> None:
     part = ds.filter("id > 1")
     with pytest.raises(InvalidInputError, match="part of a table"):
         _ = part.handle.base
@@ -60,7 +60,7 @@ def test_a_dataset_is_open_at_a_version_that_was_opened_before(ds: ld.LanceDatas
     assert (again.version, ds.version) == (2, 1)
 
 
-def test_what_a_dataset_read_is_freed_with_it(tmp_path: Path) -> None:
+def test_cached_data_is_freed_with_its_dataset(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"id": [1]}), tmp_path / "t", storage_options=OPTIONS)
     table.delete("id = 2")
     read = ref(table.handle.table)

@@ -61,7 +61,7 @@ def drop_and_add_x(table: ld.LanceDataset) -> None:
         (lambda t: ld.write_dataset(t.to_table(), t.uri, mode="overwrite"), [], []),
     ],
 )
-def test_a_verb_takes_what_it_changed_in_place_out_of_the_indexes_of_these_columns(
+def test_in_place_changes_reduce_coverage_of_the_changed_columns(
     dataset: ld.LanceDataset, change: Change, x: list[list[int]], y: list[list[int]]
 ) -> None:
     change(dataset)

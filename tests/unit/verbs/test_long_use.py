@@ -77,7 +77,7 @@ def tidy(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("change", [append, delete, update, merge, sql])
-def test_no_file_stays_open_after_a_cleanup_that_removed_it(
+def test_files_removed_by_cleanup_are_closed(
     table: ld.LanceDataset, change: Callable[[ld.LanceDataset, int], None]
 ) -> None:
     number = count()
@@ -109,7 +109,7 @@ def gone(table: ld.LanceDataset) -> list[str]:
     return [place for place in places if place.startswith(table.uri) and place.endswith("(deleted)")]
 
 
-def test_segments_that_a_later_version_lacks_are_closed_and_older_versions_still_find_theirs(
+def test_unused_segments_are_closed_and_old_versions_still_work(
     table: ld.LanceDataset,
 ) -> None:
     old = table.checkout_version(table.version)

@@ -21,7 +21,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
     ("name", "hint"),
     [("append", "here it is insert"), ("num_rows", "count_rows"), ("where", "filter="), ("odd", "'odd'$")],
 )
-def test_a_name_of_another_library_is_answered_with_ours(table: ld.LanceDataset, name: str, hint: str) -> None:
+def test_a_name_of_another_library_suggests_the_lance_duck_name(table: ld.LanceDataset, name: str, hint: str) -> None:
     assert not hasattr(table, name)
     with pytest.raises(AttributeError, match=f"'LanceDataset' object has no attribute.*{hint}"):
         getattr(table, name)
@@ -40,7 +40,7 @@ def test_a_dataset_is_one_object_to_numpy(table: ld.LanceDataset) -> None:
     assert np.ndim(table) == 0  # type: ignore[call-overload]
 
 
-def test_an_index_of_another_kind_is_answered_with_the_method_that_makes_it(table: ld.LanceDataset) -> None:
+def test_creating_another_index_kind_suggests_the_right_method(table: ld.LanceDataset) -> None:
     with pytest.raises(ld.NotIndexableError, match=r"; create_scalar_index\('id', 'BTREE'\) makes"):
         table.create_index("id", "BTREE")
     with pytest.raises(ld.NotIndexableError, match=r"IVF_RQ$"):
@@ -52,7 +52,7 @@ def test_rows_instead_of_keys_are_answered_with_the_order_of_a_merge(table: ld.L
         table.merge_insert(table.to_table())  # type: ignore[arg-type]
 
 
-def test_an_attribute_error_inside_a_property_is_its_own(
+def test_an_attribute_error_inside_a_property_is_not_replaced(
     table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ld.LanceDataset, "tags", property(lambda _: {}.missing))  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ def test_datasets_still_copy_and_pickle(table: ld.LanceDataset) -> None:
     assert copy.copy(table).count_rows() == pickle.loads(pickle.dumps(table)).count_rows() == 2
 
 
-def test_a_connection_knows_the_names_of_lancedb() -> None:
+def test_lancedb_connection_names_suggest_the_equivalent() -> None:
     with ld.connect() as con:
         for name, hint in (("open_table", "relation"), ("create_table", "CREATE TABLE lance.name"), ("odd", "'odd'$")):
             with pytest.raises(AttributeError, match=f"'Connection' object has no attribute.*{hint}"):
@@ -81,6 +81,6 @@ def test_a_connection_knows_the_names_of_lancedb() -> None:
         (lambda t: ld.write_dataset(t, t.uri, overwrite=True), "mode"),
     ],
 )
-def test_arguments_of_other_libraries_are_answered_with_ours(table: ld.LanceDataset, call: object, meant: str) -> None:
+def test_arguments_of_other_libraries_suggest_the_equivalent(table: ld.LanceDataset, call: object, meant: str) -> None:
     with pytest.raises(ld.LanceDuckError, match=f"did you mean '{meant}'"):
         call(table)

@@ -50,7 +50,7 @@ def upsert(ds: ld.LanceDataset) -> Any:
 # What the handle does.
 
 
-def test_the_handle_moves_and_others_stay(ds: ld.LanceDataset) -> None:
+def test_a_change_moves_only_its_handle(ds: ld.LanceDataset) -> None:
     other = ld.dataset(ds.uri)
     assert ds.delete("id = 3") == {"num_deleted_rows": 1}
     assert (ds.version, other.version, other.latest_version) == (2, 1, 2)
@@ -60,7 +60,7 @@ def test_the_handle_moves_and_others_stay(ds: ld.LanceDataset) -> None:
     assert ds.to_table(filter="n = -1")["id"].to_pylist() == [4]
 
 
-def test_changes_carry_a_message(ds: ld.LanceDataset) -> None:
+def test_changes_accept_messages_and_properties(ds: ld.LanceDataset) -> None:
     ds.delete("id = 1", commit_message="gone")
     ds.update({"n": "1"}, transaction_properties={"who": "me"})
     upsert(ds).commit_message("both").transaction_properties({"why": "so"}).execute(table([1]))
@@ -101,7 +101,7 @@ def test_fragments_that_lose_all_rows_leave_the_table(ds: ld.LanceDataset) -> No
     assert (ds.fragment_ids(), ds.count_rows(), ds.schema) == ([], 0, SCHEMA)
 
 
-def test_deletions_of_a_fragment_add_up_in_either_kind_of_file(tmp_path: Path) -> None:
+def test_repeated_deletions_accumulate_in_both_file_formats(tmp_path: Path) -> None:
     ds = ld.write_dataset(table(list(range(12_000))), tmp_path / "t", storage_options=OPTIONS)
     for step, suffix in ((100, "arrow"), (2, "bin")):
         ds.delete(f"id % {step} = 0")
@@ -111,7 +111,7 @@ def test_deletions_of_a_fragment_add_up_in_either_kind_of_file(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("where", ["nope = 1", "id =", "id", "", "id = 1; DROP TABLE t", "(SELECT 5)", "max(id) = 1"])
-def test_conditions_that_make_no_sense_change_nothing(ds: ld.LanceDataset, where: str) -> None:
+def test_invalid_conditions_change_nothing(ds: ld.LanceDataset, where: str) -> None:
     before = files(ds)
     with pytest.raises(InvalidInputError):
         ds.delete(where)
@@ -138,7 +138,7 @@ def test_conditions_that_make_no_sense_change_nothing(ds: ld.LanceDataset, where
         "n = 1",
     ],
 )
-def test_updates_that_make_no_sense_change_nothing(ds: ld.LanceDataset, updates: Any) -> None:
+def test_invalid_updates_change_nothing(ds: ld.LanceDataset, updates: Any) -> None:
     before = files(ds)
     with pytest.raises(InvalidInputError):
         ds.update(updates)
@@ -171,7 +171,7 @@ def test_new_values_may_come_from_subqueries(ds: ld.LanceDataset) -> None:
 # Merges.
 
 
-def test_upserts_count_what_they_do(ds: ld.LanceDataset) -> None:
+def test_upserts_report_their_counts(ds: ld.LanceDataset) -> None:
     assert upsert(ds).execute(table([3, 12], n=[30, 120])) == {
         "num_inserted_rows": 1,
         "num_updated_rows": 1,
@@ -204,7 +204,7 @@ def test_all_rows_with_a_key_are_updated(ds: ld.LanceDataset) -> None:
     assert ds.to_table(filter="id = 3")["n"].to_pylist() == [7, 7]
 
 
-def test_columns_of_the_source_come_in_any_order_and_other_types(ds: ld.LanceDataset) -> None:
+def test_source_columns_may_have_any_order_and_compatible_types(ds: ld.LanceDataset) -> None:
     source = pa.table({"must": pa.array([1], pa.int64()), "n": pa.array([8.0]), "id": pa.array([3], pa.int16())})
     upsert(ds).execute(source)
     assert ds.to_table(filter="id = 3").to_pylist() == [{"id": 3, "name": "s3", "n": 8, "must": 1}]
@@ -225,7 +225,7 @@ def test_columns_of_the_source_come_in_any_order_and_other_types(ds: ld.LanceDat
     ],
     ids=["unknown", "no key", "twice", "text", "null", "missing", "too large", "text for data", "none"],
 )
-def test_sources_that_do_not_fit_change_nothing(ds: ld.LanceDataset, source: Any) -> None:
+def test_incompatible_sources_change_nothing(ds: ld.LanceDataset, source: Any) -> None:
     before = files(ds)
     with pytest.raises(InvalidInputError):
         upsert(ds).execute(source)
@@ -233,7 +233,7 @@ def test_sources_that_do_not_fit_change_nothing(ds: ld.LanceDataset, source: Any
     assert ds.version == 1
 
 
-def test_rows_may_be_asked_not_to_match(ds: ld.LanceDataset) -> None:
+def test_when_matched_fail_rejects_existing_keys(ds: ld.LanceDataset) -> None:
     merge = ds.merge_insert("id").when_matched_fail().when_not_matched_insert_all()
     with pytest.raises(InvalidInputError, match="id = 3"):
         merge.execute(table([3, 40]))
@@ -252,12 +252,12 @@ def test_updates_of_merges_under_a_condition(ds: ld.LanceDataset, condition: str
 
 
 @pytest.mark.parametrize("condition", ["source.nope = 1", "n > 1", "source.n", "source.n >"])
-def test_conditions_of_merges_that_make_no_sense(ds: ld.LanceDataset, condition: str) -> None:
+def test_invalid_merge_conditions_are_rejected(ds: ld.LanceDataset, condition: str) -> None:
     with pytest.raises(InvalidInputError):
         ds.merge_insert("id").when_matched_update_all(condition).execute(table([1]))
 
 
-def test_merges_that_make_no_sense(ds: ld.LanceDataset) -> None:
+def test_invalid_merges_are_rejected(ds: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="does nothing"):
         ds.merge_insert("id").execute(table([1]))
     for keys in (None, [], "nope", ["id", "id"]):
@@ -276,7 +276,7 @@ def test_merges_that_make_no_sense(ds: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("kind", ["insert", "delete", "all columns", "keys alone"])
-def test_columns_are_rewritten_in_place_only_where_that_can_be_done(ds: ld.LanceDataset, kind: str) -> None:
+def test_columns_are_rewritten_in_place_only_if_possible(ds: ld.LanceDataset, kind: str) -> None:
     merge = ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
     source = table([1]).select(["id", "n"])
     if kind == "insert":
@@ -291,7 +291,7 @@ def test_columns_are_rewritten_in_place_only_where_that_can_be_done(ds: ld.Lance
         merge.execute(source)
 
 
-def test_columns_rewritten_in_place_leave_fragments_and_deletions_as_they_are(ds: ld.LanceDataset) -> None:
+def test_in_place_rewrites_keep_fragments_and_deletions(ds: ld.LanceDataset) -> None:
     ds.delete("id = 2")
     source = table([1, 3, 7], n=[10, 30, 70]).select(["id", "n"])
     for _ in range(2):
@@ -302,7 +302,7 @@ def test_columns_rewritten_in_place_leave_fragments_and_deletions_as_they_are(ds
     assert content(ds, "name")[3] == "s3"
 
 
-def test_a_stream_is_read_once_even_if_the_merge_runs_again(
+def test_a_stream_is_read_once_even_if_the_merge_is_retried(
     ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merge_source, "IN_MEMORY", 100)
@@ -333,7 +333,7 @@ def test_an_empty_source_matches_nothing(ds: ld.LanceDataset) -> None:
     assert merge.execute(table([]))["num_deleted_rows"] == 2
 
 
-def test_plans_say_what_a_merge_does_and_change_nothing(ds: ld.LanceDataset) -> None:
+def test_merge_plans_describe_the_merge_and_change_nothing(ds: ld.LanceDataset) -> None:
     before = files(ds)
     merge = upsert(ds)
     for plan in (merge.explain_plan(), merge.explain_plan(SCHEMA, verbose=True)):
@@ -391,7 +391,7 @@ def test_a_part_of_a_table_that_a_filter_chose_is_not_changed(ds: ld.LanceDatase
     assert ds.latest_version == 1
 
 
-def test_merges_go_by_the_primary_key_unless_told_otherwise(tmp_path: Path) -> None:
+def test_merges_use_the_primary_key_by_default(tmp_path: Path) -> None:
     def key(place: int) -> dict[str, str]:
         return {"lance-schema:unenforced-primary-key:position": str(place)}
 
@@ -448,7 +448,7 @@ def test_members_of_structs_that_the_source_lacks_stay_as_they_are(tmp_path: Pat
         {"transaction_properties": {"\ud800": "x"}},
     ],
 )
-def test_settings_of_changes_that_make_no_sense(ds: ld.LanceDataset, settings: dict[str, Any]) -> None:
+def test_invalid_change_settings_are_rejected(ds: ld.LanceDataset, settings: dict[str, Any]) -> None:
     before = files(ds)
     for change in (lambda: ds.delete("id = 1", **settings), lambda: ds.update({"n": "1"}, **settings)):
         with pytest.raises(InvalidInputError):
@@ -459,7 +459,7 @@ def test_settings_of_changes_that_make_no_sense(ds: ld.LanceDataset, settings: d
 # What others did to the columns meanwhile.
 
 
-def test_values_that_changed_in_place_meanwhile_are_kept(ds: ld.LanceDataset) -> None:
+def test_concurrent_in_place_changes_are_kept(ds: ld.LanceDataset) -> None:
     stale, deleting = ld.dataset(ds.uri, storage_options=OPTIONS), ld.dataset(ds.uri, storage_options=OPTIONS)
     source = pa.table({"id": [1, 2], "name": ["new", "new"]})
     ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(source)
@@ -469,7 +469,7 @@ def test_values_that_changed_in_place_meanwhile_are_kept(ds: ld.LanceDataset) ->
     assert content(ds)[1] == -1
 
 
-def test_a_column_that_was_dropped_meanwhile_is_not_rewritten(ds: ld.LanceDataset) -> None:
+def test_a_concurrently_dropped_column_is_not_rewritten(ds: ld.LanceDataset) -> None:
     stale = ld.dataset(ds.uri, storage_options=OPTIONS)
     ds.drop_columns(["name"])
     before = files(ds)
@@ -480,7 +480,7 @@ def test_a_column_that_was_dropped_meanwhile_is_not_rewritten(ds: ld.LanceDatase
     assert all(len(fragment.data_files()) == 1 for fragment in ld.dataset(ds.uri).get_fragments())
 
 
-def test_a_source_takes_the_types_that_columns_got_meanwhile(ds: ld.LanceDataset) -> None:
+def test_a_source_is_cast_to_concurrently_altered_types(ds: ld.LanceDataset) -> None:
     in_place, upserting = (ld.dataset(ds.uri, storage_options=OPTIONS) for _ in range(2))
     ds.alter_columns({"path": "n", "data_type": pa.int64()}, {"path": "id", "data_type": pa.int32()})
     merge = in_place.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")

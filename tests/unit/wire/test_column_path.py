@@ -16,7 +16,7 @@ def test_backticks_hold_names_with_dots() -> None:
 
 
 @pytest.mark.parametrize(("name", "text"), [("a", "a"), ("a.b", "`a.b`"), ("a`b", "`a``b`"), ("ä b", "ä b")])
-def test_names_are_quoted_where_they_need_it(name: str, text: str) -> None:
+def test_names_are_quoted_if_needed(name: str, text: str) -> None:
     assert quoted_name(name) == text
 
 

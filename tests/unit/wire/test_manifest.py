@@ -86,7 +86,7 @@ def test_all_parts_of_a_manifest_are_read(make_manifest: Make) -> None:
 
 
 @pytest.mark.parametrize(("flag", "version"), [(0, "0.1"), (4, "2.2")])
-def test_a_manifest_that_names_no_version_has_that_of_its_files_or_of_its_flag(
+def test_a_missing_manifest_version_is_derived_from_files_or_flags(
     make_manifest: Make, flag: int, version: str
 ) -> None:
     old = table_pb2.Manifest(version=1, writer_feature_flags=flag)
@@ -95,7 +95,7 @@ def test_a_manifest_that_names_no_version_has_that_of_its_files_or_of_its_flag(
     assert read_manifest(make_manifest(old), "here").data_storage_version == "2.1"
 
 
-def test_fragments_are_built_when_asked_for(make_manifest: Make) -> None:
+def test_fragments_are_built_on_access(make_manifest: Make) -> None:
     fragments = read_manifest(make_manifest(whole()), "here").fragments
     (fragment,) = fragments
     assert fragments[-1] is fragment
@@ -187,7 +187,7 @@ def test_an_index_without_a_uuid_is_corrupt(make_manifest: Make) -> None:
         _ = read_manifest(data, "here").indices
 
 
-def test_unknown_flags_are_refused_by_number_and_name(make_manifest: Make) -> None:
+def test_unknown_reader_flags_are_rejected_by_number_and_name(make_manifest: Make) -> None:
     check_readable(READABLE, "here")
     assert flag_names(1 | 64) == ["1 (deletion files)", "64 (data overlay files)"]
     for flag, name in ((512, "unknown"), (131072, "unknown"), (2**40, "unknown")):

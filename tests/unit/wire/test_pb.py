@@ -25,7 +25,7 @@ def lower_bounds() -> dict[str, str]:
     return dict(match.groups() for text in required if (match := re.fullmatch(r"([\w-]+)>=([\d.]+)", text)))
 
 
-def test_code_is_no_newer_than_the_oldest_protobuf_that_may_be_installed() -> None:
+def test_generated_code_supports_the_oldest_allowed_protobuf() -> None:
     oldest = version(lower_bounds()["protobuf"])
     for path in GENERATED:
         generated = re.search(r"# Protobuf Python Version: ([\d.]+)", path.read_text(encoding="utf-8"))

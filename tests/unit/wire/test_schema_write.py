@@ -66,7 +66,7 @@ def test_fields_that_exist_keep_their_ids() -> None:
     assert found == [(3, -1, "n"), (1, -1, "s"), (4, 1, "y"), (2, 1, "x"), (0, -1, "a")]
 
 
-def test_extension_types_are_spelled_out() -> None:
+def test_extension_types_are_stored_as_field_metadata() -> None:
     arrow = pa.schema(
         [
             ("u", pa.uuid()),
@@ -99,7 +99,7 @@ def test_blobs_become_structs_in_version_2_2_only() -> None:
     assert (old.logical_type, old.blob_version) == ("large_binary", 1)
 
 
-def test_views_become_plain_texts() -> None:
+def test_view_types_become_plain_types() -> None:
     arrow = pa.schema([("s", pa.string_view()), ("b", pa.binary_view()), ("l", pa.list_(pa.string_view()))])
     assert schema_from_arrow(arrow).arrow.types == [pa.string(), pa.binary(), pa.list_(pa.string())]
 
@@ -150,7 +150,7 @@ def test_types_that_a_version_does_not_have_are_refused(version: str, arrow: pa.
         schema_from_arrow(pa.schema([("c", arrow)]), version)
 
 
-def test_names_that_lead_nowhere_are_refused() -> None:
+def test_invalid_column_names_are_rejected() -> None:
     twice = pa.schema([("a", pa.int8()), ("a", pa.int8())])
     below = pa.schema([("s", pa.struct([("a", pa.int8()), ("a", pa.int8())]))])
     for arrow, what in [(twice, "'a'"), (below, r"'s\.a'"), (pa.schema([("a.b", pa.int8())]), "dot")]:

@@ -38,7 +38,7 @@ def test_missing_columns_are_nulls() -> None:
     assert found.to_pylist() == [{"a": 1, "l": None, "u": None}]
 
 
-def test_maps_in_maps_of_no_rows_have_no_items_whatever_lies_behind_their_buffers() -> None:
+def test_empty_maps_in_maps_have_no_items() -> None:
     nothing = pa.py_buffer(b"\xff" * 64).slice(0, 0)
     inner, wanted = pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.int8())
     items = pa.Array.from_buffers(inner, 0, [None, nothing], children=[pa.array([], inner.field(0).type)])
@@ -50,7 +50,7 @@ def test_maps_in_maps_of_no_rows_have_no_items_whatever_lies_behind_their_buffer
     assert one(rows, pa.map_(pa.string(), wanted)).to_pylist() == [[]]
 
 
-def test_what_fits_is_passed_on_as_it_is() -> None:
+def test_matching_arrays_are_passed_without_a_copy() -> None:
     array = pa.array([1, 2, 3])
     assert one(array, pa.int64()).chunk(0).buffers()[1].address == array.buffers()[1].address
 
@@ -198,7 +198,7 @@ def test_rows_count_from_the_start_of_the_data() -> None:
         (pa.table({"a": pa.array([1, None]), "b": [1, 2]}), "column 'a', row 1: null"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused(data: pa.Table, message: str) -> None:
+def test_mismatched_columns_are_rejected(data: pa.Table, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         fit(data, pa.field("a", pa.int64(), nullable=False), ("b", pa.int64()))
 
@@ -221,12 +221,12 @@ STRICT = pa.struct([pa.field("x", pa.int64(), nullable=False)])
         ),
     ],
 )
-def test_nulls_below_are_refused_where_the_schema_allows_none(array: pa.Array, wanted: pa.DataType, row: str) -> None:
+def test_nested_nulls_are_rejected_if_the_schema_forbids_them(array: pa.Array, wanted: pa.DataType, row: str) -> None:
     with pytest.raises(InvalidInputError, match=row):
         one(array, wanted)
 
 
-def test_what_is_below_a_null_may_be_null() -> None:
+def test_values_below_a_null_may_be_null() -> None:
     assert one(pa.array([None, {"x": 1}], pa.struct([("x", pa.int64())])), STRICT).to_pylist() == [None, {"x": 1}]
 
     inner = pa.StructArray.from_arrays([pa.array([1, None])], fields=list(STRICT), mask=pa.array([False, True]))
@@ -258,7 +258,7 @@ def test_bytes_become_blobs() -> None:
     assert fit(pa.table({"c": given}), blob)["c"].to_pylist() == [{"data": None, "uri": "s3://b/x"}]
 
 
-def test_batches_that_lie_about_their_schema_are_refused() -> None:
+def test_batches_that_differ_from_their_schema_are_rejected() -> None:
     def lying() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"c": pa.array([1])})
         yield pa.record_batch({"c": pa.array(["x"])})
@@ -276,7 +276,7 @@ def test_broken_batches_are_refused() -> None:
         fit([pa.record_batch({"c": broken})], ("c", pa.string()))
 
 
-def test_empty_batches_are_left_out_and_empty_streams_are_still_checked() -> None:
+def test_empty_batches_are_skipped_and_empty_streams_are_checked() -> None:
     empty = pa.record_batch({"c": pa.array([], pa.int64())})
     assert list(coerce([empty], schema_from_arrow(empty.schema))) == []
     with pytest.raises(InvalidInputError, match="another type"):
@@ -298,7 +298,7 @@ def test_schemas_are_checked_without_data() -> None:
 
 
 @given(st.lists(st.none() | st.lists(st.none() | st.integers(-128, 127), max_size=4), max_size=12), st.data())
-def test_slices_are_cast_like_what_they_show(values: list[Any], data: st.DataObject) -> None:
+def test_slices_are_cast_by_their_visible_values(values: list[Any], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(values)))
     array = pa.array([[9], None, *values], pa.list_(pa.int64())).slice(2 + start)
     casts: list[Callable[[], pa.ChunkedArray]] = [

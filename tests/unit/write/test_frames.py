@@ -112,7 +112,7 @@ def test_statements_and_updates_give_an_enum_of_polars_only_its_values(tmp_path:
     assert sorted(found["x"]) == ["a", "b", "c", "c", "z"]
 
 
-def test_values_that_others_gave_to_an_enum_of_polars_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_values_outside_a_polars_enum_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = ld.write_dataset(pl.DataFrame({"id": [1, 2], "x": SERIES["enum"][2:]}), tmp_path / "t.lance")
     others = pa.table({"id": [3], "x": pa.array(["z"]).dictionary_encode().cast(dataset.schema.field("x").type)})
     with monkeypatch.context() as patch:
@@ -208,7 +208,7 @@ def test_values_that_arrow_cannot_hold_are_refused_by_column(tmp_path: Path, dat
         ld.write_dataset(data, tmp_path / "t.lance")
 
 
-def test_values_outside_of_a_schema_are_refused_by_column(tmp_path: Path) -> None:
+def test_values_that_do_not_match_a_schema_are_rejected_by_column(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int8()), ("n", pa.int64())])
     batch = pa.record_batch({"id": [1], "n": [float("inf")]})
     for data in ([{"id": 1, "n": 2**70}], {"id": [1], "n": [2**70]}, pd.DataFrame({"id": [1], "n": ["a"]}), [batch]):

@@ -84,7 +84,7 @@ def test_pandas_frames_are_taken() -> None:
     assert to_reader(frame, schema).schema.types == [pa.int8(), pa.string()]
 
 
-def test_rows_may_lack_names_that_others_have() -> None:
+def test_rows_with_missing_names_get_nulls() -> None:
     assert to_reader([{"a": 1}, {"b": 2}]).read_all().to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": 2}]
 
 
@@ -102,7 +102,7 @@ def test_python_values_take_the_types_of_a_schema() -> None:
         assert to_reader(data, schema).read_all().schema.equals(schema, check_metadata=True)
 
 
-def test_batches_are_asked_for_one_by_one() -> None:
+def test_batches_are_pulled_one_by_one() -> None:
     asked = []
 
     def endless() -> Iterator[pa.RecordBatch]:
@@ -117,7 +117,7 @@ def test_batches_are_asked_for_one_by_one() -> None:
     assert len(asked) <= 3
 
 
-def test_no_batches_need_a_schema() -> None:
+def test_an_empty_list_of_batches_requires_a_schema() -> None:
     assert to_reader([], TABLE.schema).read_all().num_rows == 0
     assert to_reader(iter([]), TABLE.schema).schema == TABLE.schema
     with pytest.raises(InvalidInputError, match="schema="):
@@ -132,7 +132,7 @@ def test_no_batches_need_a_schema() -> None:
         (pa.array([1]), "Arrow"),
     ],
 )
-def test_other_data_are_refused(data: object, message: str) -> None:
+def test_unsupported_data_is_rejected(data: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         to_reader(data).read_all()
 
@@ -143,7 +143,7 @@ def test_columns_that_a_schema_lacks_are_refused(data: object) -> None:
         to_reader(data, pa.schema([("a", pa.int8())]))
 
 
-def test_errors_of_the_source_stay_what_they_are() -> None:
+def test_errors_of_the_source_are_unchanged() -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield BATCH
         raise StoreError("gone")

@@ -57,13 +57,13 @@ def test_the_forms_of_vector_columns(value: Any, forms: dict[str, VectorForm]) -
     [3, [3], {3: 4}, [""], {"v": -1}, {"v": 1.5}, {"v": True}, {"v": "int8[4]"}, {"v": 2**31}, ["v", "v"], b"v"],
     ids=str,
 )
-def test_other_forms_are_refused(value: Any) -> None:
+def test_invalid_vector_column_forms_are_rejected(value: Any) -> None:
     with pytest.raises(InvalidInputError, match="vector_columns"):
         parse_vector_columns(value)
 
 
 @pytest.mark.parametrize("text", ["8", "0", "float16[8]", "float64[3]"])
-def test_a_form_as_text_is_parsed_again(text: str) -> None:
+def test_a_vector_form_round_trips_through_its_string(text: str) -> None:
     assert str(VectorForm.of(text, "v")) == text
 
 
@@ -88,7 +88,7 @@ def test_types_of_vectors(source: pa.DataType, form: str, target: pa.DataType) -
 
 
 @pytest.mark.parametrize("source", [pa.list_(pa.string()), pa.float32(), pa.list_(pa.list_(pa.float32())), pa.string()])
-def test_other_types_are_no_vectors(source: pa.DataType) -> None:
+def test_other_types_cannot_become_vectors(source: pa.DataType) -> None:
     with pytest.raises(WrongTypeError, match="column 'v': vectors must be lists of numbers"):
         VectorForm(2).type_of(source, "v")
 
@@ -120,7 +120,7 @@ def test_nothing_is_read_for_a_length_that_is_given() -> None:
 @pytest.mark.parametrize(
     ("values", "found"), [([None], "only nulls"), ([], "only nulls"), ([[], [1.0]], "an empty list first")]
 )
-def test_a_length_that_is_not_found_is_asked_for(values: list[Any], found: str) -> None:
+def test_an_unknown_vector_length_is_rejected_with_a_remedy(values: list[Any], found: str) -> None:
     reader = pa.table({"v": pa.array(values, pa.list_(pa.float32()))}).to_reader()
     with pytest.raises(InvalidInputError, match=rf"column 'v': .* not known: found {found}; pass vector_columns"):
         with_vectors(reader, parse_vector_columns(["v"]))
@@ -154,7 +154,7 @@ def test_a_null_struct_may_hold_a_list_of_another_length(nullable: bool, tmp_pat
     assert ds.to_table()["s"].to_pylist() == [{"v": [1.0, 2.0]}, None, {"v": [3.0, 4.0]}]
 
 
-def test_columns_that_do_not_exist_are_refused_by_name() -> None:
+def test_unknown_columns_are_rejected_by_name() -> None:
     for name in ("w", "v.x", "s.w"):
         reader = pa.table({"v": LISTS, "s": [{"v": [1.0]}] * 3}).to_reader()
         with pytest.raises(UnknownColumnError, match=name):
@@ -177,7 +177,7 @@ def test_the_columns_of_a_table_are_only_checked(said: str, error: type[LanceDuc
             check_vectors(parse_vector_columns(said), schema)
 
 
-def test_lists_of_another_length_are_refused_by_row_and_no_table_is_left(tmp_path: Path) -> None:
+def test_lists_with_different_lengths_are_rejected_and_leave_no_table(tmp_path: Path) -> None:
     rows = pa.table({"v": pa.chunked_array([pa.array([[1.0, 2.0]] * 3), pa.array([None, [1.0]])])})
     with pytest.raises(DataMismatchError, match=r"column 'v', row 4: .*expected 2, found 1"):
         ld.write_dataset(rows, tmp_path / "t.lance", vector_columns=["v"])

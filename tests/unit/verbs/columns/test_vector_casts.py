@@ -61,7 +61,7 @@ def test_vectors_become_lists(target: pa.DataType, tmp_path: Path) -> None:
     assert ds.to_table()["v"].to_pylist() == ROWS[1:]
 
 
-def test_the_error_names_the_first_row_of_another_length_counted_over_fragments(tmp_path: Path) -> None:
+def test_the_error_names_the_first_row_with_a_different_length(tmp_path: Path) -> None:
     ds = table_of(tmp_path, [*ROWS, [1.0, 2.0, 3.0], []], pa.list_(pa.float32()), max_rows_per_file=3)
     with pytest.raises(DataMismatchError, match=r"column 'v', row 6: .*expected 2, found 3"):
         ds.alter_columns({"path": "v", "data_type": VECTOR})
@@ -81,7 +81,7 @@ def test_deleted_rows_may_have_any_length(tmp_path: Path) -> None:
     assert ds.to_table()["v"].to_pylist() == [[1.0, 2.0]]
 
 
-def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
+def test_vectors_cannot_be_cast_to_another_length(tmp_path: Path) -> None:
     ds = table_of(tmp_path, ROWS, VECTOR)
     with pytest.raises(InvalidInputError, match="column 'v' cannot be cast"):
         ds.alter_columns({"path": "v", "data_type": pa.list_(pa.float32(), 3)})
@@ -124,7 +124,7 @@ def test_lists_of_lists_become_lists_of_vectors(tmp_path: Path) -> None:
     assert ds.to_table()["v"].to_pylist() == values
 
 
-def test_an_error_in_a_list_of_lists_names_the_row_of_the_table(tmp_path: Path) -> None:
+def test_an_error_in_nested_lists_names_the_table_row(tmp_path: Path) -> None:
     values = [[[1.0, 2.0], [3.0, 4.0]], [], [[5.0, 6.0], [7.0]]]
     ds = table_of(tmp_path, values, pa.list_(pa.list_(pa.float32())))
     for change in ({"path": "v", "data_type": pa.list_(VECTOR)}, {"path": "v.item", "data_type": VECTOR}):
@@ -139,7 +139,7 @@ def test_a_column_with_an_index_is_not_cast(tmp_path: Path) -> None:
         ds.alter_columns({"path": "v", "data_type": pa.list_(pa.float32())})
 
 
-def test_other_values_of_lists_are_cast_as_before(tmp_path: Path) -> None:
+def test_other_list_casts_are_unchanged(tmp_path: Path) -> None:
     ds = table_of(tmp_path, [[1, 2], None], pa.list_(pa.int64()))
     ds.alter_columns({"path": "v", "data_type": pa.list_(pa.int16())})
     assert ds.schema.field("v").type == pa.list_(pa.int16())

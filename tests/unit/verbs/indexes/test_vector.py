@@ -64,7 +64,7 @@ def test_an_index_of_each_kind_covers_all_rows_and_finds_them(table: ld.LanceDat
     table.prewarm_index("vec_idx")
 
 
-def test_details_tell_how_an_index_was_made(table: ld.LanceDataset) -> None:
+def test_details_describe_how_an_index_was_built(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_HNSW_PQ", metric="Cosine", m=6, ef_construction=40, max_level=3, **TWO)
     (index,) = table.describe_indices()
     hints = index.details.pop("runtime_hints")
@@ -93,7 +93,7 @@ def test_own_centroids_and_an_own_codebook_are_used(table: ld.LanceDataset) -> N
     assert [part["size"] for part in figures["partitions"]] == np.bincount(expected, minlength=3).tolist()
 
 
-def test_names_are_kept_apart(table: ld.LanceDataset) -> None:
+def test_index_names_must_be_unique(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_FLAT", num_partitions=1)
     with pytest.raises(IndexExistsError, match="vec_idx"):
         table.create_index("vec", "IVF_SQ", num_partitions=1)
@@ -136,7 +136,7 @@ def test_names_are_kept_apart(table: ld.LanceDataset) -> None:
         ("vec", "IVF_FLAT", {"index_uuid": "x"}, ValueError),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_leaves_the_table_alone(
+def test_invalid_arguments_are_rejected_without_changes(
     table: ld.LanceDataset, column: Any, kind: str, arguments: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error) as caught:
@@ -145,7 +145,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_the_table_alone(
     assert (table.version, table.list_indices()) == (1, [])
 
 
-def test_parameters_of_other_kinds_mean_nothing(table: ld.LanceDataset) -> None:
+def test_parameters_of_other_kinds_are_ignored(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_FLAT", num_partitions=2.0, num_sub_vectors=4, m=3, filter_nan=False)
     assert table.index_statistics("vec_idx")["indices"][0]["num_partitions"] == 2
 
@@ -170,13 +170,13 @@ def test_an_empty_table_has_an_index_that_covers_nothing(tmp_path: Path) -> None
     assert per_segment(dataset) == [20]
 
 
-def test_progress_is_told(table: ld.LanceDataset) -> None:
+def test_progress_reports_indexed_rows(table: ld.LanceDataset) -> None:
     steps: list[tuple[int, int]] = []
     table.create_index("vec", "IVF_FLAT", num_partitions=2, progress=lambda done, total: steps.append((done, total)))
     assert (steps[0], steps[-1]) == ((0, 300), (300, 300))
 
 
-def test_progress_goes_on_while_graphs_are_built(table: ld.LanceDataset) -> None:
+def test_progress_is_reported_during_graph_construction(table: ld.LanceDataset) -> None:
     steps: list[int] = []
     table.create_index("vec", "IVF_HNSW_SQ", **TWO, progress=lambda done, total: steps.append(done))
     assert steps == sorted(steps)
@@ -192,7 +192,7 @@ def test_progress_is_shown_to_people(table: ld.LanceDataset, capsys: pytest.Capt
         table.create_index("vec", "IVF_FLAT", replace=True, progress=3)  # type: ignore[arg-type]
 
 
-def test_segments_built_apart_are_committed_as_one_index(table: ld.LanceDataset) -> None:
+def test_segments_built_separately_are_committed_as_one_index(table: ld.LanceDataset) -> None:
     given = {"ivf_centroids": vectors(2, seed=3)}
     uuid = uuid4()
     parts = [
@@ -207,7 +207,7 @@ def test_segments_built_apart_are_committed_as_one_index(table: ld.LanceDataset)
         assert nearest(table, vectors(300)[row])[0] == row
 
 
-def test_vectors_changed_in_place_leave_the_index_until_it_is_optimized(table: ld.LanceDataset) -> None:
+def test_vectors_updated_in_place_leave_the_index_until_optimize(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_HNSW_SQ", **TWO)
     table.create_scalar_index("id", "BTREE")
     fragment = table.get_fragments()[1]

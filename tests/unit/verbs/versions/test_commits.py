@@ -71,7 +71,7 @@ def test_an_operation_creates_a_table_and_changes_it(table: ld.LanceDataset, tmp
     assert (after.version, after.to_table()["a"].to_pylist(), replaced.version) == (3, [1, 2, 1, 2], 2)
 
 
-def test_a_table_is_created_with_what_is_asked_for(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_a_table_is_created_with_the_requested_settings(table: ld.LanceDataset, tmp_path: Path) -> None:
     made = ld.LanceDataset.commit(
         tmp_path / "new",
         LanceOperation.Overwrite(ROWS.schema, []),
@@ -83,7 +83,7 @@ def test_a_table_is_created_with_what_is_asked_for(table: ld.LanceDataset, tmp_p
     assert (tmp_path / "new" / "_versions" / "1.manifest").exists()
 
 
-def test_columns_of_an_arrow_schema_are_known_by_their_names(tmp_path: Path) -> None:
+def test_columns_of_an_arrow_schema_are_matched_by_name(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"a": [1], "b": [2]}), tmp_path / "t")
     only_b = pa.schema([("b", pa.int64())])
     after = ld.LanceDataset.commit(table, LanceOperation.Project(only_b), read_version=1)
@@ -115,7 +115,7 @@ def test_without_retries_only_the_version_read_is_followed(table: ld.LanceDatase
         ld.LanceDataset.commit(table, append(table), read_version=1, max_retries=0)
 
 
-def test_arguments_that_make_no_sense_are_refused(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected(table: ld.LanceDataset, tmp_path: Path) -> None:
     commit: Any = ld.LanceDataset.commit
     one = append(table)
     with pytest.raises(InvalidInputError, match="no read_version"):

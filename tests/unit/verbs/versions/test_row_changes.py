@@ -42,7 +42,7 @@ def test_deleted_rows_have_addresses_in_the_older_version_only(tmp_path: Path, s
     assert changes(table) == [([1], [1], None)]
 
 
-def test_an_updated_row_is_known_by_its_stable_id(tmp_path: Path) -> None:
+def test_an_updated_row_keeps_its_stable_id(tmp_path: Path) -> None:
     table = made(tmp_path, stable=True)
     table.update({"x": "x + 100"}, where="x > 10")
     assert changes(table) == [([1, 2], [1, 2], [FRAGMENT, FRAGMENT + 1])]
