@@ -228,7 +228,7 @@ def partitions(dataset: ld.LanceDataset) -> list[int]:
     return [segment["num_partitions"] for segment in dataset.index_statistics("vec_idx")["indices"]]
 
 
-def test_a_number_of_partitions_that_was_asked_for_stays(table: ld.LanceDataset) -> None:
+def test_the_requested_partition_count_is_kept(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_FLAT", **TWO)
     table.insert(rows(50, 300))
     table.optimize.optimize_indices(num_indices_to_merge=1)
@@ -240,7 +240,7 @@ def test_a_number_of_partitions_that_was_asked_for_stays(table: ld.LanceDataset)
     assert partitions(table) == [1]
 
 
-def test_an_index_whose_partitions_became_uneven_is_trained_anew(
+def test_an_index_with_uneven_partitions_is_retrained(
     table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imbalance, "LARGE", 100)
@@ -266,7 +266,7 @@ def test_an_index_whose_partitions_became_uneven_is_trained_anew(
         ("IVF_HNSW_PQ", {"num_sub_vectors": 4}, 15, "IVF_HNSW_SQ needs one"),
     ],
 )
-def test_too_few_vectors_to_train_with_are_refused_with_a_remedy(
+def test_too_few_training_vectors_are_rejected_with_a_remedy(
     tmp_path: Path, kind: str, arguments: dict[str, Any], count: int, remedy: str
 ) -> None:
     dataset = ld.write_dataset(rows(count), tmp_path / "t.lance")
@@ -275,7 +275,7 @@ def test_too_few_vectors_to_train_with_are_refused_with_a_remedy(
     assert (dataset.version, dataset.list_indices()) == (1, [])
 
 
-def test_an_index_that_has_too_few_vectors_is_left_for_later_and_others_are_optimized(tmp_path: Path) -> None:
+def test_an_index_with_too_few_vectors_waits_and_others_are_optimized(tmp_path: Path) -> None:
     dataset = ld.write_dataset(rows(100), tmp_path / "t.lance")
     dataset.create_index("vec", "IVF_PQ", train=False, **TWO)
     dataset.create_scalar_index("id", "BTREE")

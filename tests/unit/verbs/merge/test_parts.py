@@ -38,7 +38,7 @@ KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 
 @given(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3), st.data())
-def test_keys_are_equal_as_bytes_where_they_match(kinds: list[str], data: st.DataObject) -> None:
+def test_matching_keys_have_equal_bytes(kinds: list[str], data: st.DataObject) -> None:
     count = data.draw(st.integers(0, 6))
     columns = []
     for kind in kinds:
@@ -54,7 +54,7 @@ def test_keys_are_equal_as_bytes_where_they_match(kinds: list[str], data: st.Dat
 
 
 @pytest.mark.parametrize("pickled", [False, True])
-def test_rows_of_one_fragment_in_two_parts_are_united_and_repeats_told(pickled: bool) -> None:
+def test_offsets_of_two_parts_are_united_and_duplicates_reported(pickled: bool) -> None:
     one = Offsets({1: np.array([1, 5], np.uint32), 2: np.array([7], np.uint32)})
     two = Offsets({1: np.array([3], np.uint32)})
     if pickled:
@@ -98,7 +98,7 @@ def test_a_key_that_comes_twice_is_seen_across_batches(tmp_path: Path, rows: lis
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_keys_of_a_table_are_those_that_are_sought(
+def test_only_requested_keys_of_a_table_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, indexed: bool
 ) -> None:
     monkeypatch.setattr(match, "ROWS_PER_KEY", 1)
@@ -121,7 +121,7 @@ def test_a_row_that_two_parts_change_is_refused(tmp_path: Path) -> None:
         commit(table, parts)
 
 
-def test_keys_that_are_too_many_to_tell_stand_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_keys_conflict_with_any_insert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge_parts, "PART_KEYS", 1)
     table = make(tmp_path / "t.lance")
     part = write(table, PLAN, pairs((3, "x", 1 << 32), (10, "y", None), (11, "z", None), (None, "n", None)))
