@@ -206,7 +206,7 @@ def may_import(room: str, name: str) -> bool:
     return target in SHARED[room] or LEVEL[target] > LEVEL[room]
 
 
-def test_imports_go_down_the_room_list() -> None:
+def test_imports_follow_the_room_order() -> None:
     wrong = [
         f"{module.place(line)} imports {name}"
         for module in WRITTEN
@@ -254,7 +254,7 @@ def further_modules() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("room", INDEX_ROOMS, ids=lambda room: room.name)
-def test_index_kinds_have_one_floor_plan(room: Path) -> None:
+def test_index_kinds_have_the_same_modules(room: Path) -> None:
     assert inner_imports(room).keys() == INDEX_ROOM_PLAN | further_modules()[room.name]
 
 
@@ -333,7 +333,7 @@ def test_lazily_exported_names_equal_type_checking_imports(room: str, besides: d
     assert waiting_imports(block.body) == {**names, **besides}
 
 
-def test_heavy_libraries_stay_at_home() -> None:
+def test_heavy_libraries_are_imported_only_in_their_rooms() -> None:
     strays = [
         f"{module.place(line)} imports {name}"
         for module in WRITTEN

@@ -34,7 +34,7 @@ def test_the_slowest_tests_are_named_below_their_folders() -> None:
     ]
 
 
-def test_long_tests_exist() -> None:
+def test_listed_long_tests_exist() -> None:
     root = Path(__file__).parents[1]
     for line in LONG.read_text(encoding="utf-8").splitlines():
         path, name, *_ = line.split()[1].split("::")

@@ -108,7 +108,7 @@ def test_multipart_values_read_back_and_a_failed_write_leaves_no_uploads(cloud: 
 
 
 @pytest.mark.slow
-def test_writers_lose_nothing(cloud: Cloud) -> None:
+def test_concurrent_writers_lose_no_rows(cloud: Cloud) -> None:
     uri = cloud.fresh()
     create(uri, cloud.options)
     what = {"append": 3, "count": 3, "upsert": 2, "delete": 1, "compact": 1}
@@ -129,7 +129,7 @@ def test_throttled_requests_are_retried(cloud: Cloud) -> None:
     assert ld.dataset(uri, storage_options=cloud.options).count_rows() == 2
 
 
-def test_credentials_that_are_refused_are_an_error_without_them(cloud: Cloud) -> None:
+def test_wrong_credentials_raise_an_error_that_hides_them(cloud: Cloud) -> None:
     if cloud.gcs is not None:
         pytest.skip("the service of the tests asks for no credentials")
     wrong = cloud.options | {"azure_storage_account_key": "A" * 86 + "=="}
@@ -163,7 +163,7 @@ def test_credentials_that_expire_in_the_middle_are_renewed(cloud: Cloud) -> None
     assert renewed.find_problems() == []
 
 
-def test_tokens_of_google_are_renewed_under_an_open_handle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_google_tokens_are_renewed_under_an_open_handle(monkeypatch: pytest.MonkeyPatch) -> None:
     with gcs_service() as (app, options):
         address = json.loads(options["google_service_account_key"])["gcs_base_url"]
         monkeypatch.setenv("GCE_METADATA_HOST", address.removeprefix("http://"))

@@ -87,7 +87,7 @@ def assert_old_or_new(uri: str, known: Known, verb: Verb) -> bool:
 
 @by_name
 @on_disk_too
-def test_a_writer_that_dies_leaves_the_old_state_or_the_new(
+def test_a_killed_writer_leaves_the_old_or_the_new_state(
     know: Callable[[Verb, str], Known], verb: Verb, folder: str
 ) -> None:
     known = know(verb, folder)
@@ -113,7 +113,7 @@ def test_a_writer_that_dies_leaves_the_old_state_or_the_new(
         pytest.param(lambda at: fail_at(at, errno.EIO), id="broken", marks=pytest.mark.slow),
     ],
 )
-def test_a_failing_store_leaves_the_old_state_or_the_new(
+def test_a_failing_store_leaves_the_old_or_the_new_state(
     know: Callable[[Verb, str], Known], verb: Verb, folder: str, plan: Callable[[int], Plan]
 ) -> None:
     known = know(verb, folder)
@@ -129,7 +129,7 @@ def test_a_failing_store_leaves_the_old_state_or_the_new(
 
 @by_name
 @on_disk_too
-def test_a_lost_answer_never_commits_twice(know: Callable[[Verb, str], Known], verb: Verb, folder: str) -> None:
+def test_a_lost_response_never_commits_twice(know: Callable[[Verb, str], Known], verb: Verb, folder: str) -> None:
     known = know(verb, folder)
     for at, uri in tables(known, folder):
         done = False
@@ -141,7 +141,7 @@ def test_a_lost_answer_never_commits_twice(know: Callable[[Verb, str], Known], v
 
 
 @by_name
-def test_an_answer_that_comes_twice_changes_nothing(know: Callable[[Verb, str], Known], verb: Verb) -> None:
+def test_a_duplicated_request_changes_nothing(know: Callable[[Verb, str], Known], verb: Verb) -> None:
     known = know(verb, "memory://crash")
     for at, uri in tables(known, "memory://crash"):
         with Faults(answer_twice(at)):
@@ -150,7 +150,7 @@ def test_an_answer_that_comes_twice_changes_nothing(know: Callable[[Verb, str], 
         assert version(uri) == known.versions[1]
 
 
-def test_half_a_branch_can_be_deleted_and_begun_again(prepared: Files) -> None:
+def test_a_partially_created_branch_can_be_deleted_and_created_again(prepared: Files) -> None:
     uri = write_files(fresh("memory://crash"), prepared)
     crashing.opened(uri).create_branch("side")
     open_store(uri).delete(["_refs/branches/side.json"])

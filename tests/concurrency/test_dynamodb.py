@@ -117,6 +117,6 @@ def test_a_version_claimed_but_not_finished_by_pylance_is_finished(table: Shared
         claims.put_if_not_exists(table.uri, 2, staged)
 
 
-def test_the_scheme_of_pylance_is_refused_with_the_way_to_go(table: Shared) -> None:
+def test_the_ddb_scheme_of_pylance_is_rejected_with_a_remedy(table: Shared) -> None:
     with pytest.raises(UnsupportedError, match="manifest_store"):
         ld.dataset(**table.as_theirs())

@@ -154,7 +154,7 @@ def run(uri: str, act: Act) -> tuple[tuple[Any, Any], list[str]]:
 
 
 @pytest.mark.parametrize("name", list(ACTS))
-def test_a_writer_that_dies_leaves_the_old_indexes_or_the_new(prepared: Files, folder: str, name: str) -> None:
+def test_a_killed_writer_leaves_the_old_or_the_new_indexes(prepared: Files, folder: str, name: str) -> None:
     known, steps = run(write_files(fresh(folder), prepared), ACTS[name])
     visible = []
     for at in range(len(steps)):
@@ -187,7 +187,7 @@ def test_a_failure_before_the_commit_leaves_no_entry_and_no_files(
 
 
 @pytest.mark.parametrize("name", list(ACTS))
-def test_a_lost_answer_leaves_the_old_indexes_or_the_new(prepared: Files, folder: str, name: str) -> None:
+def test_a_lost_response_leaves_the_old_or_the_new_indexes(prepared: Files, folder: str, name: str) -> None:
     known, steps = run(write_files(fresh(folder), prepared), ACTS[name])
     for at in range(len(steps)):
         uri = write_files(fresh(folder), prepared)

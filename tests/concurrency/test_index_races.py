@@ -88,7 +88,7 @@ def check(dataset: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
-def test_rows_and_indexes_change_at_once(tmp_path: Path, stable: bool) -> None:
+def test_rows_and_indexes_can_change_concurrently(tmp_path: Path, stable: bool) -> None:
     uri = str(tmp_path / "t")
     dataset = ld.write_dataset(
         rows(0, 200), uri, storage_options=OPTIONS, max_rows_per_file=50, enable_stable_row_ids=stable

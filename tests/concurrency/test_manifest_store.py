@@ -70,7 +70,7 @@ def test_a_table_and_its_branches_can_be_dropped_and_created_again(uri: str, opt
 
 
 @pytest.mark.parametrize("verb", [v for v in VERBS if v.name in ("append", "update", "compact")], ids=lambda v: v.name)
-def test_a_writer_that_dies_leaves_the_old_state_or_the_new(
+def test_a_killed_writer_leaves_the_old_or_the_new_state(
     verb: Verb, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crashing, "UNFLUSHED", options)

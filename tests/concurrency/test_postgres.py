@@ -48,7 +48,7 @@ def test_one_of_many_claims_of_a_version_succeeds(url: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["disk", "memory"])
-def test_writers_lose_nothing(url: str, tmp_path: Path, place: str) -> None:
+def test_concurrent_writers_lose_no_rows(url: str, tmp_path: Path, place: str) -> None:
     uri = str(tmp_path / "t.lance") if place == "disk" else f"memory://{tmp_path.name}/t.lance"
     options = {"manifest_store": url, "fsync": "false"}
     create(uri, options)

@@ -118,7 +118,7 @@ def test_inserts_of_other_keys_do_not_rerun_a_merge(uri: str) -> None:
     assert ids(uri) == [7, 8]
 
 
-def test_a_merge_that_may_not_run_again_fails_and_leaves_nothing(uri: str) -> None:
+def test_a_merge_without_retries_fails_and_leaves_nothing(uri: str) -> None:
     stale = ld.dataset(uri, storage_options=OPTIONS)
     ld.write_dataset(rows([7], 9), uri, mode="append")
     files = sorted(Path(uri).rglob("*"))
@@ -129,7 +129,7 @@ def test_a_merge_that_may_not_run_again_fails_and_leaves_nothing(uri: str) -> No
     assert stale.version == 1
 
 
-def test_threads_that_count_up_lose_no_count(uri: str) -> None:
+def test_concurrent_increments_are_all_counted(uri: str) -> None:
     ld.write_dataset(rows([1], 0), uri, mode="append")
 
     def count(_: int) -> None:

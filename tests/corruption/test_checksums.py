@@ -32,13 +32,13 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_flipped_bit_is_noticed(kind: str, table: Path) -> None:
+def test_every_flipped_bit_is_detected(kind: str, table: Path) -> None:
     missed = [(file, bit) for file, bit, seen in flips(table, kind, BITS, random.Random(kind)) if not seen]
     assert missed == []
     assert {check.checksums for check in ld.dataset(table).check_files()} == {"sound"}
 
 
-def test_every_flipped_bit_of_a_sidecar_of_blobs_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_a_blob_sidecar_is_detected(tmp_path: Path) -> None:
     write_blobs(tmp_path / "t.lance")
     seen = [is_seen for _, _, is_seen in flips(tmp_path / "t.lance", SIDECARS, BITS, random.Random(5))]
     assert seen == [True] * BITS
@@ -98,7 +98,7 @@ def test_a_flipped_bit_in_file_metadata_is_damage_and_not_an_unknown_version(ver
             run(open_file(open_source(str(file)))).source.checksums()  # type: ignore[attr-defined]
 
 
-def test_every_flipped_bit_of_a_manifest_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_a_manifest_is_detected(tmp_path: Path) -> None:
     ld.write_dataset(rows(20).select(["a", "s"]), tmp_path / "t.lance")
     (file,) = (tmp_path / "t.lance" / "_versions").glob("*.manifest")
     data = file.read_bytes()

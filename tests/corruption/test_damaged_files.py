@@ -125,7 +125,9 @@ NOT_NEEDED = ("_versions/latest_version_hint.json", "_transactions/*.txn", "_ref
 
 
 @pytest.mark.parametrize("pattern", NOT_NEEDED)
-def test_files_that_a_read_of_the_latest_version_does_not_need(pattern: str, history: Path, tmp_path: Path) -> None:
+def test_damage_to_files_of_old_versions_does_not_affect_the_latest(
+    pattern: str, history: Path, tmp_path: Path
+) -> None:
     truth = ld.dataset(str(history)).to_table()
     table = tmp_path / "t.lance"
     shutil.copytree(history, table)

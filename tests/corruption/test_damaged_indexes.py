@@ -45,7 +45,7 @@ def asked_of(column: str) -> list[str]:
     return [text for text in FILTERS if text.startswith((f"{column} ", f"array_has_any({column},"))]
 
 
-def test_every_file_of_every_kind_is_damaged(indexed: Path) -> None:
+def test_every_index_file_is_covered_by_the_damage_tests(indexed: Path) -> None:
     listed = {(c, name) for c in INDEXES for name, _ in segment_of(indexed, c).metadata.files}
     assert listed == set(FILES)
 
@@ -84,7 +84,9 @@ def forget(segment: Segment) -> None:
 @pytest.mark.parametrize(
     ("column", "name"), [f if f in FIRST else pytest.param(*f, marks=pytest.mark.slow) for f in FILES]
 )
-def test_a_damaged_file(column: str, name: str, amount: int, indexed: Path, tmp_path: Path) -> None:
+def test_a_damaged_index_file_gives_an_error_or_correct_rows(
+    column: str, name: str, amount: int, indexed: Path, tmp_path: Path
+) -> None:
     target = indexed / segment_of(indexed, column).metadata.directory / name
     data = target.read_bytes()
     start, end = metadata_start(data), len(data)

@@ -75,7 +75,7 @@ CHANGES: list[tuple[str, str, Change]] = [
 
 @pytest.mark.parametrize(("name", "column", "change"), CHANGES, ids=[f"{c}-{i}" for i, (_, c, _) in enumerate(CHANGES)])
 @pytest.mark.parametrize("form", FORMS, ids=["format 1", "format 2", "blocks of 256"])
-def test_impossible_values_give_an_error_or_an_answer_in_little_memory(
+def test_impossible_values_give_an_error_or_a_result_in_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: dict[str, Any], name: str, column: str, change: Change
 ) -> None:
     changed = []

@@ -71,7 +71,7 @@ def test_symbolic_link_out_of_the_table(what: str, history: Path, outside: Path,
         ld.dataset(str(table)).to_table()
 
 
-def test_table_reached_through_a_link_is_fine(history: Path, tmp_path: Path) -> None:
+def test_a_table_behind_a_symbolic_link_is_readable(history: Path, tmp_path: Path) -> None:
     (tmp_path / "link.lance").symlink_to(history)
     assert ld.dataset(str(tmp_path / "link.lance")).to_table().num_rows == ld.dataset(str(history)).count_rows()
 
@@ -96,7 +96,7 @@ def test_an_unknown_writer_flag_does_not_stop_a_reader(bit: int, history: Path, 
 
 
 @pytest.mark.parametrize("version", [(2, 4), (2, 9), (3, 0), (99, 0), (65535, 65535)])
-def test_version_of_a_data_file_that_is_not_read(version: tuple[int, int], history: Path, tmp_path: Path) -> None:
+def test_an_unsupported_data_file_version_is_rejected(version: tuple[int, int], history: Path, tmp_path: Path) -> None:
     table = tmp_path / "t.lance"
     shutil.copytree(history, table)
     for path in (table / "data").glob("*.lance"):
@@ -194,7 +194,7 @@ def test_a_manifest_with_false_row_counts_is_rejected_or_reported(name: str, his
     assert found.num_rows == ld.dataset(uri).count_rows() == ld.dataset(str(history)).count_rows() + said
 
 
-def test_version_that_does_not_exist(history: Path) -> None:
+def test_a_missing_version_is_rejected(history: Path) -> None:
     for version in (77, 0, -1, 1 << 70):
         with pytest.raises((NotFoundError, InvalidInputError), match=r"."):
             ld.dataset(str(history), version=version)

@@ -89,7 +89,7 @@ def test_repair_restores_deleted_rows_only_on_request(table: Path) -> None:
     assert dataset.find_problems() == []
 
 
-def test_a_sound_table_stays_as_it_is(table: Path) -> None:
+def test_repair_does_not_change_a_valid_table(table: Path) -> None:
     dataset = ld.dataset(table)
     assert not dataset.repair()
     assert dataset.version == 3
@@ -121,7 +121,7 @@ def test_repair_does_not_count_rows_that_only_the_manifest_claims(table: Path, m
         ld.dataset(table).repair()
 
 
-def test_checksums_have_to_be_compared(table: Path) -> None:
+def test_repair_requires_checksum_verification(table: Path) -> None:
     with pytest.raises(InvalidInputError, match="checksums are not compared"):
         ld.dataset(table, storage_options={"checksums": "false"}).repair()
 

@@ -95,7 +95,7 @@ def test_an_invalid_reference_file_is_rejected_and_the_table_stays_readable(
     assert ld.dataset(str(table)).count_rows() == ld.dataset(str(history)).count_rows()
 
 
-def test_not_a_table(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_table_is_rejected(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "x.parquet", tmp_path / "folder", tmp_path / "nothing", "", "no-such-scheme://x/y"):

@@ -23,7 +23,7 @@ def test_data_file_mutations_are_reproducible_and_varied(version: str, columns_t
     assert all(each[-4:] == b"LANC" or version != "legacy" for each in made)
 
 
-def test_manifests_can_be_parsed(history: Path) -> None:
+def test_mutated_manifests_can_be_parsed(history: Path) -> None:
     data = manifest_path(history).read_bytes()
     made = [changed_manifest(random.Random(seed), data) for seed in range(COUNT)]
     assert len(set(made) - {data}) > COUNT * 3 // 4

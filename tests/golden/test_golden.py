@@ -145,7 +145,7 @@ def test_hidden_columns_are_returned_on_request(path: Path, moved: Path) -> None
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_each_column_reads_alone(name: str) -> None:
+def test_each_column_can_be_read_separately(name: str) -> None:
     expected = load(EXPECTED / name / "1.arrow")
     dataset = ld.dataset(uri(name))
     for column in expected.schema.names:
@@ -212,7 +212,7 @@ def test_blobs_that_a_table_manages_are_read(moved: Path) -> None:
     dataset.validate()
 
 
-def test_lists_of_vectors_are_searched_through_their_index(moved: Path) -> None:
+def test_multivectors_are_searched_through_their_index(moved: Path) -> None:
     dataset = ld.dataset(str(moved / "multivectors.lance"))
     lists = dict(zip(*(dataset.to_table()[name].to_pylist() for name in ("id", "v")), strict=True))
     for row in (2, 7, 147, 287):
@@ -298,7 +298,7 @@ def test_vector_indexes_of_old_versions_are_searched(name: str, at_least: float,
 
 
 @pytest.mark.parametrize(("column", "at_least"), [("l2", 0.7), ("cosine", 0.9), ("dot", 0.98)])
-def test_codes_of_several_bits_are_searched(column: str, at_least: float) -> None:
+def test_multi_bit_codes_are_searched(column: str, at_least: float) -> None:
     dataset = ld.dataset(uri("several_bits"))
     assert catalog(dataset.handle.snapshot).ignored_over(column) == ()
     vectors = dataset.to_table([column])[column].combine_chunks().flatten().to_numpy().reshape(-1, 24)
@@ -335,7 +335,7 @@ def test_vector_indexes_without_details_are_recognised_by_their_files(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["one_file", "told_codebooks", "old_bits", "several_bits"])
-def test_vector_indexes_of_old_versions_follow_their_rows_and_are_merged(name: str, tmp_path: Path) -> None:
+def test_old_vector_indexes_are_remapped_and_merged(name: str, tmp_path: Path) -> None:
     shutil.copytree(TABLES / f"{name}.lance", tmp_path / "t.lance")
     dataset = ld.dataset(str(tmp_path / "t.lance"))
     dataset.validate()
@@ -389,7 +389,7 @@ def close(ours: object, theirs: object) -> bool:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_tpch_answers_are_right(query: str, tpch: Any) -> None:
+def test_tpch_results_are_correct(query: str, tpch: Any) -> None:
     found = tpch.execute((TPCH / "queries" / f"{query}.sql").read_text(encoding="utf-8")).fetchall()
     expected = [tuple(row.values()) for row in load(TPCH / "answers" / f"{query}.arrow").to_pylist()]
     assert len(expected) > 0

@@ -60,7 +60,7 @@ def test_columns_are_pushed_down(trips: ld.LanceDataset, scans: list[Any]) -> No
     assert all(columns == ["fare"] for columns in scans)
 
 
-def test_a_filter_of_the_reader_leaves_out_fragments(trips: ld.LanceDataset) -> None:
+def test_a_filter_prunes_fragments(trips: ld.LanceDataset) -> None:
     trips.create_scalar_index("id", "BTREE")
     assert len(trips.get_fragments("id BETWEEN 30 AND 35")) == 1
     parts = trips.get_fragments("id BETWEEN 30 AND 35")

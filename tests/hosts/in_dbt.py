@@ -145,7 +145,7 @@ def test_invalid_models_are_rejected_before_anything_is_written(tmp_path: Path) 
     assert ld.dataset(tmp_path / "made.lance").to_table().to_pydict() == {"x": [1]}
 
 
-def test_a_row_that_is_not_all_null_stays(tmp_path: Path) -> None:
+def test_a_row_with_a_value_is_not_dropped(tmp_path: Path) -> None:
     file = tmp_path / "made.parquet"
     lance = plugin(root=str(tmp_path))
     for query, count in (("SELECT NULL::INT AS x, 1 AS y", 1), ("SELECT NULL::INT AS x FROM range(2)", 2)):

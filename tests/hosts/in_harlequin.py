@@ -40,7 +40,7 @@ def test_its_command_line_reads_and_changes_tables(folder: Path) -> None:
     assert "read-only" in refused.stderr
 
 
-def test_the_catalogue_has_the_tables_and_their_columns(folder: Path) -> None:
+def test_the_catalogue_lists_tables_and_columns(folder: Path) -> None:
     connection = connected(folder)
     (lance,) = [item for item in connection.get_catalog().items if item.label == "lance"]
     tables = [table for schema in lance.fetch_children() for table in schema.fetch_children()]

@@ -45,13 +45,13 @@ def plan(backend: Any, query: Any) -> str:
     return str(lines["lance_plan"])
 
 
-def test_a_connection_is_taken_with_its_tables(backend: Any, t: Any) -> None:
+def test_an_existing_connection_can_be_used_with_its_tables(backend: Any, t: Any) -> None:
     assert backend.list_tables(database=("lance", "main")) == ["t"]
     assert t.schema() == ibis.schema({"id": "int64", "s": "string", "x": "float64"})
     assert grouped(t) == GROUPS
 
 
-def test_answers_come_in_each_form(t: Any) -> None:
+def test_results_are_returned_in_each_form(t: Any) -> None:
     one = t.filter(t.id == 7).select("id", "s")
     expected = [{"id": 7, "s": "row 2"}]
     assert one.to_pyarrow().to_pylist() == expected
@@ -109,7 +109,7 @@ def test_a_connection_of_ibis_scans_paths_after_register(table: ld.LanceDataset)
     assert grouped(backend.sql(f"FROM lance_scan('{table.uri}')")) == GROUPS
 
 
-def test_the_backend_of_polars_takes_a_lazy_frame(table: ld.LanceDataset) -> None:
+def test_the_polars_backend_accepts_a_lazy_frame(table: ld.LanceDataset) -> None:
     pytest.importorskip("polars")
     backend = ibis.polars.connect(tables={"t": table.to_polars()})
     assert grouped(backend.table("t")) == GROUPS

@@ -60,7 +60,7 @@ def test_64_bit_numbers_stay_64_bit_if_jax_enables_x64(docs: ld.LanceDataset) ->
         assert batch["id"].dtype == jnp.int64
 
 
-def test_arrays_outlive_the_batch_they_came_from() -> None:
+def test_arrays_outlive_their_batch() -> None:
     batch = pa.record_batch({"x": np.arange(1000, dtype=np.float32)})
     array = to_jax(batch)["x"]
     del batch
@@ -78,7 +78,7 @@ def test_nulls_are_rejected_and_unsupported_types_stay_lists() -> None:
     assert isinstance(found["b"], jax.Array)
 
 
-def test_loaders_in_threads_see_each_row_once(docs: ld.LanceDataset) -> None:
+def test_threaded_loaders_return_each_row_once(docs: ld.LanceDataset) -> None:
     seen: list[int] = []
 
     def load(part: RowSelection) -> None:

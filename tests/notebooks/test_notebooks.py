@@ -43,7 +43,7 @@ def outputs(cell: nbformat.NotebookNode) -> list[str]:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_only_some_notebooks_are_stored_with_outputs(path: Path) -> None:
+def test_only_selected_notebooks_store_outputs(path: Path) -> None:
     code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     assert not [cell for cell in code if cell.execution_count]
     assert any(cell.outputs for cell in code) is (path.stem in WITH_OUTPUTS)

@@ -154,7 +154,9 @@ def test_a_blob_column_reads_correctly_after_every_change(way: str, stable: bool
     "values", [[b""] * 40, [None] * 40, [b"x" * 70] * 70, []], ids=["empty", "nulls", "large", "none"]
 )
 @pytest.mark.parametrize("way", ["v1 in 2.0", "v1 in 2.1", "v2"])
-def test_columns_of_one_kind(way: str, values: list[Any], tmp_path: Path, cases: Cases) -> None:
+def test_blob_columns_with_one_storage_class_are_read_like_pylance(
+    way: str, values: list[Any], tmp_path: Path, cases: Cases
+) -> None:
     chosen, uri = WAYS[way], str(tmp_path / "t")
     lance.write_dataset(chosen.table(values), uri, data_storage_version=chosen.version)
     for handling in HANDLING:
@@ -181,7 +183,7 @@ def test_a_column_that_older_fragments_lack(way: str, tmp_path: Path, cases: Cas
         assert [data for _, data in ld.dataset(uri).read_blobs("b", indices=range(5))] == [None] * 3 + [b"new", None]
 
 
-def test_blobs_in_lists(tmp_path: Path, cases: Cases) -> None:
+def test_blobs_in_lists_are_read_like_pylance(tmp_path: Path, cases: Cases) -> None:
     offsets = pa.array([0, 2, 2, None, 5], pa.int32())
     items = lance.blob_array([b"a", None, b"", b"D" * 90, b"p" * 20])
     rows = pa.ListArray.from_arrays(offsets, items, type=pa.list_(lance.blob_field("item")))
@@ -298,7 +300,7 @@ def test_indices_into_a_filtered_dataset_count_only_its_rows(tmp_path: Path) -> 
         left.read_blobs("b", indices=[4])
 
 
-def test_lists_of_older_blobs_are_refused(tmp_path: Path) -> None:
+def test_lists_of_version_1_blobs_are_rejected(tmp_path: Path) -> None:
     rows = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), binary([b"a"]), type=pa.list_(V1.with_name("item")))
     uri = str(tmp_path / "t")
     lance.write_dataset(pa.table({"l": rows}), uri, data_storage_version="2.1")
@@ -358,7 +360,7 @@ def test_sidecars_that_are_missing_are_problems(tmp_path: Path) -> None:
     assert {file.name for file in sidecars} == set(re.findall(r"\d+\.blob", found))
 
 
-def test_blobs_that_the_table_manages_stay_with_clones_and_changes(managed: str, tmp_path: Path) -> None:
+def test_managed_blobs_survive_clones_and_changes(managed: str, tmp_path: Path) -> None:
     live = [value for i, value in enumerate(VALUES) if i != 3]
     dataset = ld.dataset(managed)
     dataset.shallow_clone(str(tmp_path / "shallow.lance"))

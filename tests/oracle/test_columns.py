@@ -104,7 +104,7 @@ def test_schemas_equal_those_of_pylance(written: Written, cases: Cases) -> None:
             assert_fields_same(field, found.field(field.name))
 
 
-def test_each_column_alone(written: Written, cases: Cases) -> None:
+def test_each_column_can_be_read_separately(written: Written, cases: Cases) -> None:
     dataset = ld.dataset(written.uri)
     for name in written.truth.column_names:
         with cases.case(name):
@@ -125,7 +125,7 @@ def test_take_returns_the_same_rows_as_pylance(written: Written, cases: Cases) -
     each_same(cases, written.truth.take(rows), ld.dataset(written.uri).take(rows))
 
 
-def test_take_of_each_column_alone(written: Written, cases: Cases) -> None:
+def test_take_of_a_single_column_equals_that_of_pylance(written: Written, cases: Cases) -> None:
     if written.num_rows == 0:
         pytest.skip("no rows to take")
     rows = sorted(np.random.default_rng(4).choice(written.num_rows, 9, replace=False).tolist())

@@ -34,7 +34,7 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         return Sample(tmp_path_factory.mktemp("commits"), stable=request.param)
 
 
-def test_each_operation_makes_the_same_version(sample: Sample, cases: Cases) -> None:
+def test_each_operation_creates_the_same_version_as_in_pylance(sample: Sample, cases: Cases) -> None:
     for name, operation in sample.operations.items():
         path = sample.copy()
         outcome = commit_theirs(path, operation)

@@ -219,7 +219,7 @@ def test_a_file_with_an_overflowing_dictionary_is_read_in_chunks_and_fixed_by_co
     check(ruined, dict(enumerate(cities)), pa.dictionary(pa.int8(), pa.string()))
 
 
-def test_values_of_a_file_that_no_array_can_hold_are_changed(ruined: str) -> None:
+def test_values_in_a_file_with_an_overflowing_dictionary_can_be_changed(ruined: str) -> None:
     keys = range(90, 250)
     changes = pa.table({"i": keys, "v": [f"new{key}" for key in keys]})
     ld.dataset(ruined).merge_insert("i").when_matched_update_all().when_not_matched_insert_all().execute(changes)

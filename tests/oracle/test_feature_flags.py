@@ -97,13 +97,13 @@ def test_each_feature_flag_allows_what_the_table_documents(bit: int, word: str, 
 
 
 @pytest.mark.parametrize(("bit", "word", "expected"), CASES)
-def test_each_bit_allows_the_same_in_pylance(bit: int, word: str, expected: str, tmp_path: Path) -> None:
+def test_each_feature_flag_allows_the_same_in_pylance(bit: int, word: str, expected: str, tmp_path: Path) -> None:
     found = outcome(lance, table(tmp_path / "t.lance", bit, word), (ValueError, OSError))
     assert found == ELSEWHERE.get((bit, word), expected)
 
 
 @pytest.mark.parametrize(("bit", "word", "expected"), [case for case in CASES if case[2] != FINE])
-def test_a_refusal_names_the_bit_and_changes_nothing(bit: int, word: str, expected: str, tmp_path: Path) -> None:
+def test_a_rejection_names_the_flag_and_changes_nothing(bit: int, word: str, expected: str, tmp_path: Path) -> None:
     uri = table(tmp_path / "t.lance", bit, word)
     before = {f: f.read_bytes() for f in Path(uri).rglob("*") if f.is_file()}
     kind = CorruptError if expected == CORRUPT else UnsupportedError

@@ -62,7 +62,7 @@ def covered(path: str) -> list[int]:
 
 @pytest.mark.parametrize("kind", ["BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_our_indexes_stay_right_in_every_reader(path: str, kind: str, change: Change) -> None:
+def test_indexes_stay_correct_in_every_reader(path: str, kind: str, change: Change) -> None:
     OURS.create_index(path, "key", kind)
     change(path)
     for reader in (OURS, PYLANCE, LANCEDB):
@@ -72,7 +72,7 @@ def test_our_indexes_stay_right_in_every_reader(path: str, kind: str, change: Ch
 
 
 @pytest.mark.parametrize("change", [update, optimize, update_and_optimize])
-def test_our_btree_answers_for_rows_that_lancedb_moved(path: str, change: Change) -> None:
+def test_a_btree_covers_rows_that_lancedb_moved(path: str, change: Change) -> None:
     OURS.create_index(path, "key", "BTREE")
     change(path)
     assert covered(path) == ld.dataset(path).handle.snapshot.fragments.ids()
@@ -93,7 +93,7 @@ def test_a_pylance_btree_is_used_only_for_fragments_whose_rows_it_holds(path: st
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("mender", [OURS, PYLANCE])
-def test_a_wrong_list_is_not_taken_over(path: str, change: Change, mender: Writer) -> None:
+def test_a_wrong_fragment_list_is_not_inherited_by_optimize(path: str, change: Change, mender: Writer) -> None:
     PYLANCE.create_index(path, "key", "BTREE")
     change(path)
     OURS.append(path, table(100, 120))

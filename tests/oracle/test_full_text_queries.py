@@ -139,7 +139,7 @@ def test_vectors_are_searched_among_the_rows_that_a_query_matches(tmp_path: Path
             assert found.num_rows or not prefilter or " " in words
 
 
-def test_a_filter_on_scores_after_the_search_leaves_the_same_rows(tmp_path: Path) -> None:
+def test_a_score_filter_applies_after_the_search(tmp_path: Path) -> None:
     theirs_, ours_ = _filtered(tmp_path)
     for condition in ("_score > 0.9", "_score < 0.8 AND id > 30", "_score < 0.5 OR id = 3"):
         options = {"columns": ["id", "_score"], "filter": condition, "prefilter": False}
@@ -148,7 +148,7 @@ def test_a_filter_on_scores_after_the_search_leaves_the_same_rows(tmp_path: Path
 
 
 @pytest.mark.parametrize("words", ["dog", "Dog", "dog cat", "don't", "", "!", "Straße 42", "ÉTÉ", "x"])
-def test_contains_tokens_compares_words_as_they_are_written(tmp_path: Path, words: str) -> None:
+def test_contains_tokens_compares_words_as_written(tmp_path: Path, words: str) -> None:
     listed = ["dog", "Dog-cat dog", None, "", "I don't", "42 Straße", "été ÉTÉ", "x_y x1", "cat, dog!"]
     table = pa.table({"id": range(9), "s": listed, "l": pa.array(listed, pa.large_string())})
     table = table.append_column("xs", pa.array([[each, "x"] if i % 2 else [each] for i, each in enumerate(listed)]))

@@ -220,6 +220,6 @@ def live(
 @pytest.mark.parametrize(
     "seed", [*range(LIVES), *(pytest.param(s, marks=pytest.mark.slow) for s in range(LIVES, LIVES_OF_A_NIGHT))]
 )
-def test_an_index_never_changes_an_answer(seed: int, tmp_path: Path, cases: Cases) -> None:
+def test_an_index_never_changes_a_result(seed: int, tmp_path: Path, cases: Cases) -> None:
     print(f"seed [{SEED}, {seed}]")
     live(seed, tmp_path, cases)

@@ -99,7 +99,7 @@ def test_parts_from_both_libraries_merge_into_the_same_index_as_one_build(
     assert here == our_scores(uri) == parts
 
 
-def test_each_part_has_the_files_that_pylance_gives_it(tmp_path: Path) -> None:
+def test_part_files_have_the_same_names_as_in_pylance(tmp_path: Path) -> None:
     names = {}
     for who in ("ours", "pylance"):
         uri, uuid = table(tmp_path / who), str(uuid4())
@@ -181,7 +181,7 @@ def test_an_index_without_documents_does_not_have_partitions(tmp_path: Path, joi
     ("column", "query", "count", "granularity"),
     [("l", "duck", 20, DocumentGranularity.LIST_ELEMENT), ("j", "name,str,duck", 40, DocumentGranularity.ROW)],
 )
-def test_parts_hold_list_elements_and_json(
+def test_parts_may_hold_list_elements_and_json(
     tmp_path: Path, joiner: str, column: str, query: str, count: int, granularity: DocumentGranularity
 ) -> None:
     lists = [[f"duck {i}", "lake"] if i % 2 else [] for i in range(40)]

@@ -159,7 +159,7 @@ def lives() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("kind", "index", "life", "stable"), list(lives()))
-def test_segments_are_right_after_every_change(
+def test_segments_are_valid_after_every_change(
     kind: str, index: str, life: tuple[str, ...], stable: bool, tmp_path: Path, cases: Cases
 ) -> None:
     ds = write(tmp_path / "t.lance", kind, stable=stable)

@@ -63,7 +63,7 @@ def test_pylance_finds_the_same_rows_with_either_index(tmp_path: Path, cases: Ca
 @pytest.mark.parametrize(
     "language", [*LANGUAGES[:4], *(pytest.param(n, marks=pytest.mark.slow) for n in LANGUAGES[4:])]
 )
-def test_every_language_is_analysed_as_pylance_does(tmp_path: Path, cases: Cases, language: str) -> None:
+def test_every_language_is_analysed_like_in_pylance(tmp_path: Path, cases: Cases, language: str) -> None:
     mine, theirs = twins(tmp_path, {"language": language})
     assert all_scores(mine) == all_scores(theirs)
     assert contents(mine) == contents(theirs)
@@ -156,7 +156,7 @@ def test_invalid_parameters_are_rejected(tmp_path: Path, parameters: dict[str, A
     assert ours(uri).list_indices() == []
 
 
-def test_a_memory_limit_makes_more_partitions_and_the_same_answers(tmp_path: Path) -> None:
+def test_a_memory_limit_changes_partitions_but_not_results(tmp_path: Path) -> None:
     mine, theirs = twins(tmp_path, {"with_position": True})
     expected = all_scores(theirs, phrases=True)
     big = pa.concat_tables([rows(7, 0, ROWS)] * 30)
@@ -185,7 +185,7 @@ def test_an_untrained_index_is_filled_by_the_other_library(tmp_path: Path, maker
     assert contents(uri)[-1] == contents(twin)[-1]
 
 
-def test_a_table_without_terms_has_an_index_of_no_partition(tmp_path: Path) -> None:
+def test_a_table_without_terms_has_an_index_without_partitions(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(pa.table({"id": [0, 1], "s": ["", None]}), uri, storage_options=OPTIONS)
     ours(uri).create_scalar_index("s", "INVERTED")

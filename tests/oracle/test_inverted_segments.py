@@ -143,7 +143,7 @@ def test_full_text_indexes_built_by_pylance_are_read(tmp_path, form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_columns_are_written_as_pylance_writes_them(tmp_path, form) -> None:
+def test_columns_are_written_like_in_pylance(tmp_path, form) -> None:
     uri = table(tmp_path, form)
     _, files, _ = opened(uri)
     rewritten(uri)
@@ -159,14 +159,14 @@ def test_columns_are_written_as_pylance_writes_them(tmp_path, form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_pylance_gives_the_same_answers_from_written_segments(tmp_path, form) -> None:
+def test_pylance_returns_the_same_results_from_written_segments(tmp_path, form) -> None:
     uri, phrases = table(tmp_path, form), bool(form.get("with_position"))
     before = answers(uri, phrases=phrases)
     rewritten(uri)
     assert answers(uri, phrases=phrases) == before
 
 
-def test_pylance_gives_the_same_answers_from_two_partitions(tmp_path) -> None:
+def test_pylance_returns_the_same_results_from_two_partitions(tmp_path) -> None:
     uri = table(tmp_path, {"with_position": True})
     # It expands fuzzy terms in each partition by itself.
     before = answers(uri, phrases=True, fuzzy=False)
@@ -175,7 +175,7 @@ def test_pylance_gives_the_same_answers_from_two_partitions(tmp_path) -> None:
     assert answers(uri, phrases=True, fuzzy=False) == before
 
 
-def test_terms_as_a_sorted_column_are_read_and_written(tmp_path) -> None:
+def test_a_sorted_term_column_is_read_and_written(tmp_path) -> None:
     uri = table(tmp_path, {})
     before = answers(uri, phrases=False)
     contents = opened(uri)[2].partitions[0].contents()

@@ -155,7 +155,7 @@ def test_a_merge_counts_the_documents_that_pylance_counts(
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("format_version", [1, 2, 3])
-def test_merged_and_compacted_indexes_score_as_new_ones(
+def test_merged_and_compacted_indexes_score_like_new_ones(
     tmp_path: Path, cases: Cases, stable: bool, format_version: int
 ) -> None:
     uri, settings = str(tmp_path / "t.lance"), {"format_version": format_version, "with_position": True}

@@ -73,7 +73,7 @@ def test_random_changes_read_the_same_in_both_libraries(seed: int, stable: bool,
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable_ids"])
-def test_both_kinds_of_deletion_file(stable: bool, tmp_path: Path, cases: Cases) -> None:
+def test_both_deletion_file_formats_read_the_same(stable: bool, tmp_path: Path, cases: Cases) -> None:
     uri = str(tmp_path / "t.lance")
     table = pa.table({"key": np.arange(40_000), "text": pa.array(["t"] * 40_000)})
     dataset = lance.write_dataset(table, uri, max_rows_per_file=20_000, enable_stable_row_ids=stable)
@@ -88,14 +88,14 @@ def test_both_kinds_of_deletion_file(stable: bool, tmp_path: Path, cases: Cases)
     life.compare(cases, uri, stable=stable)
 
 
-def test_every_row_deleted(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_a_table_with_all_rows_deleted_reads_the_same(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
     uri = str(tmp_path / "t.lance")
     life.create(uri, rng).delete("true")
     compare_all(cases, uri)
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable_ids"])
-def test_tags_and_branches(stable: bool, tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_tags_and_branches_read_the_same(stable: bool, tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
     uri = str(tmp_path / "t.lance")
     dataset = life.create(uri, rng, enable_stable_row_ids=stable)
     life.delete_few(dataset, rng)
@@ -163,7 +163,7 @@ def test_manifests_with_v1_names_read_the_same(tmp_path: Path, cases: Cases, rng
     compare_all(cases, uri)
 
 
-def test_files_of_several_versions(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
+def test_mixed_file_versions_read_the_same(tmp_path: Path, cases: Cases, rng: np.random.Generator) -> None:
     uri = str(tmp_path / "t.lance")
     life.create(uri, rng, data_storage_version="2.1")
     for i, version in enumerate(VERSIONS):

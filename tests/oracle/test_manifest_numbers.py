@@ -74,7 +74,7 @@ CHANGES: dict[str, Callable[[ld.LanceDataset], Any]] = {
 
 
 @pytest.mark.parametrize("name", [*READS, *CHANGES])
-def test_fragments_that_share_an_id_are_refused_by_it(repeated: Path, name: str) -> None:
+def test_duplicate_fragment_ids_are_rejected_by_id(repeated: Path, name: str) -> None:
     dataset = ld.dataset(repeated)
     assert dataset.schema.names == ["a", "b"]
     with pytest.raises(CorruptError, match=r"duplicate fragment id 1.*restore an earlier version, or overwrite"):

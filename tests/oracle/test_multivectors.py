@@ -107,7 +107,7 @@ def test_both_libraries_maintain_a_multivector_index(tmp_path: Path, maker: Any,
     assert figures["num_indexed_rows"] == theirs["num_indexed_rows"] == ours.count_rows()
 
 
-def test_searches_of_several_vectors_in_all_their_forms(tmp_path: Path) -> None:
+def test_multivector_searches_support_every_option(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     ds = ld.write_dataset(rows(0, ROWS), path)
     ds.create_index("v", "IVF_FLAT", metric="cosine", num_partitions=2)

@@ -126,7 +126,7 @@ def test_index_searches_return_k_live_rows(tmp_path: Path, kind: str, parameters
     assert "index 'single_idx' measures l2, not dot" in other
 
 
-def test_searching_indexed_rows_alone(tmp_path: Path) -> None:
+def test_fast_search_returns_the_same_rows_as_pylance(tmp_path: Path) -> None:
     place = str(tmp_path / "t.lance")
     made = lance.write_dataset(rows(0, ROWS), place)
     made.create_index("single", "IVF_FLAT", num_partitions=4)
@@ -156,7 +156,7 @@ def test_a_broken_segment_is_reported_once_and_its_rows_are_scanned(tmp_path: Pa
     assert "file has another size than its manifest says" in ours.scanner(nearest=nearest).explain_plan()
 
 
-def test_bfloat16_is_searched_though_pylance_does_not(tmp_path: Path) -> None:
+def test_bfloat16_is_searched_although_pylance_rejects_it(tmp_path: Path) -> None:
     numbers = queries(60)
     brain = (numbers.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
     values = bfloat16_array(brain.ravel().tolist())

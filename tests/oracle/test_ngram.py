@@ -184,7 +184,7 @@ def test_the_ngram_index_answers_more_filters_than_in_pylance(tmp_path: Path) ->
         assert ids(ours, filter_) == ids(ours, filter_, use_scalar_index=False)
 
 
-def test_an_index_of_no_rows(tmp_path: Path) -> None:
+def test_an_index_without_rows_is_created(tmp_path: Path) -> None:
     uri = write(tmp_path / "t.lance")
     ld.dataset(uri).create_scalar_index("x", "NGRAM", train=False)
     lance.dataset(uri).optimize.optimize_indices()

@@ -43,7 +43,7 @@ def overlays(uri: str) -> list[int]:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("stable", [False, True])
-def test_updates_write_new_values_alone(stable: bool, version: str, tmp_path: Path) -> None:
+def test_overlay_updates_write_only_new_values(stable: bool, version: str, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     options: dict[str, Any] = {"enable_stable_row_ids": stable, "data_storage_version": version}
     ds = ld.write_dataset(rows(), uri, max_rows_per_file=6, **options)
@@ -74,7 +74,7 @@ def test_updates_write_new_values_alone(stable: bool, version: str, tmp_path: Pa
     assert not flags & 64
 
 
-def test_each_kind_of_column(tmp_path: Path) -> None:
+def test_overlays_of_every_type_can_be_written(tmp_path: Path) -> None:
     kinds = [k for k in KINDS if "nulls" in k.patterns() and not k.is_refused("2.2", "nulls") and not k.wide]
     kinds = [k for k in kinds if "blob" not in k.name and "packed" not in k.name and k.duckdb]
     types = make_table(kinds, "nulls", 1).schema
@@ -118,7 +118,7 @@ def test_rows_with_updated_vectors_are_searched_by_their_new_vectors(tmp_path: P
         assert 7 not in reader.to_table(columns=["i"], nearest={"column": "v", "q": old, "k": 5})["i"].to_pylist()
 
 
-def test_updates_of_one_row_by_two_handles_are_both_seen(tmp_path: Path) -> None:
+def test_overlay_updates_of_one_row_by_two_handles_both_apply(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(rows(6), uri, max_rows_per_file=3)
     first, second, third = (ld.dataset(uri) for _ in range(3))
@@ -148,7 +148,7 @@ def overlay(uri: str, values: pa.Table, offsets: Any, fragment_id: int = 0) -> A
     return operation.DataOverlay([operation.DataOverlayGroup(fragment_id, [operation.DataOverlayFile(file, offsets)])])
 
 
-def test_overlays_are_committed_as_pylance_states_them(tmp_path: Path) -> None:
+def test_overlays_are_committed_like_in_pylance(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     version = ld.write_dataset(rows(6), uri).version
     values = pa.table({"i": pa.array([40, 10], pa.int32()), "s": ["a", None]})

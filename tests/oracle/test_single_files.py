@@ -21,7 +21,7 @@ CASE_KIND = "surface"
 
 @pytest.mark.parametrize("group", ["flat", "nested"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_each_kind_as_a_file(tmp_path: Path, cases: Cases, version: str, group: str) -> None:
+def test_every_type_reads_from_a_single_file(tmp_path: Path, cases: Cases, version: str, group: str) -> None:
     for kind in kinds_of(group, version, "nulls"):
         if kind.name == "json":
             continue  # pylance gives the bytes of JSONB from files, text from tables; here it is text from both

@@ -279,7 +279,7 @@ def test_batches_end_at_fragment_boundaries(size: int, both: Both, cases: Cases)
         assert sizes == [b.num_rows for b in both[0].scanner(batch_size=size, strict_batch_size=True).to_batches()]
 
 
-def test_head_and_take(both: Both, cases: Cases) -> None:
+def test_head_and_take_equal_those_of_pylance(both: Both, cases: Cases) -> None:
     theirs, ours = both
     for n in (0, 1, 5, 300, 5000):
         with cases.case(f"head {n}"):
@@ -383,13 +383,15 @@ KINDS = (ValueError, OSError, TypeError, IndexError, KeyError)
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_kind_of_error(fault: Callable[[Handle], object], both: Both, cases: Cases) -> None:
+def test_errors_have_a_class_that_pylance_users_expect(
+    fault: Callable[[Handle], object], both: Both, cases: Cases
+) -> None:
     with cases.case("error"):
         _same_kind(*(_error(lambda d=d: fault(d)) for d in both))
 
 
 @pytest.mark.parametrize("what", ["missing", "empty folder", "file", "version", "tag"])
-def test_kind_of_error_at_open(what: str, uri: str, tmp_path: Path, cases: Cases) -> None:
+def test_open_errors_have_a_class_that_pylance_users_expect(what: str, uri: str, tmp_path: Path, cases: Cases) -> None:
     (tmp_path / "empty folder").mkdir()
     (tmp_path / "file").write_text("not a table")
     args: tuple[Any, ...] = (str(tmp_path / what),)
@@ -416,7 +418,7 @@ def _same_kind(theirs: BaseException, ours: BaseException) -> None:
         assert isinstance(ours, LanceDuckError), repr(ours)
 
 
-def test_lists_of_rows_as_pylance_writes_them(both: Both) -> None:
+def test_pylance_row_address_sets_are_accepted(both: Both) -> None:
     rows = lance.dataset(str(both[1].uri)).to_table(columns=["_rowid"])["_rowid"].to_pylist()[::7]
     blob = serialize_row_addrs(rows)
     for options in ({"row_addr_allowlist": blob}, {"row_addr_blocklist": blob, "filter": "a > 0"}):

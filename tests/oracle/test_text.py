@@ -110,7 +110,7 @@ def test_no_short_stop_word_is_missing(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_words_have_the_same_stems(language: str, cases: Cases) -> None:
+def test_words_have_the_same_stems_as_in_pylance(language: str, cases: Cases) -> None:
     text = " ".join(words(LANGUAGES.index(language), 2_000))
     for options in ({}, {"remove_stop_words": False}, {"stem": False}, {"ascii_folding": False}):
         assert by_kernel(text, language=language, **options) == theirs(text, language=language, **options)
@@ -119,7 +119,7 @@ def test_words_have_the_same_stems(language: str, cases: Cases) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_many_words_have_the_same_stems(language: str, cases: Cases) -> None:
+def test_many_words_have_the_same_stems_as_in_pylance(language: str, cases: Cases) -> None:
     text = " ".join(words(100 + LANGUAGES.index(language), 100_000))
     for base, shown in product(("simple", "whitespace"), (text, text.upper(), text.title())):
         options = {"language": language, "base_tokenizer": base}
@@ -128,7 +128,7 @@ def test_many_words_have_the_same_stems(language: str, cases: Cases) -> None:
 
 
 @pytest.mark.parametrize("base", ["simple", "whitespace", "ngram"])
-def test_documents_have_the_same_tokens(base: str, cases: Cases) -> None:
+def test_documents_have_the_same_tokens_as_in_pylance(base: str, cases: Cases) -> None:
     for name in ("README.md", "ARCHITECTURE.md", "LICENSE"):
         text = (Path(__file__).parents[2] / name).read_text("utf-8")
         for language in ("English", "German", "Tamil"):
@@ -241,7 +241,7 @@ def test_a_segment_stores_the_same_parameters(options: dict[str, Any], tmp_path:
     [["alpha the", "beta"], ["alpha", "the beta"], ["alpha", None, "", "beta"], ["alpha the", None, "the the", "beta"]],
     ids=str,
 )
-def test_positions_run_on_over_a_list_as_phrases_find_them(row: list[str | None], tmp_path: Path) -> None:
+def test_token_positions_continue_across_list_elements(row: list[str | None], tmp_path: Path) -> None:
     texts = pa.array([row], pa.list_(pa.string()))
     dataset = lance.write_dataset(pa.table({"s": texts}), str(tmp_path / "t.lance"))
     dataset.create_scalar_index("s", "INVERTED", with_position=True)

@@ -185,7 +185,7 @@ NESTED: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("type_", "values"), NESTED, ids=["struct", "list"])
-def test_nested_values_keep_their_bytes(type_: pa.DataType, values: list[Any], tmp_path: Path) -> None:
+def test_nested_json_keeps_its_bytes(type_: pa.DataType, values: list[Any], tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")
     rows = pa.table({"n": pa.array(values, type_)}, schema=pa.schema([pa.field("n", type_)]))
     dataset = ld.write_dataset(rows, path)
@@ -244,7 +244,7 @@ def test_bytes_that_are_not_jsonb_are_not_written(data: bytes, found: str, tmp_p
     assert not (tmp_path / "t.lance").exists()
 
 
-def test_deep_nesting_is_not_written(tmp_path: Path) -> None:
+def test_deeply_nested_json_is_rejected(tmp_path: Path) -> None:
     member = text("x")
     for _ in range(600):
         member = array([member])

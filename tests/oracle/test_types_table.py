@@ -44,7 +44,7 @@ ONLY_HERE = {"list_view": "as list<item: int32>"}
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_each_type_is_accepted_refused_and_changed_as_by_pylance(version: str, tmp_path: Path) -> None:
+def test_each_type_is_accepted_rejected_and_changed_like_in_pylance(version: str, tmp_path: Path) -> None:
     cells, theirs = {}, {}
     for place, (name, (type_, value)) in enumerate(PAGES.TYPES.items()):
         column = PAGES.column_of(type_, value)

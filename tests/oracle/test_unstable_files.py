@@ -21,7 +21,7 @@ NOT_WRITTEN = {"fsl_struct", "fsl_struct_null_items", "fsl_string", "list_packed
 
 
 @pytest.mark.parametrize("pattern", ["none", "nulls", "all_null"])
-def test_each_kind_of_column(pattern: str, tmp_path: Path, cases: Cases) -> None:
+def test_unstable_file_versions_are_read_for_every_type(pattern: str, tmp_path: Path, cases: Cases) -> None:
     kinds = [k for k in KINDS if pattern in k.patterns() and not k.is_refused("2.2", pattern) and not k.wide]
     kinds = [k for k in kinds if k.name not in NOT_WRITTEN and not k.name.startswith("packed")]
     uri = str(tmp_path / "t.lance")
@@ -67,7 +67,7 @@ def test_unstable_file_versions_are_read_and_compacted_but_not_written(tmp_path:
 
 
 @pytest.mark.parametrize("type_", [pa.list_(pa.struct([])), pa.list_(pa.struct([]), 1)], ids=["list", "vector"])
-def test_lists_of_structs_without_fields_are_refused(type_: pa.DataType, tmp_path: Path) -> None:
+def test_lists_of_empty_structs_are_rejected(type_: pa.DataType, tmp_path: Path) -> None:
     """Of lists pylance does not read its own."""
     lance.write_dataset(pa.table({"x": pa.array([[{}]] * 9, type_)}), str(tmp_path), data_storage_version="2.3")
     with pytest.raises(UnsupportedError, match="lists of structs without fields"):
@@ -75,7 +75,7 @@ def test_lists_of_structs_without_fields_are_refused(type_: pa.DataType, tmp_pat
 
 
 @pytest.mark.parametrize(("name", "version"), [("stable", NEWEST), ("next", UNSTABLE), ("legacy", LEGACY)])
-def test_versions_have_the_names_that_pylance_gives_them(name: str, version: str, tmp_path: Path) -> None:
+def test_file_versions_have_the_same_names_as_in_pylance(name: str, version: str, tmp_path: Path) -> None:
     """A later pylance that calls this version stable fails here: it is to be written then."""
     dataset = lance.write_dataset(pa.table({"x": [1]}), str(tmp_path), data_storage_version=name)
     assert dataset.data_storage_version == version

@@ -100,7 +100,7 @@ def test_statistics_and_names_equal_those_of_pylance(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_a_filter_leaves_only_its_rows(stable: bool, tmp_path: Path) -> None:
+def test_a_filtered_vector_search_returns_only_matching_rows(stable: bool, tmp_path: Path) -> None:
     values, asked = vectors()
     uri = str(tmp_path / "t.lance")
     data = pa.table({"v": column(values), "x": np.arange(ROWS)})
@@ -166,7 +166,7 @@ def test_rabitq_distances_equal_those_of_pylance(bits: int, metric: str, size: i
 
 
 @pytest.mark.parametrize("column", ["l2", "cosine", "dot"])
-def test_codes_of_several_bits_in_the_golden_table_are_searched_by_both(column: str) -> None:
+def test_multi_bit_codes_in_the_golden_table_are_searched_by_both(column: str) -> None:
     uri = str(Path(__file__).parents[1] / "golden" / "tables" / "several_bits.lance")
     for row in range(0, 195, 13):
         vector = ld.dataset(uri).take([row], columns=[column])[column][0].as_py()
@@ -211,7 +211,7 @@ def test_pylance_searches_a_vector_index_that_compaction_rewrote(
     assert found[0][0] == 300
 
 
-def test_models_of_segments_are_read_by_both(tmp_path: Path) -> None:
+def test_index_models_are_read_by_both_libraries(tmp_path: Path) -> None:
     vectors = np.random.default_rng(5).normal(size=(600, 8)).astype(np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 8)
     uri = str(tmp_path / "t.lance")

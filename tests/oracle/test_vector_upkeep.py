@@ -79,7 +79,7 @@ def told(dataset: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_all_kinds_of_pylance_are_described_as_pylance_does(tmp_path: Path, metric: str) -> None:
+def test_every_pylance_index_kind_is_described_like_in_pylance(tmp_path: Path, metric: str) -> None:
     theirs = write(tmp_path / "t.lance")
     for kind in KINDS:
         theirs.create_index("vec", kind, name=kind, metric=metric, **HOW)
@@ -113,7 +113,7 @@ def test_both_libraries_maintain_one_vector_index(tmp_path: Path, kind: str, mak
 
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
-def test_rows_that_move_are_followed(tmp_path: Path, kind: str, stable: bool) -> None:
+def test_moved_rows_are_found(tmp_path: Path, kind: str, stable: bool) -> None:
     path = tmp_path / "t.lance"
     write(path, ld, enable_stable_row_ids=stable).create_index("vec", kind, **HOW)
     ld.dataset(path).delete("id % 10 = 3")
@@ -130,7 +130,7 @@ def test_rows_that_move_are_followed(tmp_path: Path, kind: str, stable: bool) ->
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_vectors_that_change_are_found_as_they_are_now(tmp_path: Path, stable: bool) -> None:
+def test_changed_vectors_are_found_by_their_new_values(tmp_path: Path, stable: bool) -> None:
     path = tmp_path / "t.lance"
     write(path, ld, enable_stable_row_ids=stable).create_index("vec", "IVF_PQ", **HOW)
     changed = rows(0, 20).set_column(1, "vec", rows(900, 20)["vec"])
@@ -141,7 +141,7 @@ def test_vectors_that_change_are_found_as_they_are_now(tmp_path: Path, stable: b
     assert ld.dataset(path).index_statistics("vec_idx")["num_unindexed_rows"] == 0
 
 
-def test_an_index_that_pylance_did_not_train_is_built(tmp_path: Path) -> None:
+def test_an_index_left_untrained_by_pylance_is_built(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     write(path).create_index("vec", "IVF_SQ", metric="cosine", train=False, **HOW)
     ld.dataset(path).optimize.optimize_indices()

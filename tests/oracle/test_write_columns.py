@@ -137,7 +137,7 @@ def test_nested_rows_of_all_types_round_trip(shape: str, version: str, tmp_path:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_levels_without_values(version: str, tmp_path: Path, cases: Cases) -> None:
+def test_levels_without_values_round_trip(version: str, tmp_path: Path, cases: Cases) -> None:
     rng = np.random.default_rng(5)
     n = 150_000
     sparse = np.where(np.arange(n) % 40 == 0, 1, 0)
@@ -169,7 +169,7 @@ NOTHINGS = {
 }
 
 
-def test_values_without_bytes_are_not_nulls(tmp_path: Path, cases: Cases) -> None:
+def test_zero_width_values_are_not_nulls(tmp_path: Path, cases: Cases) -> None:
     table = pa.table(NOTHINGS)
     write(tmp_path / "ours.lance", table, "2.2")
     with Writer(str(tmp_path / "theirs.lance"), table.schema) as writer:

@@ -94,7 +94,7 @@ def test_files_are_split_at_the_same_rows_as_in_pylance(tmp_path: Path, rows: in
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_our_files_grow_columns_and_are_compacted_by_pylance(tmp_path: Path, version: str) -> None:
+def test_pylance_adds_columns_to_written_files_and_compacts_them(tmp_path: Path, version: str) -> None:
     table = pa.table({"i": range(1000), "s": [str(i) for i in range(1000)]})
     dataset = commit(str(tmp_path), table.schema, write(tmp_path, table, version, max_rows_per_file=100))
     dataset.add_columns({"j": "i + 1"})

@@ -45,7 +45,7 @@ def sayable(table: pa.Table, folder: Path) -> pa.Table:
 
 
 @pytest.mark.parametrize("pattern", ["none", "nulls", "all_null", "sliced"])
-def test_each_kind_of_column(pattern: str, tmp_path: Path, cases: Cases) -> None:
+def test_legacy_columns_of_every_type_are_written(pattern: str, tmp_path: Path, cases: Cases) -> None:
     kinds = [k for k in KINDS if pattern in k.patterns() and not k.is_refused("legacy", pattern) and not k.wide]
     kinds = [k for k in kinds if (k.name, pattern) not in NOT_READ]
     expected = sayable(make_table(kinds, pattern, ROWS), tmp_path)
@@ -110,7 +110,7 @@ def assert_as_pylance(uri: str, expected: list[dict[str, Any]] | None = None) ->
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_every_change_keeps_the_version(stable: bool, tmp_path: Path) -> None:
+def test_every_change_keeps_the_legacy_file_version(stable: bool, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     options: dict[str, Any] = {"max_rows_per_group": 16, "enable_stable_row_ids": stable, **LEGACY}
     ds = ld.write_dataset(rows(0, 50), uri, max_rows_per_file=40, **options)
@@ -146,7 +146,7 @@ def test_every_change_keeps_the_version(stable: bool, tmp_path: Path) -> None:
     assert_as_pylance(uri, rows(0, 9).drop_columns(["d"]).to_pylist())
 
 
-def test_versions_are_not_mixed(tmp_path: Path) -> None:
+def test_file_versions_are_not_mixed(tmp_path: Path) -> None:
     old, new = str(tmp_path / "old.lance"), str(tmp_path / "new.lance")
     empty = ld.write_dataset(rows(0, 0).select(["id"]), str(tmp_path / "empty.lance"))
     ld.write_dataset(rows(0, 9), old, **LEGACY)
@@ -189,7 +189,7 @@ def test_a_shallow_clone_reads_the_dictionaries_of_its_source(tmp_path: Path) ->
     assert_as_pylance(clone.uri, [row for row in rows(0, 9).to_pylist() if row["id"] != 3])
 
 
-def test_the_first_column_of_a_file_does_not_move_out(tmp_path: Path) -> None:
+def test_the_first_column_of_a_legacy_file_is_not_moved(tmp_path: Path) -> None:
     """Other readers count pages from the first id in the manifest: pylance cannot read what its own update gives."""
     ds = ld.write_dataset(rows(0, 9), str(tmp_path / "t.lance"), **LEGACY)
     fragment = ds.get_fragment(0)
@@ -228,7 +228,7 @@ def test_new_files_of_a_legacy_fragment_keep_its_batches(writer: str, tmp_path: 
     assert ld.dataset(uri).count_rows("z >= 0 AND y < 7") == 2_399
 
 
-def test_new_columns_without_values_are_refused(tmp_path: Path) -> None:
+def test_new_columns_without_values_are_rejected(tmp_path: Path) -> None:
     dataset = ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance", **LEGACY)
     for columns in (pa.schema([pa.field("x", pa.int32())]), {"x": "CAST(NULL AS int)"}):
         with pytest.raises(UnsupportedError, match="new columns without values"):

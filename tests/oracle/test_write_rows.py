@@ -181,7 +181,7 @@ def test_updates_of_all_types(tmp_path: Path) -> None:
     assert ds.to_table().to_pylist() == [expected] * 2
 
 
-def test_kept_columns_of_all_kinds_survive_updates_and_merges(tmp_path: Path) -> None:
+def test_kept_columns_of_every_type_survive_updates_and_merges(tmp_path: Path) -> None:
     table = pa.table(
         {
             "id": pa.array(range(6), pa.int64()),

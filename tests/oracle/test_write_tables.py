@@ -150,7 +150,7 @@ STARTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(("name", "start"), [(v, "plain") for v in VERBS] + [(v, "stable") for v in LINEAGE])
-def test_both_make_the_same_table(name: str, start: str, tmp_path: Path) -> None:
+def test_both_libraries_create_the_same_table(name: str, start: str, tmp_path: Path) -> None:
     verb = VERBS[name]
     theirs = start_with(tmp_path / "theirs" / "t", start)
     shutil.copytree(theirs.uri, tmp_path / "ours" / "t")

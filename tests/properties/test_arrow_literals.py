@@ -165,11 +165,11 @@ FIELD = pc.field("d")
     ],
     ids=str,
 )
-def test_expressions_on_decimals(expression: pc.Expression, rows: list[int]) -> None:
+def test_decimal_expressions_equal_those_of_duckdb(expression: pc.Expression, rows: list[int]) -> None:
     assert np.flatnonzero(answer(DECIMALS, expression)).tolist() == rows
 
 
-def test_decimals_of_many_digits_are_among_themselves() -> None:
+def test_large_decimals_are_found_in_sets_of_decimals() -> None:
     column = pa.array([Decimal("999999999999999999999999999950000")], pa.decimal128(33, 0))
     assert answer(column, FIELD.isin(column.to_pylist())) == [True]
 
@@ -215,7 +215,7 @@ def test_strings_compare_in_every_string_type(type_: pa.DataType) -> None:
 
 
 @given(st.lists(st.none() | st.floats(width=16), min_size=1, max_size=8), st.floats(width=16))
-def test_half_floats_are_compared_as_floats(values: list[float | None], literal: float) -> None:
+def test_half_floats_compare_as_floats(values: list[float | None], literal: float) -> None:
     column = pa.array([None if value is None else np.float16(value) for value in values], pa.float16())
     for compare in COMPARISONS.values():
         wanted = [value is not None and bool(compare(value, literal)) for value in values]

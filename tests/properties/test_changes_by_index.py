@@ -90,7 +90,7 @@ def _rows(ds: Any) -> list[str]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(ROWS, st.lists(CHANGES, min_size=1, max_size=5), st.booleans())
-def test_changes_leave_the_same_rows(
+def test_changes_through_an_index_leave_the_same_rows(
     monkeypatch: pytest.MonkeyPatch, rows: list[Any], changes: list[Any], stable: bool
 ) -> None:
     monkeypatch.setattr(match, "ROWS_PER_KEY", 0)

@@ -31,7 +31,7 @@ def test_string_and_expression_filters_agree_with_duckdb(table: Sample, conditio
 
 
 @given(condition=conditions())
-def test_pushed_down_from_duckdb(table: Sample, condition: tuple[str, Predicate]) -> None:
+def test_pushed_down_filters_equal_those_of_duckdb(table: Sample, condition: tuple[str, Predicate]) -> None:
     con = duckdb.connect()
     con.register("ours", table.dataset)
     found = con.execute(f"SELECT n FROM ours WHERE {condition[0]} ORDER BY n").fetchall()
@@ -59,5 +59,5 @@ def test_bound_parameters_are_literals(table: Sample, condition: tuple[str, Pred
     assert found == [n for (n,) in expected]
 
 
-def test_the_sample_has_every_type(table: Sample) -> None:
+def test_the_generated_sample_contains_every_type(table: Sample) -> None:
     assert {c: table.rows[c].type for c in COLUMNS} == TYPES

@@ -96,7 +96,7 @@ def mixes(draw: st.DrawFn) -> str:
 
 @settings(max_examples=max(20, settings.default.max_examples // 2))
 @given(condition=mixes(), data=st.data())
-def test_indexes_never_change_an_answer(indexed: ld.LanceDataset, condition: str, data: st.DataObject) -> None:
+def test_indexes_never_change_a_result(indexed: ld.LanceDataset, condition: str, data: st.DataObject) -> None:
     options = data.draw(
         st.sampled_from([{}, {"limit": 7, "offset": 3}, {"with_row_id": True, "with_row_address": True}])
     )
@@ -124,7 +124,9 @@ def test_small_tables_and_streams_return_the_same_rows(
 
 
 @given(condition=conditions())
-def test_trees_go_the_same_way(indexed: ld.LanceDataset, condition: tuple[str, Predicate]) -> None:
+def test_expression_trees_return_the_same_rows_as_strings(
+    indexed: ld.LanceDataset, condition: tuple[str, Predicate]
+) -> None:
     found = indexed.to_table(["n"], filter=condition[1])
     assert found == indexed.to_table(["n"], filter=condition[1], use_scalar_index=False)
 

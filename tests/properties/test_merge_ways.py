@@ -104,7 +104,7 @@ def has_several_matches(con: Any, source: pa.Table, sql: str) -> bool:
 
 @given(cases())
 @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
-def test_all_ways_of_a_merge_leave_the_rows_of_a_native_table(
+def test_every_merge_strategy_leaves_the_rows_of_a_native_table(
     connections: tuple[Path, ld.Connection, Any], case: tuple[pa.Table, pa.Table, str]
 ) -> None:
     folder, con, native = connections

@@ -79,7 +79,7 @@ def ranking_of(table: ld.LanceDataset, name: str) -> list[dict[str, Any]]:
     st.sampled_from([1, 2, 16]),
     st.sampled_from([1, 100, 4096]),
 )
-def test_the_first_rows_that_pass_are_found(table, name, text, k, skip, each, most) -> None:
+def test_the_first_matching_rows_are_found(table, name, text, k, skip, each, most) -> None:
     condition = text.format(next(NUMBERS))
     with mock.patch.multiple(candidates, CHECKED_FOR_EACH=each, SMALL_BATCH_ROWS=most, CHECKED_SHARE=1 << 30):
         arguments = {"full_text_query": QUERIES[name], "columns": ["id", "_score"], "filter": condition}

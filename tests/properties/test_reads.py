@@ -44,7 +44,7 @@ def test_head_and_tail_add_up_to_the_whole_result(
     condition=st.one_of(st.none(), conditions()),
     limit=st.none() | counts,
 )
-def test_batch_sizes_change_nothing(
+def test_the_batch_size_does_not_change_rows(
     table: Sample, size: int, strict: bool, condition: tuple[str, object] | None, limit: int | None
 ) -> None:
     text = condition[0] if condition else None

@@ -109,7 +109,7 @@ CONDITIONS = (
 
 
 @given(seed=st.integers(0, 1 << 32))
-def test_an_index_answers_every_expression_as_a_scan_does(indexed: ld.LanceDataset, seed: int) -> None:
+def test_an_index_and_a_scan_agree_on_every_regular_expression(indexed: ld.LanceDataset, seed: int) -> None:
     rng = random.Random(seed)
     expression = random_expression(rng)
     condition = rng.choice(CONDITIONS).format(literal(expression))

@@ -94,7 +94,7 @@ def change(ds: Any, model: Rows, kind: str, what: Any, rest: Any) -> dict[str, i
 
 @given(SOURCE, st.lists(CHANGES, max_size=6), st.booleans(), st.integers(1, 6))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_row_changes_follow_the_model(start: Rows, changes: list[Any], stable: bool, per_file: int) -> None:
+def test_random_row_changes_follow_the_model(start: Rows, changes: list[Any], stable: bool, per_file: int) -> None:
     model = dict(start)
     with tempfile.TemporaryDirectory() as folder:
         settings_ = {"enable_stable_row_ids": stable, "max_rows_per_file": per_file, "storage_options": OPTIONS}

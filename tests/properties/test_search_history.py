@@ -131,7 +131,7 @@ def test_a_filter_does_not_change_distances(asked: Asked, batches: list[list[int
 
 
 @pytest.mark.parametrize("size", [1, 20])
-def test_many_searches_before_leave_an_answer_as_it_was(asked: Asked, size: int) -> None:
+def test_earlier_searches_do_not_change_a_result(asked: Asked, size: int) -> None:
     index = IvfIndex(asked.files)
     for start in range(0, 4 * QUERIES, size):
         batch = np.arange(start, start + size) % QUERIES
@@ -148,7 +148,7 @@ def test_the_thread_count_does_not_change_an_answer(asked: Asked) -> None:
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("kind", ["IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"])
-def test_a_row_of_a_graph_has_one_distance_however_it_is_found(kind: str, metric: str, tmp_path: Path) -> None:
+def test_a_graph_row_has_the_same_distance_on_every_path(kind: str, metric: str, tmp_path: Path) -> None:
     """By a walk, or by a comparison of all rows: of many queries, of few allowed rows."""
     rng = np.random.default_rng(7)
     vectors = rng.standard_normal((900, 64)).astype(np.float32)

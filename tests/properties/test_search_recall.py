@@ -234,9 +234,7 @@ def test_the_promised_recall_holds_with_deleted_new_and_segmented_rows(tmp_path:
 
 
 @pytest.mark.parametrize(("kind", "parameters"), [("IVF_RQ", {"num_bits": 5}), ("IVF_HNSW_SQ", {})])
-def test_the_promise_holds_for_a_single_neighbour_among_codes(
-    tmp_path: Path, kind: str, parameters: dict[str, Any]
-) -> None:
+def test_recall_holds_for_a_single_neighbour_among_codes(tmp_path: Path, kind: str, parameters: dict[str, Any]) -> None:
     ds = table(tmp_path / "t.lance", clustered)
     ds.create_index("v", kind, num_partitions=1, **parameters)
     q = clustered(np.random.default_rng(2), 400)
@@ -266,7 +264,7 @@ def test_a_recall_of_one_holds_with_a_lower_distance_bound(tmp_path: Path) -> No
         assert ds.to_table(columns=["id"], nearest={**nearest, "recall": 1.0, "distance_range": bounds}) == rows
 
 
-def test_settings_that_are_given_win(tmp_path: Path) -> None:
+def test_explicit_settings_take_precedence(tmp_path: Path) -> None:
     ds = table(tmp_path / "t.lance", clustered)
     ds.create_index("v", "IVF_PQ", num_partitions=40, num_sub_vectors=2, **TRAINING)
     low = shares(ds, clustered, "l2", nprobes=1, recall=1.0)

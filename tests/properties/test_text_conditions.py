@@ -119,7 +119,7 @@ def rows_of(dataset: ld.LanceDataset, condition: Any, **options: Any) -> list[in
 
 
 @given(condition=conditions())
-def test_an_index_never_changes_an_answer(indexed: ld.LanceDataset, condition: str) -> None:
+def test_an_index_never_changes_a_result(indexed: ld.LanceDataset, condition: str) -> None:
     try:
         expected = rows_of(indexed, condition, use_scalar_index=False)
     except InvalidInputError:

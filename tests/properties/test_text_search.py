@@ -95,7 +95,7 @@ def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, 
     WINDOWS,
     st.integers(0, 1000),
 )
-def test_variants_of_words_count_as_one(partitions, form, words, k, share, window, seed) -> None:
+def test_word_variants_count_as_one_word(partitions, form, words, k, share, window, seed) -> None:
     partition = partitions[form]
     random = np.random.default_rng(seed)
     count = partition.num_documents

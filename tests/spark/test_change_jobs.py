@@ -68,7 +68,7 @@ def test_update_subqueries_see_the_whole_table(spark: SparkSession, tmp_path: Pa
     assert rows(uri) == rows(one.uri)
 
 
-def test_wrong_changes_are_refused_and_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_changes_are_rejected_and_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     before = files(uri)
     with pytest.raises(InvalidInputError, match="nothere"):

@@ -66,7 +66,7 @@ def test_matched_rows_get_values_and_others_get_nulls(
     ld.dataset(uri).validate()
 
 
-def test_a_key_that_several_rows_have_gives_its_value_to_all(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_key_shared_by_several_rows_updates_all_of_them(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     given = spark.createDataFrame([("t1", 1.5), ("t2", 2.5), (None, 3.0), ("no", 4.0)], "s string, y double")
     ls.add_columns(spark, uri, given, "s", parallelism=2)
@@ -76,7 +76,7 @@ def test_a_key_that_several_rows_have_gives_its_value_to_all(spark: SparkSession
     assert rows(uri) == one.to_table().sort_by("id").to_pylist()
 
 
-def test_columns_that_may_not_be_null_want_all_values(spark: SparkSession, tmp_path: Path) -> None:
+def test_not_null_columns_require_a_value_for_every_row(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t.lance")
     before = files(uri)
     for condition in ("id <> 6", "id < 40"):

@@ -222,7 +222,7 @@ def test_arrays_become_vectors(spark: SparkSession, uri: str) -> None:
     assert [len(v) for v in lance.dataset(uri + "4").to_table().column("v").to_pylist()] == [1, 2, 3]
 
 
-def test_files_are_rolled_by_rows_and_by_bytes(spark: SparkSession, uri: str) -> None:
+def test_files_are_split_by_rows_and_by_bytes(spark: SparkSession, uri: str) -> None:
     ls.write(numbers(spark, 0, 25, 1), uri, max_rows_per_file=10)
     assert [f.count_rows() for f in lance.dataset(uri).get_fragments()] == [10, 10, 5]
     df = spark.range(0, 40_000, 1, 1).selectExpr("id", "repeat(uuid(), 3) s")
@@ -298,7 +298,7 @@ def test_writes_and_reads_from_threads(spark: SparkSession, uri: str) -> None:
     assert ids(ls.read(spark, uri).collect()) == [0, 1, 10, 11, 20, 21]
 
 
-def test_views_of_sql(spark: SparkSession, uri: str) -> None:
+def test_sql_views_read_tables(spark: SparkSession, uri: str) -> None:
     ls.write(spark.sql("select id, cast(id as string) s, array(1f, 2f) v from range(3)"), uri, vector_columns={"v": 2})
     spark.sql(f"CREATE OR REPLACE TEMP VIEW lance_t USING lance OPTIONS (path '{uri}')")
     assert spark.sql("SELECT max(id) m FROM lance_t WHERE s < '2'").first() == (1,)

@@ -73,7 +73,7 @@ def test_a_distributed_full_text_index_equals_that_of_a_single_machine(spark: Sp
     assert ld.dataset(uri).index_statistics("s_idx")["num_unindexed_rows"] == 0
 
 
-def test_a_bloom_filter_over_each_fragment(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_bloom_filter_index_is_built_over_each_fragment(spark: SparkSession, tmp_path: Path) -> None:
     uri, twin = twins(tmp_path)
     made = ls.create_index(spark, uri, "s", "BLOOMFILTER", fragments_per_segment=3, number_of_items=500)
     assert made.segments == 3
@@ -117,7 +117,7 @@ def test_a_distributed_training_sample_equals_that_of_a_single_machine(
     assert nearest(ld.dataset(uri), nprobes=2) == nearest(twin, nprobes=2)
 
 
-def test_a_sample_that_does_not_fit_stays_with_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_large_training_sample_stays_with_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
     uri, twin = twins(tmp_path)
     made = ls.create_index(spark, uri, "v", "IVF_FLAT", num_partitions=4, memory_limit=1000, max_iters=3)
     dataset = ld.dataset(uri)
@@ -143,7 +143,7 @@ def test_unusable_vectors_are_in_no_segment(
     assert orphans(uri) == []
 
 
-def test_an_index_of_no_rows_and_of_one_fragment(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_index_may_have_no_rows_or_one_fragment(spark: SparkSession, tmp_path: Path) -> None:
     empty = str(tmp_path / "empty")
     ld.write_dataset(rows(0), empty)
     for column, kind in (("k", "BTREE"), ("v", "IVF_FLAT")):
@@ -181,7 +181,7 @@ def test_invalid_arguments_are_rejected_before_any_task_runs(spark: SparkSession
     assert os.listdir(tmp_path) == ["t"]
 
 
-def test_a_job_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failed_job_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     uri = make(tmp_path / "t")
     before = ld.dataset(uri).version
     victim = ld.dataset(uri).get_fragments()[5].data_files()[0].path
@@ -232,7 +232,7 @@ def test_a_concurrent_writer_does_not_change_answers(
 
 
 @pytest.mark.parametrize("stable", [False, pytest.param(True, marks=SLOW)])
-def test_new_rows_are_covered_as_on_one_machine(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
+def test_new_rows_are_covered_like_on_a_single_machine(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
     uri, twin = twins(tmp_path, stable=stable, fragments=4)
     for dataset in (ld.dataset(uri), twin):
         dataset.create_scalar_index("k", "BTREE")
@@ -250,7 +250,7 @@ def test_new_rows_are_covered_as_on_one_machine(spark: SparkSession, tmp_path: P
     assert orphans(uri) == []
 
 
-def test_many_new_rows_get_several_segments_and_retraining_all(spark: SparkSession, tmp_path: Path) -> None:
+def test_many_new_rows_get_several_segments_and_retraining_covers_all(spark: SparkSession, tmp_path: Path) -> None:
     uri, twin = twins(tmp_path, fragments=4)
     for column, kind in (("k", "BTREE"), ("v", "IVF_FLAT")):
         ls.create_index(spark, uri, column, kind, num_segments=2)

@@ -24,7 +24,7 @@ def partition(_: Any) -> int:
     return context.partitionId()
 
 
-def test_results_come_in_the_order_of_the_jobs_each_by_a_task(spark: SparkSession) -> None:
+def test_job_results_keep_the_job_order(spark: SparkSession) -> None:
     assert run_jobs(spark, abs, [-3, 1, -2]) == [3, 1, 2]
     assert run_jobs(spark, partition, "abcd") == [0, 1, 2, 3]
     assert run_jobs(spark, partition, "abcd", parallelism=2) == [0, 0, 1, 1]
@@ -67,7 +67,7 @@ def test_transient_errors_are_retried_and_results_count_once(spark: SparkSession
     assert [(tmp_path / str(job)).stat().st_size for job in (0, 1, 2)] == [1, 3, 1]
 
 
-def test_an_error_of_the_store_that_stays_is_raised(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_persistent_store_error_is_raised(spark: SparkSession, tmp_path: Path) -> None:
     def work(job: int) -> int:
         (tmp_path / f"{len(os.listdir(tmp_path))}").touch()
         raise StoreError("the disk is full")

@@ -83,7 +83,7 @@ def test_a_knn_join_equals_the_single_machine_result(
     assert answer(found) == expected(uri, **options)
 
 
-def test_all_columns_come_in_the_types_of_spark(spark: SparkSession, uri: str) -> None:
+def test_all_columns_have_spark_types(spark: SparkSession, uri: str) -> None:
     frame = ls.knn_join(spark, queries(spark).drop("q").crossJoin(queries(spark).select("q")), uri, "v", k=1)
     assert [f.simpleString() for f in frame.schema][2:] == [
         "id:bigint",
@@ -97,7 +97,7 @@ def test_all_columns_come_in_the_types_of_spark(spark: SparkSession, uri: str) -
     assert all(row["v"] == table[row["id"]] for row in rows)
 
 
-def test_the_rows_of_a_query_come_nearest_first_through_groups(spark: SparkSession, uri: str) -> None:
+def test_rows_of_each_query_are_ordered_by_distance(spark: SparkSession, uri: str) -> None:
     found = ls.knn_join(spark, queries(spark), uri, "v", "q", 4, columns={"row": "id"}, parallelism=5).coalesce(1)
     rows = [(row["name"], row["_distance"]) for row in found.collect()]
     assert len(rows) == 24
@@ -114,7 +114,7 @@ def test_a_frame_stays_on_its_version(spark: SparkSession, tmp_path: Path) -> No
     assert ls.knn_join(spark, queries(spark), path, "v", version=1).count() == 6
 
 
-def test_queries_may_be_of_any_numbers(spark: SparkSession, uri: str) -> None:
+def test_queries_may_use_any_number_type(spark: SparkSession, uri: str) -> None:
     text = "SELECT array(0.5, 1, 0, 0, 0, 0, 0, 2) AS q UNION ALL SELECT array(1, 1, 0, 0, 0, 0, 0, 2)"
     assert ls.knn_join(spark, spark.sql(text), uri, "v", k=2).count() == 4
 

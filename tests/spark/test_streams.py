@@ -126,7 +126,9 @@ def test_trigger_limits_require_a_spark_that_supports_them(run: Run) -> None:
 @pytest.mark.parametrize(
     "fault", [pytest.param("before", marks=pytest.mark.slow), "after", pytest.param("lost", marks=pytest.mark.slow)]
 )
-def test_a_batch_whose_commit_failed_comes_again_and_lands_once(run: Run, source: str, sink: str, fault: str) -> None:
+def test_a_batch_with_a_failed_commit_is_repeated_and_committed_once(
+    run: Run, source: str, sink: str, fault: str
+) -> None:
     run()
     append(source, 5, 6)
     if fault == "lost":
@@ -172,7 +174,7 @@ def test_stream_options_are_rejected_in_batch_reads(spark: SparkSession, source:
 
 
 @pytest.mark.slow
-def test_rows_are_read_as_they_came_though_columns_were_added(run: Run, source: str, sink: str) -> None:
+def test_a_stream_reads_rows_as_appended_even_after_columns_were_added(run: Run, source: str, sink: str) -> None:
     ld.dataset(source).add_columns({"b": "a + 1"})
     ld.write_dataset(pa.table({"a": [5], "b": [50]}), source, mode="append")
     assert run(startingVersion=1) == [5]

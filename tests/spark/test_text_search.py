@@ -58,7 +58,7 @@ def test_rows_and_scores_equal_those_of_a_single_machine(
     assert [row.asDict() for row in found.collect()] == expected.to_pylist()
 
 
-def test_a_table_function_searches_for_constants_and_for_each_row(spark: SparkSession, uri: str) -> None:
+def test_a_table_function_accepts_constants_and_lateral_columns(spark: SparkSession, uri: str) -> None:
     ls.register(spark)
     expected = ld.dataset(uri).search("goose", k=3, columns=["id"]).to_pylist()
     call = f"lance_search('{uri}', 'goose', k => 3, column => 'body', columns => 'id')"

@@ -206,7 +206,7 @@ def test_types_missing_in_spark_or_lance_are_named(spark: SparkSession, tmp_path
     assert ls.read(spark, tmp_path / "u", columns=["a"]).collect() == [(1,)]
 
 
-def test_values_that_spark_cannot_hold_are_refused_by_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_values_that_spark_cannot_hold_are_rejected_by_column(spark: SparkSession, tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"t": pa.array([2**60], pa.timestamp("s"))}), tmp_path / "t")
 
     with pytest.raises(InvalidInputError, match="column 't'"), as_ours():

@@ -44,7 +44,7 @@ def test_workers_run_the_driver_python_unless_the_user_chose_another(tmp_path: P
     assert "FutureWarning" not in run.stderr
 
 
-def test_the_first_script_of_the_page_runs_without_an_activated_environment(tmp_path: Path) -> None:
+def test_the_first_documented_script_runs_without_an_activated_environment(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs/spark.md"
     script = tmp_path / "script.py"
     script.write_text(page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8")

@@ -45,7 +45,7 @@ def ids(con: ld.Connection, table: str) -> list[int]:
     return [row[0] for row in con.execute(f"SELECT id FROM {table} ORDER BY id").fetchall()]
 
 
-def test_tables_that_come_and_go_are_noticed(con: ld.Connection, folders: Path) -> None:
+def test_new_and_dropped_tables_are_noticed(con: ld.Connection, folders: Path) -> None:
     ld.write_dataset({"id": [5]}, folders / "one" / "late.lance")
     assert ids(con, "one.late") == [5]
     shutil.rmtree(folders / "one" / "late.lance")
@@ -108,7 +108,7 @@ def test_a_folder_is_attached_at_a_version(con: ld.Connection, folders: Path) ->
         con.execute("DELETE FROM q.t")
 
 
-def test_paths_of_folders_may_be_parameters(con: ld.Connection) -> None:
+def test_folder_paths_may_be_parameters(con: ld.Connection) -> None:
     con.execute("ATTACH ? AS q (TYPE lance)", ["two"])
     assert ids(con, "q.t") == [3]
     assert con.table("one.t").fetchall() == [(1, "one"), (2, "one")]
@@ -172,7 +172,7 @@ def test_searches_and_procedures_resolve_bare_names_in_the_current_database(con:
 
 
 @pytest.mark.parametrize("function", ["lance_scan({})", "lance_info({})"])
-def test_functions_take_a_name_with_a_dot_of_the_database_in_use(
+def test_functions_accept_table_names_with_a_dot_in_the_current_database(
     con: ld.Connection, folders: Path, function: str
 ) -> None:
     ld.write_dataset({"id": [5, 6]}, folders / "one" / "two.t.lance")

@@ -90,7 +90,7 @@ def touching(con: ld.Connection) -> list[int]:
 
 @pytest.mark.parametrize("is_attached", [False, True])
 @pytest.mark.parametrize("road", ROADS)
-def test_read_only_tables_are_changed_by_no_statement_on_no_road(places: Path, road: str, is_attached: bool) -> None:
+def test_no_statement_changes_a_read_only_table(places: Path, road: str, is_attached: bool) -> None:
     with ld.connect(None if is_attached else places, read_only=not is_attached) as con:
         database = "aside" if is_attached else "lance"
         if is_attached:
@@ -114,7 +114,7 @@ def test_read_only_tables_are_changed_by_no_statement_on_no_road(places: Path, r
 
 
 @pytest.mark.parametrize("is_attached", [False, True])
-def test_read_only_tables_are_changed_by_no_method(places: Path, is_attached: bool) -> None:
+def test_no_method_changes_a_read_only_table(places: Path, is_attached: bool) -> None:
     with ld.connect(None if is_attached else places, read_only=not is_attached) as con:
         if is_attached:
             con.execute(f"ATTACH '{places}' AS lance_ro (TYPE lance, READ_ONLY)")

@@ -58,7 +58,7 @@ def test_changes_have_the_same_result_as_on_a_native_table(both: tuple[Any, Any]
         assert outcomes[0] == outcomes[1], statement
 
 
-def test_parameters_are_computed_with_the_source(both: tuple[Any, Any]) -> None:
+def test_parameters_are_evaluated_with_the_source(both: tuple[Any, Any]) -> None:
     merge = "MERGE INTO t USING o USING (id) WHEN MATCHED THEN UPDATE SET s = o.s || $text, d = $number * o.big"
     for con in both:
         con.execute(merge, {"text": "?", "number": 3})

@@ -90,7 +90,7 @@ def test_copies_to_other_paths_are_run_by_duckdb(con: ld.Connection, inside: Pat
     assert duckdb.sql(f"SELECT count(*) FROM '{inside}/c.csv'").fetchall() == [(7,)]
 
 
-def test_copy_to_several_paths(con: ld.Connection, inside: Path) -> None:
+def test_copy_writes_to_several_paths(con: ld.Connection, inside: Path) -> None:
     con.executemany("COPY trips TO ?", [["new.lance"], ["newer.lance"]])
     assert lance.dataset(inside / "newer.lance").count_rows() == 7
     with pytest.raises(UnsupportedError):

@@ -99,7 +99,7 @@ def test_an_untyped_null_in_the_source_takes_the_column_type(con: ld.Connection,
     assert con.execute("SELECT city FROM trips WHERE id = 1").fetchall() == [("x",)]
 
 
-def test_values_of_a_source_with_tuples_keep_their_types(con: ld.Connection) -> None:
+def test_source_values_with_tuples_keep_their_types(con: ld.Connection) -> None:
     source = (
         "(SELECT x AS id, sum(x) AS total, any_value((x, 'q')) AS pair, uuid() AS u FROM range(6, 8) r(x) GROUP BY x) s"
     )
@@ -110,7 +110,7 @@ def test_values_of_a_source_with_tuples_keep_their_types(con: ld.Connection) -> 
     assert con.execute("SELECT city FROM trips WHERE id = 7").fetchall() == [("(7, q)",)]
 
 
-def test_several_rows_of_the_source_for_one_row_are_refused(con: ld.Connection) -> None:
+def test_several_source_rows_for_one_row_are_rejected(con: ld.Connection) -> None:
     with pytest.raises((InvalidInputError, duckdb.Error), match=r"(?i)more than once|several rows"):
         con.execute("MERGE INTO trips USING (VALUES (1), (1)) s(id) USING (id) WHEN MATCHED THEN DELETE")
     with pytest.raises(duckdb.Error, match=r"(?i)merge error"):
@@ -255,7 +255,7 @@ def test_merges_that_copy_source_columns_equal_those_of_a_native_table(con: ld.C
          "typeof(n) || n::VARCHAR"),
     ],
 )  # fmt: skip
-def test_nulls_within_values_of_a_source_keep_their_type(con: ld.Connection, source: str, value: str) -> None:
+def test_nested_nulls_in_the_source_keep_their_type(con: ld.Connection, source: str, value: str) -> None:
     sql = f"MERGE INTO trips USING ({source}) s(id, n) ON trips.id = s.id WHEN MATCHED THEN UPDATE SET city = {value}"
     sql = sql.replace("(id, n)", "" if source.startswith("SELECT") else "(id, n)")
     with duckdb.connect() as native:

@@ -73,7 +73,9 @@ def test_parameters_apply_to_the_last_statement(con: ld.Connection) -> None:
         ),
     ],
 )
-def test_executemany_is_one_version(con: ld.Connection, folder: Path, sql: str, sets: list[Any], count: int) -> None:
+def test_executemany_commits_one_version(
+    con: ld.Connection, folder: Path, sql: str, sets: list[Any], count: int
+) -> None:
     con.executemany(sql, sets)
     assert version(folder) == 4
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(count,)]
@@ -90,7 +92,7 @@ def test_executemany_is_one_version(con: ld.Connection, folder: Path, sql: str, 
         ("DELETE FROM trips WHERE id = ?", []),
     ],
 )
-def test_an_error_in_the_middle_of_executemany_leaves_nothing(
+def test_an_error_during_executemany_leaves_nothing(
     con: ld.Connection, folder: Path, sql: str, sets: list[Any]
 ) -> None:
     before = sorted(map(str, folder.rglob("*")))
@@ -140,7 +142,7 @@ def test_native_duckdb_methods_do_not_change_lance_tables(con: ld.Connection, fo
     assert version(folder) == 3
 
 
-def test_appenders_of_lance_tables_are_refused(con: ld.Connection) -> None:
+def test_appenders_reject_lance_tables(con: ld.Connection) -> None:
     for name in ("trips", "lance.trips", '"TRIPS"'):
         with pytest.raises(UnsupportedError, match=r"append.*executemany"):
             con.appender(name)
@@ -152,7 +154,7 @@ def test_appenders_of_lance_tables_are_refused(con: ld.Connection) -> None:
     ("statement", "values"),
     [("SELECT $1 + 1", "(41)"), ("SELECT ?, ?", "(1, 'x')"), ("SELECT $a", "(a := 3)"), ("SELECT [?]", "(1 + 1)")],
 )
-def test_execute_in_a_transaction_names_columns_as_duckdb_does(
+def test_execute_in_a_transaction_names_columns_like_duckdb(
     con: ld.Connection, plain: duckdb.DuckDBPyConnection, statement: str, values: str
 ) -> None:
     results = []

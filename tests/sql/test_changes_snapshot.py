@@ -136,7 +136,7 @@ def test_changes_start_from_the_version_that_was_read(con: ld.Connection, folder
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(9,)]
 
 
-def test_tables_that_are_only_read_keep_their_version(con: ld.Connection, folder: Path) -> None:
+def test_tables_read_in_a_transaction_keep_their_version(con: ld.Connection, folder: Path) -> None:
     con.begin()
     assert con.execute("SELECT count(*) FROM dim").fetchall() == [(3,)]
     lance.dataset(folder / "dim.lance").insert(pa.table({"city": ["z"], "name": ["Zz"]}))

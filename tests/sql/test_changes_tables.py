@@ -67,7 +67,7 @@ def test_comments_are_metadata_that_duckdb_shows(
 @pytest.mark.parametrize(
     ("text", "count"), [("WITH NO DATA", 0), ("with data", 7), ("", 7), ("WITH NO DATA -- none", 0)]
 )
-def test_a_query_gives_a_new_table_its_columns_and_perhaps_its_rows(con: ld.Connection, text: str, count: int) -> None:
+def test_create_table_as_copies_columns_and_optionally_rows(con: ld.Connection, text: str, count: int) -> None:
     names = '(n, "the city")'
     con.execute("CREATE TEMP TABLE source AS FROM trips")
     own = con.execute(f"CREATE TABLE own {names} AS FROM source {text}").fetchall()

@@ -79,7 +79,7 @@ def test_a_commit_keeps_concurrent_changes_of_other_rows(con: ld.Connection, fol
     assert con.execute("SELECT city FROM trips WHERE id = 1").fetchall() == [("mine",)]
 
 
-def test_a_lost_race_for_a_row_commits_nothing(con: ld.Connection, folder: Path) -> None:
+def test_a_conflict_on_a_row_commits_nothing(con: ld.Connection, folder: Path) -> None:
     before = set(files(folder))
     con.execute("BEGIN; DELETE FROM trips WHERE id IN (1, 2)")
     mine = set(files(folder)) - before
@@ -106,7 +106,7 @@ def test_many_sets_of_parameters_belong_to_the_transaction(con: ld.Connection, f
     assert lance.dataset(folder / "trips.lance").version == 4
 
 
-def test_a_connection_that_closes_commits_nothing(folder: Path) -> None:
+def test_closing_a_connection_commits_nothing(folder: Path) -> None:
     before = files(folder)
     with ld.connect(folder) as con:
         con.execute("BEGIN; DELETE FROM trips WHERE id = 1; INSERT INTO trips VALUES (9, 'x')")
@@ -114,7 +114,7 @@ def test_a_connection_that_closes_commits_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("stable", [True, False])
-def test_rows_that_move_twice_in_a_transaction_keep_their_ids(tmp_path: Path, stable: bool) -> None:
+def test_rows_moved_twice_in_a_transaction_keep_their_ids(tmp_path: Path, stable: bool) -> None:
     ld.write_dataset(pa.table({"id": range(6)}), tmp_path / "t.lance", enable_stable_row_ids=stable)
     with ld.connect(tmp_path) as con:
         con.execute("BEGIN; UPDATE t SET id = id + 10 WHERE id < 4; INSERT INTO t VALUES (90), (91)")

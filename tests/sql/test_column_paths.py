@@ -69,7 +69,7 @@ def test_invalid_column_paths_change_nothing(con: ld.Connection, tmp_path: Path,
 
 
 @pytest.mark.parametrize("path", ["s.nothing", "nothing", "nothing.i", "m.value.nothing", "f.element.nothing", '"s.i"'])
-def test_if_exists_drops_nothing_for_missing_fields(con: ld.Connection, tmp_path: Path, path: str) -> None:
+def test_if_exists_ignores_missing_fields(con: ld.Connection, tmp_path: Path, path: str) -> None:
     con.execute(f"ALTER TABLE t DROP COLUMN IF EXISTS {path}")
     assert (table(tmp_path).version, table(tmp_path).to_table()) == (1, ROWS)
 
@@ -97,7 +97,7 @@ def test_field_types_and_nullability_can_be_altered(con: ld.Connection, tmp_path
         *(["ALTER COLUMN s.i SET DEFAULT 3", "ALTER COLUMN s.i TYPE BIGINT USING s.i + 1"] if GRAMMAR else []),
     ],
 )
-def test_forms_that_cannot_be_done_below_columns_are_refused(con: ld.Connection, tmp_path: Path, action: str) -> None:
+def test_unsupported_nested_alterations_are_rejected(con: ld.Connection, tmp_path: Path, action: str) -> None:
     with pytest.raises(UnsupportedError, match="table t"):
         con.execute(f"ALTER TABLE t {action}")
     assert table(tmp_path).to_table() == ROWS
@@ -113,7 +113,7 @@ def test_new_fields_get_null_or_their_default_in_non_null_structs(con: ld.Connec
     ]
 
 
-def test_comments_reach_fields_whose_names_have_dots(con: ld.Connection, tmp_path: Path) -> None:
+def test_comments_can_be_set_on_fields_with_dots_in_their_names(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("""COMMENT ON COLUMN t.s.n."y.z" IS 'deep'""")
     con.execute("COMMENT ON COLUMN t.m.value.i IS 'in a map'")
     schema = table(tmp_path).handle.snapshot.schema
@@ -137,7 +137,7 @@ def test_indexes_can_be_created_on_fields(con: ld.Connection, tmp_path: Path) ->
     assert [index.name for index in table(tmp_path).describe_indices()] == ["of_text"]
 
 
-def test_words_after_a_dropped_column_are_refused(con: ld.Connection, tmp_path: Path) -> None:
+def test_extra_words_after_drop_column_are_rejected(con: ld.Connection, tmp_path: Path) -> None:
     for words in ("CASCADE RESTRICT", "s", ", DROP COLUMN v"):
         with pytest.raises((LanceDuckError, duckdb.Error)):
             con.execute(f"ALTER TABLE t DROP COLUMN id {words}")

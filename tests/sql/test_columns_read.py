@@ -91,7 +91,7 @@ def done(connection: Any, sql: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("sql", FEW)
-def test_a_column_that_no_clause_names_is_not_read(con: ld.Connection, native: Any, names: set[str], sql: str) -> None:
+def test_an_unreferenced_column_is_not_read(con: ld.Connection, native: Any, names: set[str], sql: str) -> None:
     assert done(con, sql) == done(native, sql)
     assert names
     assert "vec" not in names

@@ -17,7 +17,7 @@ from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, Un
 Connect = Callable[..., ld.Connection]
 
 
-def test_tables_of_a_folder_have_names(con: ld.Connection) -> None:
+def test_tables_of_a_folder_are_available_by_name(con: ld.Connection) -> None:
     assert con.execute("SHOW TABLES").fetchall() == [("dim",), ("odd name",), ("trips",)]
     assert con.execute("FROM trips ORDER BY id LIMIT 2").fetchall() == [(0, "a"), (1, "b")]
     assert con.execute('SELECT sum(value) FROM "odd name"').fetchall() == [(1.5,)]
@@ -35,7 +35,7 @@ def test_joins_groups_and_subqueries_work(con: ld.Connection) -> None:
     assert con.sql("SELECT EXISTS (FROM trips WHERE city = 'z')").fetchall() == [(True,)]
 
 
-def test_new_tables_appear_and_dropped_ones_go(con: ld.Connection, folder: Path) -> None:
+def test_new_tables_appear_and_dropped_tables_disappear(con: ld.Connection, folder: Path) -> None:
     lance.write_dataset(pa.table({"a": [1]}), folder / "fresh.lance")
     assert con.execute("FROM fresh").fetchall() == [(1,)]
     assert ("fresh",) in con.execute("SHOW TABLES").fetchall()
@@ -87,7 +87,7 @@ def test_a_missing_version_raises_not_found(con: ld.Connection) -> None:
         con.sql("FROM lance_scan('trips', tag := 'nosuch')")
 
 
-def test_paths_in_from(con: ld.Connection, folder: Path) -> None:
+def test_paths_can_be_used_in_from(con: ld.Connection, folder: Path) -> None:
     path = f"{folder}/trips.lance"
     assert con.execute(f"SELECT count(*) FROM '{path}'").fetchall() == [(7,)]
     assert con.execute(f"SELECT trips.city FROM '{path}' WHERE id = 2").fetchall() == [("c",)]
@@ -108,7 +108,7 @@ def test_caller_variables_can_be_queried_as_tables(con: ld.Connection, folder: P
     assert query.fetchall() == [(2,)]
 
 
-def test_names_for_paths_and_datasets(folder: Path, connect: Connect) -> None:
+def test_a_mapping_names_paths_and_datasets(folder: Path, connect: Connect) -> None:
     old = ld.dataset(folder / "trips.lance", version=1)
     con = connect({"now": folder / "trips.lance", "then": old})
     assert con.execute('SELECT count(*) FROM now UNION ALL SELECT count(*) FROM "then"').fetchall() == [(7,), (5,)]
@@ -154,7 +154,7 @@ def test_native_tables_and_lance_tables_can_be_joined(con: ld.Connection) -> Non
     assert con.execute("SELECT count(*) FROM own").fetchall() == [(4,)]
 
 
-def test_a_database_file_stays_free_of_lance(folder: Path, connect: Connect, tmp_path: Path) -> None:
+def test_a_database_file_contains_no_lance_objects(folder: Path, connect: Connect, tmp_path: Path) -> None:
     path = tmp_path / "own.duckdb"
     with connect(folder, database=path) as con:
         con.execute("CREATE TABLE own AS FROM trips")
@@ -239,7 +239,7 @@ def test_statements_report_a_missing_folder(tmp_path: Path, sql: str) -> None:
         ld.connect(tmp_path / "new").execute(sql)
 
 
-def test_a_folder_that_does_not_exist_is_not_read_only(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_read_only(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"new: no such folder: .*; check the path$"):
         ld.connect(tmp_path / "new", read_only=True)
 
@@ -264,7 +264,7 @@ def test_without_tables_it_is_plain_duckdb_with_lance_scan(folder: Path, connect
     assert con.execute("SELECT count(*) FROM lance_scan(?)", [f"{folder}/trips.lance"]).fetchall() == [(7,)]
 
 
-def test_relations_with_parameters_leave_the_threads_as_they_were(folder: Path) -> None:
+def test_relations_with_parameters_do_not_change_the_thread_count(folder: Path) -> None:
     con = ld.connect(folder, config={"threads": 3})
     for limit in range(3):
         assert len(con.sql("SELECT id FROM trips WHERE id >= ? LIMIT ?", params=[0, limit]).fetchall()) == limit
@@ -295,7 +295,7 @@ def test_columns_are_listed_from_any_duckdb_thread(con: ld.Connection, sql: str)
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
 
 
-def test_a_commit_without_a_transaction_does_nothing_as_in_duckdb(con: ld.Connection) -> None:
+def test_commit_without_a_transaction_does_nothing(con: ld.Connection) -> None:
     assert con.commit() is con
     con.native.begin()
     con.native.execute("CREATE TABLE x AS SELECT 1 AS i")
@@ -305,7 +305,7 @@ def test_a_commit_without_a_transaction_does_nothing_as_in_duckdb(con: ld.Connec
     assert con.execute("FROM x").fetchall() == [(1,)]
 
 
-def test_cursors_have_the_shape_of_pythons_db_api(con: ld.Connection) -> None:
+def test_cursors_follow_the_python_db_api(con: ld.Connection) -> None:
     cursor = con.cursor()
     cursor.execute("SELECT 7 AS a, 'x' AS b UNION ALL SELECT 8, 'y' ORDER BY a")
     assert [(name, str(kind)) for name, kind, *_ in cursor.description] == [("a", "INTEGER"), ("b", "VARCHAR")]

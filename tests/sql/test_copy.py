@@ -87,7 +87,7 @@ COPIES = [
 
 
 @pytest.mark.parametrize("sql", COPIES)
-def test_files_are_copied_as_into_tables_of_duckdb(con: ld.Connection, tmp_path: Path, sql: str) -> None:
+def test_copy_from_behaves_like_for_native_tables(con: ld.Connection, tmp_path: Path, sql: str) -> None:
     expected = outcome(con, sql, "own")
     assert outcome(con, sql, "t") == expected
     changed = expected[1] != []
@@ -95,7 +95,7 @@ def test_files_are_copied_as_into_tables_of_duckdb(con: ld.Connection, tmp_path:
     assert con.execute("SELECT count(*) FROM duckdb_tables()").fetchall() == [(1,)]
 
 
-def test_files_are_copied_to_a_path_by_a_relation_and_with_parameters(con: ld.Connection) -> None:
+def test_files_are_copied_to_a_path_through_relations_and_parameters(con: ld.Connection) -> None:
     assert con.execute("COPY 't.lance' FROM $file (HEADER)", {"file": "plain.csv"}).fetchall() == [(2,)]
     assert con.rowcount == 2
     assert con.sql("COPY lance.main.t FROM 'plain.csv'").fetchall() == [(2,)]

@@ -52,7 +52,7 @@ def marks(rows: int) -> st.SearchStrategy[list[list[bool]]]:
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())
-def test_columns_are_counted_as_duckdb_counts_them(
+def test_column_counts_equal_those_of_duckdb(
     version: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("count")

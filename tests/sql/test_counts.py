@@ -63,7 +63,7 @@ def test_only_the_last_count_can_be_fetched(own: ld.Connection) -> None:
     assert own.execute(OURS).rollback().fetchall() == []
 
 
-def test_a_count_is_fetched_from_duckdbs_own_connection(own: ld.Connection) -> None:
+def test_a_count_is_fetched_through_the_native_connection(own: ld.Connection) -> None:
     own.execute(OURS)
     assert own.native.fetchall() == [(2,)]
 

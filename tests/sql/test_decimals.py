@@ -87,7 +87,7 @@ def test_decimal_values_equal_those_of_python(
 
 
 @pytest.mark.parametrize("index", [None, "BTREE", "BITMAP", "ZONEMAP"])
-def test_conditions_hold_as_for_python(
+def test_conditions_equal_those_of_python(
     tmp_path: Path, con: ld.Connection, fitting: pa.DataType, index: str | None
 ) -> None:
     dataset = ld.write_dataset(nested(fitting), tmp_path / "t.lance", max_rows_per_file=3)
@@ -132,7 +132,7 @@ def test_aggregates_orders_and_joins_equal_those_of_python(
     assert con.execute("SELECT count(DISTINCT d) FROM lance.t").fetchall() == [(6,)]
 
 
-def test_changes_keep_the_values_and_the_type(tmp_path: Path, con: ld.Connection, fitting: pa.DataType) -> None:
+def test_changes_keep_values_and_type(tmp_path: Path, con: ld.Connection, fitting: pa.DataType) -> None:
     ld.write_dataset(nested(fitting).select(["i", "d"]), tmp_path / "t.lance")
     one = f"{unit(fitting):f}::{FITTING[fitting]}"
     assert con.execute(f"INSERT INTO lance.t VALUES (8, 7 * {one}) RETURNING d").fetchall() == [(7 * unit(fitting),)]
@@ -176,7 +176,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("type_", WIDE, ids=str)
-def test_statements_that_read_wider_decimals_are_refused_by_column(
+def test_statements_that_read_wide_decimals_are_rejected_by_column(
     tmp_path: Path, con: ld.Connection, type_: pa.DataType
 ) -> None:
     before = ld.write_dataset(nested(type_), tmp_path / "t.lance")
@@ -215,7 +215,7 @@ def test_other_columns_of_tables_with_wide_decimals_stay_usable(
     }
 
 
-def test_wider_decimals_are_cast_by_alter_table(tmp_path: Path, con: ld.Connection) -> None:
+def test_alter_table_casts_wide_decimals(tmp_path: Path, con: ld.Connection) -> None:
     type_ = pa.decimal256(60, 10)
     ld.write_dataset(nested(type_).select(["i", "d"]), tmp_path / "t.lance")
     con.execute("INSERT INTO lance.t VALUES (8, 12.5)")

@@ -96,7 +96,7 @@ def test_settings_of_the_extension_are_aliases(con: ld.Connection, sql: str, wor
     assert words in plan(con)
 
 
-def test_aliases_are_the_settings_themselves(con: ld.Connection, tmp_path: Path) -> None:
+def test_aliases_share_their_value_with_the_settings(con: ld.Connection, tmp_path: Path) -> None:
     con.execute("SET lance_knn_refine_factor = 4; SET lance_knn_ef_search = 70; SET lance_knn_nprobes = 2")
     for name, value in (("refine_factor", 4), ("ef", 70), ("nprobes", 2)):
         assert con.execute(f"SELECT current_setting('lance_{name}')").fetchone() == (value,)
@@ -118,7 +118,7 @@ def test_aliases_are_the_settings_themselves(con: ld.Connection, tmp_path: Path)
         ("SET lance_knn_nothing = 1", InvalidInputError, "no setting lance_knn_nothing"),
     ],
 )
-def test_settings_without_a_meaning_are_refused_by_name(
+def test_unsupported_settings_are_rejected_by_name(
     con: ld.Connection, sql: str, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

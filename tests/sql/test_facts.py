@@ -12,7 +12,7 @@ import lance_duck as ld
 
 
 @pytest.mark.parametrize("table", ["trips", "lance.trips", "{folder}/trips.lance"])
-def test_indexes_are_rows(con: ld.Connection, folder: Path, table: str) -> None:
+def test_lance_indexes_returns_one_row_per_index(con: ld.Connection, folder: Path, table: str) -> None:
     path = table.format(folder=folder)
     assert con.execute(f"FROM lance_indexes('{path}')").fetchall() == []
     lance.dataset(folder / "trips.lance").create_scalar_index("id", "BTREE", name="it's")

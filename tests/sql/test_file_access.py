@@ -152,7 +152,7 @@ def test_statements_cannot_reach_files_outside_the_folder(places: dict[str, Path
 
 
 @pytest.mark.parametrize("through", ["a script", "a cursor", "DuckDB's own connection"])
-def test_the_statement_after_the_setting_is_refused(places: dict[str, Path], through: str) -> None:
+def test_statements_after_disabling_external_access_are_rejected(places: dict[str, Path], through: str) -> None:
     outside, closing = f"FROM '{places['out']}/t.lance'", "SET enable_external_access = false"
     with ld.connect(places["in"]) as connection:
         assert len(connection.execute(outside).fetchall()) == 50
@@ -212,7 +212,7 @@ def test_allowed_directories_and_paths_are_reached(places: dict[str, Path]) -> N
 
 
 @needs_2
-def test_folders_that_were_attached_before_stay_connected_until_they_are_detached(places: dict[str, Path]) -> None:
+def test_attached_folders_stay_accessible_until_they_are_detached(places: dict[str, Path]) -> None:
     with ld.connect(places["in"]) as connection:
         connection.execute(f"ATTACH '{places['out']}' AS o (TYPE lance); SET enable_external_access = false")
         connection.execute("UPDATE o.t SET s = 'x' WHERE id = 1; CREATE TABLE o.w AS SELECT 1 AS x")
@@ -222,7 +222,7 @@ def test_folders_that_were_attached_before_stay_connected_until_they_are_detache
             connection.execute(f"FROM '{places['out']}/t.lance'")
 
 
-def test_functions_on_a_plain_connection_of_duckdb_are_refused(places: dict[str, Path]) -> None:
+def test_lance_functions_on_a_restricted_plain_connection_are_rejected(places: dict[str, Path]) -> None:
     with duckdb.connect(config={"enable_external_access": "false"}) as plain:
         with suppress(duckdb.PermissionException):
             ld.register(plain)

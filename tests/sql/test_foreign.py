@@ -80,7 +80,7 @@ def test_a_new_lance_table_is_found_through_the_search_path(
     assert con.execute("SELECT x FROM t").fetchall() == [(2,)]
 
 
-def test_tables_that_come_and_go_are_listed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_new_and_dropped_tables_are_listed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     con = connect(tmp_path)
     listed = "SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'zone%'"
     assert con.execute(listed).fetchall() == []

@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_each_function_has_columns_of_exact_types(
+def test_each_function_has_exact_column_types(
     con: ld.Connection, plain: duckdb.DuckDBPyConnection, folder: Path, name: str, rows: Rows
 ) -> None:
     def columns(connection: Any, sql: str) -> str:
@@ -86,7 +86,7 @@ def test_history_functions_read_branches(con: ld.Connection, folder: Path, rows:
     assert rows(con, "SELECT branch, rows FROM lance_info('trips', version := 'dev')") == [("dev", 7)]
 
 
-def test_a_commit_message_is_kept_with_the_version(con: ld.Connection, folder: Path, rows: Rows) -> None:
+def test_a_commit_message_is_stored_with_the_version(con: ld.Connection, folder: Path, rows: Rows) -> None:
     con.begin()
     con.execute("INSERT INTO trips VALUES (20, 'n')")
     con.execute("CALL lance.set_commit_message('ann', ?, extra_info => '{\"a\": 1}')", ["new trips"])

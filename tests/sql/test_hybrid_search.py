@@ -35,7 +35,7 @@ def con(folder: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
     return connect(folder)
 
 
-def test_rows_come_best_first_with_all_three_measures(con: ld.Connection) -> None:
+def test_rows_are_ordered_by_score_with_all_three_measures(con: ld.Connection) -> None:
     found = con.execute(f"FROM {CALL.format(', k = 4')}")
     names = ["id", "vec", "text", "price", "_distance", "_score", "_hybrid_score"]
     assert [name for name, *_ in found.description] == names

@@ -41,7 +41,7 @@ def shown(con: ld.Connection, table: str = "photos") -> list[tuple[Any, ...]]:
     return [row[:4] for row in con.execute(f"SHOW INDEXES ON {table}").fetchall()]
 
 
-def test_an_index_of_sql_is_used_by_sql_and_by_pylance(con: ld.Connection, photos: Path) -> None:
+def test_an_index_created_in_sql_is_used_by_sql_and_pylance(con: ld.Connection, photos: Path) -> None:
     con.execute("CREATE INDEX by_id ON photos (id)")
     con.execute("CREATE INDEX by_vec ON photos (vec) USING IVF_FLAT WITH (num_partitions = 2)")
     assert "by_id" in str(con.execute("EXPLAIN SELECT * FROM photos WHERE id = 7").fetchall())
@@ -64,7 +64,7 @@ def test_indexes_of_pylance_are_shown_and_dropped(con: ld.Connection, photos: Pa
     assert lance.dataset(photos).describe_indices() == []
 
 
-def test_options_take_parameters(con: ld.Connection, photos: Path) -> None:
+def test_index_options_accept_parameters(con: ld.Connection, photos: Path) -> None:
     con.execute("CREATE INDEX i ON photos (vec) USING IVF_FLAT WITH (num_partitions = ?, metric = ?)", [2, "dot"])
     (index,) = ld.dataset(photos).describe_indices()
     assert index.details["metric_type"] == "DOT"

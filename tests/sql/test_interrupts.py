@@ -61,7 +61,7 @@ def files_in(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("method", ["sql", "execute"])
 @pytest.mark.parametrize("sql", CHANGES)
-def test_ctrl_c_is_a_keyboard_interrupt_and_leaves_nothing(
+def test_ctrl_c_raises_keyboard_interrupt_and_leaves_nothing(
     con: ld.Connection, folder: Path, sql: str, method: str
 ) -> None:
     before = files_in(folder)

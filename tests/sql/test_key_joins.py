@@ -298,9 +298,7 @@ def test_joins_with_collations_are_not_narrowed(both: tuple[ld.Connection, Any],
 
 
 @pytest.mark.usefixtures("eager")
-def test_tables_of_duckdb_come_before_lance_tables_of_the_same_name(
-    both: tuple[ld.Connection, Any], held: list[bool]
-) -> None:
+def test_native_tables_take_precedence_over_lance_tables(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
     ours.execute("CREATE TABLE big AS SELECT 3::BIGINT AS k, 'mine' AS s")
     assert ours.execute("SELECT big.s FROM big JOIN (VALUES (3)) v(k) ON big.k = v.k").fetchall() == [("mine",)]
@@ -318,7 +316,7 @@ def test_streams_are_read_once(both: tuple[ld.Connection, Any], held: list[bool]
 
 
 @pytest.mark.usefixtures("eager")
-def test_variables_give_keys(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
+def test_caller_variables_supply_keys(both: tuple[ld.Connection, Any], held: list[bool]) -> None:
     ours, _ = both
     wanted = pa.table({"k": [3, 4]})
     sql = "SELECT DISTINCT b.k FROM big b JOIN wanted w ON b.k = w.k ORDER BY ALL"
@@ -419,7 +417,7 @@ def test_explain_names_the_index_of_a_filter(both: tuple[ld.Connection, Any]) ->
     assert "_idx" not in text
 
 
-def test_a_count_by_key_reads_no_column(
+def test_a_count_by_key_reads_no_columns(
     both: tuple[ld.Connection, duckdb.DuckDBPyConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, _ = both

@@ -26,7 +26,7 @@ def test_lance_scan_reads_the_newest_version_by_default(plain: duckdb.DuckDBPyCo
     assert count(plain, f"'{path}'") == 8
 
 
-def test_filters_and_columns_reach_the_table(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_filters_and_columns_are_pushed_down(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     sql = f"SELECT city FROM lance_scan('{folder}/trips.lance') WHERE id BETWEEN 3 AND 5 ORDER BY id"
     assert plain.execute(sql).fetchall() == [("a",), ("b",), ("x",)]
     none = f"EXPLAIN SELECT city FROM lance_scan('{folder}/trips.lance') WHERE id = -1"
@@ -45,7 +45,7 @@ def test_lance_scan_works_in_views_joins_and_subqueries(plain: duckdb.DuckDBPyCo
     assert plain.execute(f"WITH c AS (FROM lance_scan('{path}')) SELECT count(*) FROM c a, c b").fetchall() == [(49,)]
 
 
-def test_a_view_follows_the_table(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def test_a_view_reads_the_newest_version(plain: duckdb.DuckDBPyConnection, folder: Path) -> None:
     plain.execute(f"CREATE VIEW v AS FROM lance_scan('{folder}/dim.lance')")
     lance.write_dataset(pa.table({"other": [1]}), folder / "dim.lance", mode="overwrite")
     assert plain.execute(f"FROM lance_scan('{folder}/dim.lance')").fetchall() == [(1,)]
@@ -58,7 +58,7 @@ def test_cursors_of_an_in_memory_database_support_lance_scan(plain: duckdb.DuckD
         assert count(cursor, f"'{folder}/trips.lance'") == 7
 
 
-def test_a_database_file_keeps_nothing_of_it(tmp_path: Path, folder: Path) -> None:
+def test_a_database_file_does_not_store_lance_scan(tmp_path: Path, folder: Path) -> None:
     path = str(tmp_path / "own.duckdb")
     with duckdb.connect(path) as connection:
         assert count(ld.register(connection), f"'{folder}/trips.lance'") == 7

@@ -59,7 +59,7 @@ def test_minimum_and_maximum_equal_those_of_duckdb_for_each_type(
     assert known == [True]
 
 
-def test_rows_that_no_index_covers_are_read_and_deleted_ones_are_not(tmp_path: Path, known: list[bool]) -> None:
+def test_unindexed_rows_are_read_and_deleted_rows_are_ignored(tmp_path: Path, known: list[bool]) -> None:
     dataset = written(tmp_path / "t.lance", pa.table({"x": range(1000)}), "x")
     dataset.delete("x < 3 OR x = 999")
     con = ld.connect({"t": dataset})

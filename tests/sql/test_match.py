@@ -128,7 +128,7 @@ def test_match_accepts_lists_and_struct_fields(con: ld.Connection) -> None:
     assert ids(con, "SELECT id FROM notes n WHERE match(n.S.title, 'duck')") == DUCKS
 
 
-def test_scores_add_up_over_the_matches_of_a_table(con: ld.Connection) -> None:
+def test_scores_of_several_matches_are_added(con: ld.Connection) -> None:
     one = "SELECT id, score(notes) FROM notes WHERE match(body, '{}')"
     duck, lake = (dict(con.execute(one.format(word)).fetchall()) for word in ("duck", "lake"))
     either = "SELECT id, score(n) FROM notes n WHERE match(n.body, 'duck') OR match(body, 'lake') OR id = 6"
@@ -144,7 +144,7 @@ def test_scores_add_up_over_the_matches_of_a_table(con: ld.Connection) -> None:
     assert ids(con, best) == [2]
 
 
-def test_a_filter_changes_no_score(con: ld.Connection) -> None:
+def test_a_filter_does_not_change_scores(con: ld.Connection) -> None:
     every = dict(con.execute("SELECT id, score(notes) FROM notes WHERE match(body, 'duck')").fetchall())
     some = con.execute("SELECT id, score(notes) FROM notes WHERE id > 3 AND match(body, 'duck')").fetchall()
     assert dict(some) == {i: every[i] for i in (4, 5)}
@@ -169,7 +169,7 @@ def test_scores_of_an_older_version_use_its_statistics(con: ld.Connection, folde
     assert dict(con.execute(sql).fetchall()) == {row["id"]: row["_score"] for row in old}
 
 
-def test_columns_of_an_older_version_have_its_names(own: ld.Connection) -> None:
+def test_an_older_version_uses_its_column_names(own: ld.Connection) -> None:
     own.execute("ALTER TABLE notes RENAME COLUMN body TO words")
     own.execute("ALTER TABLE notes DROP COLUMN tags")
     for version in ("2", "'2'"):
@@ -183,7 +183,7 @@ def test_columns_of_an_older_version_have_its_names(own: ld.Connection) -> None:
     assert own.execute("SELECT id FROM notes WHERE match(words, 'goose')").fetchall() == [(2,)]
 
 
-def test_joins_subqueries_and_parts_of_a_union(con: ld.Connection) -> None:
+def test_match_works_in_joins_subqueries_and_unions(con: ld.Connection) -> None:
     joined = (
         "SELECT a.id FROM notes a JOIN notes b ON a.id = b.id + 1 WHERE match(a.body, 'lake') AND match(b.body, 'lake')"
     )
@@ -285,7 +285,7 @@ def test_match_rejects_an_ambiguous_column_from_a_star(con: ld.Connection) -> No
         con.execute(sql.format("body", "body"))  # DuckDB reads the texts of `*`
 
 
-def test_relations_and_views(con: ld.Connection) -> None:
+def test_match_works_in_relations_and_views(con: ld.Connection) -> None:
     relation = con.sql("SELECT id, score(n) AS s FROM notes n WHERE match(body, 'duck')")
     assert relation.columns == ["id", "s"]
     assert relation.filter("s > 0.6").order("id").fetchall() == [
@@ -296,7 +296,7 @@ def test_relations_and_views(con: ld.Connection) -> None:
     assert con.sql("SELECT count(*) FROM ducks").fetchall() == [(4,)]
 
 
-def test_changes_choose_rows_by_matches(own: ld.Connection) -> None:
+def test_match_selects_rows_for_changes(own: ld.Connection) -> None:
     assert own.execute("UPDATE notes SET id = id + 100 WHERE match(body, ?)", ["goose"]).fetchall() == [(1,)]
     assert ids(own, "SELECT id FROM notes WHERE match(body, 'duck')") == [0, 4, 5, 102]
     assert own.execute("DELETE FROM notes n WHERE match(n.body, 'stones') RETURNING id").fetchall() == [(6,)]
@@ -364,13 +364,13 @@ def test_invalid_match_values_are_rejected(con: ld.Connection) -> None:
         con.execute("SELECT __lance_match(['a'], 'b', 'c', '')")
 
 
-def test_errors_of_duckdb_draw_the_statement_of_the_user(con: ld.Connection) -> None:
+def test_duckdb_errors_quote_the_statement_of_the_user(con: ld.Connection) -> None:
     with pytest.raises(duckdb.BinderException) as raised:
         con.execute("SELECT nothing FROM notes WHERE match(body, 'duck')")
     assert "LINE 1: SELECT nothing FROM notes WHERE match(body, 'duck')" in str(raised.value)
 
 
-def test_functions_and_columns_of_the_user_keep_their_meaning(con: ld.Connection) -> None:
+def test_user_functions_and_columns_named_like_match_take_precedence(con: ld.Connection) -> None:
     assert con.execute("SELECT score FROM (SELECT 1 AS score), notes WHERE match(body, 'goose')").fetchall() == [(1,)]
     con.execute("CREATE TEMP MACRO match(a, b) AS a = b")
     con.execute("CREATE TEMP MACRO score(a) AS 7")
@@ -379,7 +379,7 @@ def test_functions_and_columns_of_the_user_keep_their_meaning(con: ld.Connection
     assert con.execute("SELECT max(score(id)) FROM notes").fetchall() == [(7,)]
 
 
-def test_words_are_marked_as_the_column_is_analysed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_highlight_uses_the_analyser_of_the_column(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     texts = ["A Duck runs", "the lake of ducks, and more words than anyone reads", None]
     dataset = ld.write_dataset(pa.table({"id": range(3), "body": texts, "other": texts}), tmp_path / "t.lance")
     dataset.create_scalar_index("body", "INVERTED", stem=False)
@@ -420,9 +420,7 @@ def test_an_unknown_match_column_suggests_the_nearest_name(con: ld.Connection) -
         con.execute("SELECT id FROM notes WHERE match(boddy, 'duck')")
 
 
-def test_words_of_an_older_version_are_marked_as_it_was_analysed(
-    tmp_path: Path, connect: Callable[..., ld.Connection]
-) -> None:
+def test_highlight_at_an_older_version_uses_its_analyser(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     dataset = ld.write_dataset(pa.table({"body": ["ducks"]}), tmp_path / "t.lance")
     dataset.create_scalar_index("body", "INVERTED", stem=False)
     dataset.insert(pa.table({"body": ["geese"]}))
@@ -476,7 +474,7 @@ def test_invalid_highlight_arguments_are_rejected(con: ld.Connection, call: str,
         con.execute(f"SELECT {call} FROM notes").fetchall()
 
 
-def test_explain_names_terms_with_their_documents_segments_and_rows_without_index(own: ld.Connection) -> None:
+def test_explain_shows_terms_documents_segments_and_unindexed_rows(own: ld.Connection) -> None:
     sql = "SELECT id FROM notes WHERE match(body, 'duck lakes', fuzziness := 1) ORDER BY score(notes) DESC LIMIT 3"
     plan = own.execute(f"EXPLAIN {sql}").fetchall()[-1][1]
     assert "terms: duck~1 in 2, lake~1 in 2, of 3 documents in the index" in plan

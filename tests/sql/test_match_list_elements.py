@@ -81,7 +81,7 @@ def test_a_hybrid_search_scores_each_row_by_its_best_element(table, condition, i
         assert con.sql(sql).to_arrow_table()["_score"].to_pylist() == found["_score"].to_pylist()
 
 
-def test_a_filter_after_the_search_leaves_some_of_the_best_rows(table) -> None:
+def test_a_filter_after_the_search_keeps_some_of_the_best_rows(table) -> None:
     query = MatchQuery("duck lake", "l", document_granularity=DocumentGranularity.LIST_ELEMENT)
     asked = {"column": "v", "full_text_query": query, "k": 1, "alpha": 0.0, "oversample_factor": 1}
     (best,) = table.search([9.0, 0.0], **asked)["id"].to_pylist()

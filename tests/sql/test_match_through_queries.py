@@ -230,7 +230,7 @@ def test_a_cte_does_not_replace_names_inside_a_view(con: ld.Connection) -> None:
     assert con.execute(sql).fetchall() == expected
 
 
-def test_macros_of_the_user_keep_their_meaning_in_a_view(con: ld.Connection) -> None:
+def test_user_macros_inside_a_view_keep_their_meaning(con: ld.Connection) -> None:
     con.execute("CREATE MACRO native.least() AS 30")
     con.execute("CREATE MACRO least() AS 50")
     con.execute("CREATE VIEW native.v AS SELECT id, body FROM lance.t WHERE id >= native.least()")
@@ -252,7 +252,7 @@ def test_prepared_statements_and_macros_read_the_current_view(con: ld.Connection
         assert sorted(con.execute(sql).fetchall()) == expected
 
 
-def test_a_view_is_read_as_its_transaction_has_changed_its_table(con: ld.Connection) -> None:
+def test_a_view_reads_changes_of_the_transaction(con: ld.Connection) -> None:
     con.execute("CREATE VIEW v AS SELECT id, body AS words FROM t")
     con.begin()
     con.execute("DELETE FROM t WHERE id < 20")

@@ -105,7 +105,7 @@ def test_named_queries_hide_tables(con: ld.Connection) -> None:
         assert con.execute(text).fetchall() == [("named",)]
 
 
-def test_time_travel_is_for_names_that_mean_our_tables(con: ld.Connection) -> None:
+def test_at_is_supported_only_for_lance_tables(con: ld.Connection) -> None:
     travel = "SELECT count(*) FROM {} AT (VERSION => 1)"
     for name in ("trips", "lance.trips", '"odd name"', 'lance.main."odd name"'):
         assert con.execute(travel.format(name)).fetchall() == [(100,)]

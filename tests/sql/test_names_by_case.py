@@ -190,7 +190,7 @@ def test_a_column_can_be_renamed_to_another_case(con: ld.Connection, tmp_path: P
     assert ld.dataset(tmp_path / "t.lance").schema.names == ["id", "ID", "S"]
 
 
-def test_the_remedy_helps(con: ld.Connection, tmp_path: Path) -> None:
+def test_renaming_one_of_the_columns_resolves_the_ambiguity(con: ld.Connection, tmp_path: Path) -> None:
     ld.dataset(tmp_path / "t.lance").alter_columns({"path": "ID", "name": "other"})
     con.execute("UPDATE t SET other = 5 WHERE id = 1")
     assert rows(tmp_path) == [(1, 5, "x"), (2, 20, "y"), (3, 30, "z")]

@@ -243,7 +243,7 @@ def changed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> ld.Connect
 
 
 @pytest.mark.parametrize("sql", JOINS)
-def test_a_prepared_join_gives_the_nearest_rows_of_now(changed: ld.Connection, sql: str) -> None:
+def test_a_prepared_join_reads_current_rows(changed: ld.Connection, sql: str) -> None:
     changed.execute(f"PREPARE p AS {sql}")
     assert sorted(changed.execute("EXECUTE p").fetchall()) == [(8, "a"), (9, "b")]
     changed.execute("UPDATE t SET s = 'z' WHERE id = 2")
@@ -262,7 +262,7 @@ def test_a_prepared_join_gives_the_nearest_rows_of_now(changed: ld.Connection, s
         ("CREATE OR REPLACE TABLE lance.t AS SELECT * FROM ({sql})", [(8, "a"), (9, "b")]),
     ],
 )
-def test_changes_take_the_nearest_rows(
+def test_changes_can_use_nearest_joins(
     changed: ld.Connection, sql: str, change: str, left: list[tuple[int, str]]
 ) -> None:
     changed.execute(change.format(sql=sql))

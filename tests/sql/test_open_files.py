@@ -22,7 +22,7 @@ def test_descriptors_and_maps_stay_bounded_over_mixed_statements(tmp_path: Path)
     assert max(deleted for _, _, deleted in counts) < 80
 
 
-def test_more_single_row_updates_than_the_process_may_open_files(tmp_path: Path) -> None:
+def test_more_updates_than_the_descriptor_limit_succeed(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ld.write_dataset({"id": range(10), "s": ["duck"] * 10}, tmp_path / "t.lance")

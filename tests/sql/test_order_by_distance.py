@@ -303,7 +303,7 @@ PARTS: list[tuple[str, int]] = [
 
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize(("sql", "count"), PARTS)
-def test_parts_of_a_statement_are_searched_for(
+def test_subqueries_are_answered_by_a_search(
     pair: tuple[ld.Connection, Any],
     carried_out: Callable[[Callable[..., Any]], list[bool]],
     sql: str,
@@ -343,7 +343,7 @@ def test_relations_search_when_they_are_read(tmp_path: Path, connect: Callable[.
     con.execute("ROLLBACK")
 
 
-def test_names_that_mean_something_else_and_orders_that_are_not_usual(
+def test_redefined_names_and_unusual_null_orders_are_not_searched(
     folder: Path, connect: Callable[..., ld.Connection], searches: list[int]
 ) -> None:
     con = connect(folder)

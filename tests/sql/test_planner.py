@@ -89,7 +89,7 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize(("sql", "parameters"), STATEMENTS)
 @pytest.mark.parametrize("mode", ["auto", "off"])
-def test_a_statement_is_cut_and_parsed_at_most_once(
+def test_a_statement_is_tokenized_and_parsed_at_most_once(
     con: ld.Connection, readings: Counter[str], sql: str, parameters: list[Any], mode: str
 ) -> None:
     con.execute(f"SET lance_nearest = {mode}")
@@ -136,7 +136,7 @@ def test_planner_rules_compose(con: ld.Connection, carried_out: Callable[[Callab
     assert (lookups, searches) == ([True, True], [True, True])
 
 
-def test_tables_that_come_later_are_named(con: ld.Connection, tmp_path: Path) -> None:
+def test_new_tables_are_found_by_name(con: ld.Connection, tmp_path: Path) -> None:
     with pytest.raises(duckdb.CatalogException):
         con.execute("SELECT count(*) FROM later")
     ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "later.lance")
@@ -144,7 +144,7 @@ def test_tables_that_come_later_are_named(con: ld.Connection, tmp_path: Path) ->
     assert con.execute("SELECT count(*) FROM later AT (VERSION => 1)").fetchall() == [(2,)]
 
 
-def test_tables_of_a_statement_live_as_long_as_its_rows_are_wanted(con: ld.Connection) -> None:
+def test_tables_of_a_relation_live_as_long_as_its_rows_are_needed(con: ld.Connection) -> None:
     relation = con.sql(FAR, params=[VECTORS[5].tolist()])
     derived = relation.filter("id = 5").project("id + 1")
     del relation
@@ -160,7 +160,7 @@ def test_tables_of_a_statement_live_as_long_as_its_rows_are_wanted(con: ld.Conne
 
 @pytest.mark.skipif(not SPEAKS_SOURCE, reason="DuckDB 1.x keeps the variables that it has read")
 @pytest.mark.usefixtures("eager")
-def test_tables_of_a_statement_go_with_its_result(con: ld.Connection) -> None:
+def test_tables_of_a_statement_are_freed_with_its_result(con: ld.Connection) -> None:
     gc.collect()
     before = {id(each) for each in gc.get_objects() if issubclass(type(each), DuckTable)}
     con.execute("SELECT p.id FROM photos p JOIN q ON p.id = q.n").fetchall()
@@ -176,7 +176,7 @@ def test_many_relations_stay_readable(con: ld.Connection) -> None:
     assert [relation.fetchall()[0] for relation in relations] == [(i % 64,) for i in range(300)]
 
 
-def test_the_module_of_the_caller_stays_as_it_is(con: ld.Connection) -> None:
+def test_the_module_of_the_caller_is_not_changed(con: ld.Connection) -> None:
     before = set(globals())
     con.execute(FAR, [VECTORS[5].tolist()]).fetchall()
     con.sql(FAR, params=[VECTORS[5].tolist()]).fetchall()

@@ -88,7 +88,7 @@ def test_a_statement_without_lance_tables_is_not_tokenized(con: ld.Connection, c
     "first",
     ["SHOW TABLES", "EXPLAIN ANALYZE SELECT 1", "explain/* */analyze SELECT 1", "SELECT 1", "FROM t", "DESCRIBE t"],
 )
-def test_the_last_of_several_statements_gives_the_relation(con: ld.Connection, first: str) -> None:
+def test_the_last_of_several_statements_becomes_the_relation(con: ld.Connection, first: str) -> None:
     """Rows of the first one are dropped: DuckDB 2 would keep the connection busy."""
     assert con.sql(f"{first}; SELECT max(id) FROM lance.u").fetchall() == [(9,)]
     assert con.sql("SELECT 1").fetchall() == [(1,)]

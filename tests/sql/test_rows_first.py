@@ -257,7 +257,7 @@ def test_unsupported_lookups_are_not_rewritten(sql: str) -> None:
     assert point_lookup.find(Statement.of(sql)) == ()
 
 
-def test_rows_of_a_table_are_counted_by_its_manifest(tmp_path: Path) -> None:
+def test_row_counts_come_from_the_manifest(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"x": list(range(10))}), tmp_path / "t.lance")
     table.delete("x = 3")
     sql = "SELECT count(*) FROM t"

@@ -60,7 +60,7 @@ def test_the_longest_scope_counts(con: ld.Connection, service: dict[str, str]) -
     assert options("a/local/path.lance") is None
 
 
-def test_a_secret_has_one_name(con: ld.Connection, service: dict[str, str]) -> None:
+def test_secret_names_are_unique_and_case_insensitive(con: ld.Connection, service: dict[str, str]) -> None:
     con.execute(secret(service))
     with pytest.raises(AlreadyExistsError, match="secret 'STORE'"):
         con.execute(secret(service, "STORE"))
@@ -101,7 +101,7 @@ def test_invalid_secrets_are_rejected(con: ld.Connection, sql: str, error: type[
     assert not con._catalog.secrets.has("s")
 
 
-def test_values_of_secrets_are_never_shown(con: ld.Connection) -> None:
+def test_secret_values_are_never_shown(con: ld.Connection) -> None:
     values = ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG")
     key, password = values
     con.execute(

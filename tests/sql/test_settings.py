@@ -351,7 +351,7 @@ def test_statements_equal_those_of_duckdb_under_each_setting(
         assert list(differences(*both, statements, WAYS[way])) == [], way
 
 
-def test_every_route_is_taken_under_the_usual_settings(both: tuple[Any, Any], eager: dict[str, int]) -> None:
+def test_default_settings_take_every_execution_route(both: tuple[Any, Any], eager: dict[str, int]) -> None:
     assert list(differences(*both, STATEMENTS, _by_execute)) == []
     assert len(eager) == 5
     assert min(eager.values()) > 5
@@ -361,7 +361,7 @@ SETS = ["SET", "SET SESSION", "SET GLOBAL", "PRAGMA"]
 
 
 @pytest.mark.parametrize("how", SETS)
-def test_settings_count_however_they_are_set(both: tuple[Any, Any], eager: dict[str, int], how: str) -> None:
+def test_settings_apply_however_they_are_set(both: tuple[Any, Any], eager: dict[str, int], how: str) -> None:
     ours, _ = both
     sql = "SELECT count(*), max(id) FROM t WHERE s = 'a'"
     assert ours.execute(sql).fetchall() == [(12, 110)]
@@ -384,7 +384,7 @@ def test_settings_of_another_cursor_apply_as_in_duckdb(both: tuple[Any, Any], ea
         assert other.execute(sql).fetchall() == [(24, 111)]
 
 
-def test_a_relation_follows_settings_that_come_after_it(both: tuple[Any, Any], eager: dict[str, int]) -> None:
+def test_a_relation_follows_later_settings(both: tuple[Any, Any], eager: dict[str, int]) -> None:
     statements = [
         (NEAREST % "s = 'a'").format(t="t"),
         (NEAREST % "tz > '2024-03-13'").format(t="t"),

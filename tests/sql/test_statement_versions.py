@@ -53,7 +53,7 @@ NAMES = ["t", "T", "lance.t", "'{}'", "lance_scan('t')", "lance_scan('{}')", "(F
 
 
 @pytest.mark.parametrize(("one", "other"), list(pairwise([*NAMES, "t"])))
-def test_mentions_of_a_table_are_of_one_version(
+def test_references_to_one_table_read_one_version(
     con: ld.Connection, uri: str, busy: list[int], one: str, other: str
 ) -> None:
     sql = f"SELECT (SELECT sum(id) FROM {one}), (SELECT sum(id) FROM {other}), (SELECT sum(id) FROM t)".format(uri, uri)
@@ -72,7 +72,7 @@ def test_mentions_of_a_table_are_of_one_version(
         "SELECT count(*), count(*) FILTER (WHERE EXISTS (FROM t b WHERE b.id = a.id)) FROM t a",
     ],
 )
-def test_statements_of_several_mentions(con: ld.Connection, busy: list[int], sql: str) -> None:
+def test_statements_with_several_references_read_one_version(con: ld.Connection, busy: list[int], sql: str) -> None:
     rows = con.execute(sql).fetchall()[0]
     assert rows[0] == rows[1] > 3
 

@@ -215,7 +215,9 @@ def test_change_columns_are_renamed_if_the_table_has_the_same_names(
     assert found.fetchall() == [(1, 0, "insert", "x", 5)]
 
 
-def test_values_of_all_kinds_come_as_the_table_gives_them(path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_changed_values_of_every_type_equal_those_of_the_table(
+    path: Path, connect: Callable[..., ld.Connection]
+) -> None:
     table = pa.table(
         {
             "v": pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2)),
@@ -247,7 +249,7 @@ def test_a_column_rewritten_in_place_is_reported_as_an_update(con: ld.Connection
     ]  # fmt: skip
 
 
-def test_versions_that_were_cleaned_up_are_refused(con: ld.Connection, path: Path) -> None:
+def test_cleaned_up_versions_are_rejected(con: ld.Connection, path: Path) -> None:
     ld.dataset(path).cleanup_old_versions(older_than=timedelta(0))
     with pytest.raises(NotFoundError, match="no version 3, without which the changes of version 4 are not known"):
         con.execute("FROM lance_table_changes('t', 4)")
@@ -264,7 +266,7 @@ def test_changes_of_a_branch_start_at_its_creation(con: ld.Connection, rows: Row
         con.execute("FROM lance_table_changes('t', 2, branch := 'dev')")
 
 
-def test_moves_without_ids_and_without_a_transaction_are_refused(
+def test_moved_rows_without_ids_or_a_transaction_are_rejected(
     path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ld.write_dataset(pa.table({"id": [1, 2, 3]}), path, max_rows_per_file=2)
@@ -276,7 +278,7 @@ def test_moves_without_ids_and_without_a_transaction_are_refused(
         con.execute(f"FROM lance_table_changes('t', {last})").fetchall()
 
 
-def test_the_changes_of_a_detached_version_are_refused(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+def test_changes_of_a_detached_version_are_rejected(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
     dataset = ld.write_dataset({"id": [1]}, tmp_path / "r.lance")
     operation = ld.LanceOperation.Append([])
     detached = ld.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version, detached=True)

@@ -58,7 +58,7 @@ def ids(con: ld.Connection, sql: str, *parameters: object) -> list[int]:
     return [row[0] for row in con.execute(sql, *parameters).fetchall()]
 
 
-def test_rows_that_match_come_best_first_with_their_score(con: ld.Connection, folder: Path) -> None:
+def test_matching_rows_are_ordered_by_score(con: ld.Connection, folder: Path) -> None:
     found = con.execute("FROM lance_fts('notes', 'body', 'duck')")
     assert [name for name, *_ in found.description] == ["id", "body", "price", "_score"]
     rows = found.fetchall()
@@ -71,7 +71,7 @@ def test_rows_that_match_come_best_first_with_their_score(con: ld.Connection, fo
 
 
 @pytest.mark.parametrize("method", ["execute", "sql"])
-def test_arguments_are_named_as_in_the_lance_extension(con: ld.Connection, folder: Path, method: str) -> None:
+def test_arguments_are_named_like_in_the_lance_extension(con: ld.Connection, folder: Path, method: str) -> None:
     run = getattr(con, method)
     assert run("SELECT id FROM lance_fts('notes', 'body', 'duck', k = 2)").fetchall() == [(2,), (4,)]
     assert run("SELECT count(*) FROM lance_fts('notes', 'body', 'duck', k => 3)").fetchall() == [(3,)]

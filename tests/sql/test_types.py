@@ -71,12 +71,12 @@ def come_back(con: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in REFUSED and name not in NOT_ALL_VALUES])
-def test_values_of_every_type_come_back(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+def test_values_of_every_type_round_trip(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
     come_back(con, f'SELECT "{name}" AS c FROM test_all_types()', tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name in REFUSED if name in ALL])
-def test_types_that_lance_does_not_have_are_refused(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+def test_types_missing_in_lance_are_rejected(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
     with pytest.raises(UnsupportedError) as error:
         ld.write_dataset(con.sql(f'SELECT "{name}" FROM test_all_types()'), tmp_path / "t.lance")
     assert name in str(error.value)
@@ -85,7 +85,7 @@ def test_types_that_lance_does_not_have_are_refused(con: duckdb.DuckDBPyConnecti
 
 
 @pytest.mark.parametrize("name", NOT_ALL_VALUES)
-def test_values_that_arrow_does_not_have_are_refused(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+def test_values_missing_in_arrow_are_rejected(con: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
     kind, why, others = NOT_ALL_VALUES[name]
     query = f'SELECT "{name}" AS c FROM test_all_types()'
     with pytest.raises(InvalidInputError, match=why) as error:
@@ -134,7 +134,7 @@ def test_integers_keep_their_value_at_every_level(
 
 @pytest.mark.parametrize("shape", ["{}", "[{}]", "{{'a': {}}}", "MAP {{1: {}}}", "[{{'a': [{}]}}]"])
 @pytest.mark.parametrize("value", ["INTERVAL 1 DAY", "'01'::BIT", "'10:00+02'::TIMETZ", "union_value(n := 1)"])
-def test_refused_types_are_refused_at_any_depth(
+def test_rejected_types_are_rejected_at_every_level(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, value: str, shape: str
 ) -> None:
     with pytest.raises(UnsupportedError, match="column 'deep'"):

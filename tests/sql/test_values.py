@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_values_come_through(table: Path, name: str) -> None:
+def test_values_round_trip(table: Path, name: str) -> None:
     values = COLUMNS[name].to_pylist()
     dataset = ld.dataset(table)  # noqa: F841
     with ld.connect({"v": table}) as con:
@@ -101,7 +101,7 @@ def test_a_filter_on_a_field_can_return_the_whole_struct(table: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["f > 2.5", "f >= 1", "f <> 1", "NOT (f <= 1)", "f = 1 OR f > 1e300", "f < 1"])
-def test_nan_is_the_greatest_number_on_every_way_in(tmp_path: Path, where: str) -> None:
+def test_nan_is_the_greatest_number_in_every_access_path(tmp_path: Path, where: str) -> None:
     floats = pa.table({"f": [1.0, NAN, None, -1.0, 3.0]})
     lance.write_dataset(floats, tmp_path / "f.lance")
     dataset = ld.dataset(tmp_path / "f.lance")

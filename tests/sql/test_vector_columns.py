@@ -53,7 +53,7 @@ FORMS = ["'v'", "v", "V", "(v)", "['v']", "{'v': 2}", "'v:2'", "MAP {'v': 2}", "
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_forms_of_the_option(form: str, con: ld.Connection, tmp_path: Path) -> None:
+def test_vector_columns_accepts_several_forms(form: str, con: ld.Connection, tmp_path: Path) -> None:
     con.execute(f"CREATE TABLE lance.t WITH (vector_columns = {form}) AS {ROWS.format(type='FLOAT')}")
     con.execute(f"COPY ({ROWS.format(type='FLOAT')}) TO '{tmp_path}/u.lance' (FORMAT lance, vector_columns {form})")
     assert type_of(tmp_path) == type_of(tmp_path, table="u") == VECTOR

@@ -61,7 +61,7 @@ def nearest(query: np.ndarray, k: int, wanted: np.ndarray | None = None) -> list
     return [(int(i), pytest.approx(float(distances[i]), abs=1e-4)) for i in order if np.isfinite(distances[i])]
 
 
-def test_rows_come_nearest_first_with_their_distance(con: ld.Connection) -> None:
+def test_rows_are_ordered_by_distance(con: ld.Connection) -> None:
     for i in (11, 120, 275):
         found = con.execute(
             "SELECT id, _distance FROM lance_vector_search('photos', 'vec', ?, k := 7, nprobes := 4, ef := NULL)",
@@ -127,7 +127,7 @@ def test_lance_vector_search_works_in_joins_views_and_subqueries(con: ld.Connect
     assert con.sql("FROM v").filter("id = 3").aggregate("count(*)").fetchall() == [(1,)]
 
 
-def test_several_queries_are_one_call(con: ld.Connection) -> None:
+def test_several_queries_can_be_searched_in_one_call(con: ld.Connection) -> None:
     queries = VECTORS[[5, 260]]
     sql = "SELECT query_index, id, _distance FROM lance_vector_search('photos', 'vec', ?, k := 3, nprobes := 4)"
     found = con.execute(sql, [queries.tolist()]).fetchall()
@@ -249,7 +249,7 @@ def test_distances_are_exact_even_if_the_index_stores_codes(
     assert rows[0][0] == 7
 
 
-def test_arguments_are_named_as_in_the_lance_extension(tmp_path: Path) -> None:
+def test_arguments_are_named_like_in_the_lance_extension(tmp_path: Path) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.0, 0, 1, 0, 5, 5], pa.float32()), 2)
     ld.write_dataset(pa.table({"id": [0, 1, 2], "v": vectors}), tmp_path / "t.lance")
     options = "k = 2, use_index = false, nprobs = 1, explain_verbose = true"

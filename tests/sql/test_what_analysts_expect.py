@@ -90,7 +90,7 @@ def test_describe_shows_keys_and_not_null(con: ld.Connection, rows: Rows, sql: s
     assert (tuple(relation.columns), relation.fetchall()) == (DESCRIBED, expected)
 
 
-def test_settings_of_searches_can_be_read(con: ld.Connection, rows: Rows) -> None:
+def test_search_settings_can_be_read(con: ld.Connection, rows: Rows) -> None:
     assert rows(con, "SELECT current_setting('lance_nearest')") == [("auto",)]
     assert con.sql("SELECT current_setting('lance_nearest')").columns == ["current_setting('lance_nearest')"]
     con.execute("SET lance_nprobes = 7")
@@ -118,7 +118,7 @@ def test_lance_validate_returns_the_problems(con: ld.Connection, rows: Rows, fol
         "DELETE FROM {t} WHERE id = 1 RETURNING id, *",
     ],
 )
-def test_titles_that_come_twice_are_numbered_as_duckdb_does(con: ld.Connection, statement: str) -> None:
+def test_duplicate_column_titles_are_numbered_like_in_duckdb(con: ld.Connection, statement: str) -> None:
     for table in ("lance.titled", "own"):
         con.execute(f"CREATE TABLE {table} AS SELECT 1 AS id, 'a' AS city, 2 AS id_1")
     statement = statement.replace("'n')", "'n', 3)")
@@ -138,7 +138,7 @@ def test_titles_that_come_twice_are_numbered_as_duckdb_does(con: ld.Connection, 
         ("CREATE TABLE {t} AS SELECT 1 AS a", "DROP TABLE {t}"),
     ],
 )
-def test_results_have_the_shape_of_duckdb(con: ld.Connection, first: str, statement: str) -> None:
+def test_results_have_the_same_shape_as_in_duckdb(con: ld.Connection, first: str, statement: str) -> None:
     shapes = []
     for table in ("lance.shaped", "own"):
         con.execute(first.format(t=table))
@@ -148,6 +148,6 @@ def test_results_have_the_shape_of_duckdb(con: ld.Connection, first: str, statem
 
 
 @pytest.mark.parametrize("sql", ["CREATE TABLE x AS SELECT 1 AS a", "DELETE FROM dataset", "OPTIMIZE dataset"])
-def test_the_sql_of_a_dataset_runs_queries_alone(folder: Path, sql: str) -> None:
+def test_dataset_sql_accepts_only_queries(folder: Path, sql: str) -> None:
     with pytest.raises(UnsupportedError, match=r"in LanceDataset\.sql: expected a query"):
         ld.dataset(folder / "trips.lance").sql(sql).build().to_batch_records()

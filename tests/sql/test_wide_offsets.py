@@ -58,7 +58,7 @@ def test_other_errors_are_not_retried_with_wide_offsets() -> None:
     assert not is_wide(connection)
 
 
-def test_a_locked_configuration_leaves_the_first_error() -> None:
+def test_a_locked_configuration_raises_the_first_error() -> None:
     connection = duckdb.connect(config={"lock_configuration": True})
 
     def run(wide: bool) -> None:
@@ -90,7 +90,7 @@ def test_rows_with_wide_offsets_equal_a_plain_export() -> None:
     assert found.to_pylist() == plain.to_pylist()
 
 
-def test_rows_that_narrow_offsets_cannot_count_come_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_overflow_narrow_offsets_are_split_into_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MOST_BYTES", 100)
     table = pa.table({"s": pa.array(["x" * 40] * 5, pa.large_string())})
     batches = list(with_narrow_offsets(table.to_reader()))
@@ -98,7 +98,7 @@ def test_rows_that_narrow_offsets_cannot_count_come_in_batches(monkeypatch: pyte
     assert [text for batch in batches for text in batch.column("s").to_pylist()] == ["x" * 40] * 5
 
 
-def test_changes_take_wide_offsets_and_leave_the_columns_as_they_are(tmp_path: Path) -> None:
+def test_changes_accept_wide_offsets_and_keep_the_column_types(tmp_path: Path) -> None:
     connection = ld.connect(str(tmp_path))
     path = str(tmp_path / "t.lance")
     connection.execute(f"CREATE TABLE '{path}' AS {QUERY}")

@@ -42,7 +42,7 @@ def test_failures_crashes_and_hangs_are_reported_with_their_seed() -> None:
     assert said[-1].startswith("sample: 6 trials, 3 failed, 12 checks; seeds 0 to 5;")
 
 
-def test_time_that_is_over_ends_it_after_a_trial() -> None:
+def test_a_campaign_without_time_runs_one_trial() -> None:
     assert run_kind(KIND, 4, None, 0.0, lambda text: None).trials == 1
 
 
@@ -52,7 +52,7 @@ def test_no_trial_begins_after_the_deadline() -> None:
     assert run_kind(KIND, 4, 9, None, lambda text: None, is_over).trials == 0
 
 
-def test_runs_add_up_on_the_page_and_no_seed_is_counted_twice(tmp_path: Path) -> None:
+def test_recorded_runs_are_summed_and_no_seed_is_counted_twice(tmp_path: Path) -> None:
     file, page = tmp_path / "runs.jsonl", tmp_path / "page.md"
     page.write_text(f"before\n\n{BEGIN}\n\n{END}\n\nafter\n")
     other = TrialKind("other", "", "", 1)
@@ -73,7 +73,7 @@ def test_runs_add_up_on_the_page_and_no_seed_is_counted_twice(tmp_path: Path) ->
     assert (next_seed(file, "sample"), next_seed(file, "never made")) == (2001, 0)
 
 
-def test_the_page_of_the_documents_has_the_sums_of_all_runs(tmp_path: Path) -> None:
+def test_the_documented_campaign_totals_match_the_recorded_runs(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE.read_text(encoding="utf-8"), encoding="utf-8")
     write_page(page, runs(RUNS))

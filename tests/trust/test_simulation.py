@@ -23,7 +23,7 @@ def found(most: int = 12) -> bool:
     return False
 
 
-def test_the_same_seed_does_the_same() -> None:
+def test_the_simulation_is_reproducible_by_seed() -> None:
     first = commits(3, Path())
     assert commits(3, Path()) == first
     assert first["commits"] > 40
@@ -52,5 +52,5 @@ def test_the_simulation_finds_a_skipped_conflict_check(monkeypatch: pytest.Monke
     assert found()
 
 
-def test_verbs_lose_nothing() -> None:
+def test_the_simulation_loses_no_changes() -> None:
     assert verbs(0, Path())["changes"] > 5

@@ -116,7 +116,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
 VECTOR = pa.list_(pa.float32(), 2)
 
 
-def test_every_public_function_is_walked() -> None:
+def test_every_public_function_is_checked() -> None:
     assert {"dataset", "write_dataset", "connect", "knn_join", "LanceDataset.update", "LanceFragment.scanner"} <= set(
         FUNCTIONS
     )
@@ -124,7 +124,7 @@ def test_every_public_function_is_walked() -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_parameter_that_is_not_read_is_documented_as_without_effect(name: str) -> None:
+def test_ignored_parameters_are_documented_as_without_effect(name: str) -> None:
     function = inspect.unwrap(FUNCTIONS[name])
     body = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0].body  # type: ignore[attr-defined]
     read = {node.id for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)}
@@ -216,7 +216,7 @@ def test_every_method_rejects_an_unknown_keyword(name: str, table: ld.LanceDatas
         (lambda t: t.drop_index("nope"), NotFoundError, "no index 'nope'"),
     ],
 )
-def test_a_misspelt_name_is_answered_with_the_nearest(
+def test_a_misspelled_name_suggests_the_nearest(
     call: Callable[[ld.LanceDataset], object], error: type[Exception], message: str, table: ld.LanceDataset
 ) -> None:
     with pytest.raises(error, match=message):
@@ -294,14 +294,14 @@ def test_a_path_that_is_not_utf8_is_accepted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 3, 2**63, 2**64 - 1, 2**64, -(2**63), 2**100])
-def test_a_position_beyond_the_rows_is_reported_as_it_was_given(number: int, table: ld.LanceDataset) -> None:
+def test_an_out_of_range_position_is_reported_as_given(number: int, table: ld.LanceDataset) -> None:
     fragment = table.get_fragments()[0]
     for take in (table.take, fragment.take, fragment.open_session().take):
         with pytest.raises(InvalidInputError, match=f"found {number}$"):
             take([0, number])
 
 
-def test_row_ids_and_addresses_are_never_negative(table: ld.LanceDataset) -> None:
+def test_negative_row_ids_and_addresses_are_rejected(table: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="bad row addresses: expected no negative number, found -1"):
         table.take_rows([-1])
 
@@ -336,13 +336,13 @@ def test_unknown_storage_options_are_rejected_on_a_local_disk(tmp_path: Path) ->
         ld.dataset(place, storage_options={"aws_regoin": "eu-central-1"})
 
 
-def test_row_groups_of_no_rows_are_refused(tmp_path: Path) -> None:
+def test_empty_row_groups_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="max_rows_per_group: expected a number from 1"):
         ld.write_dataset(pa.table({"a": [1]}), tmp_path / "t.lance", max_rows_per_group=0)
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_stable_row_ids_are_refused_for_a_table_without_them(mode: str, table: ld.LanceDataset) -> None:
+def test_stable_row_ids_cannot_be_enabled_on_an_existing_table(mode: str, table: ld.LanceDataset) -> None:
     rows = pa.table({"id": [4]})
     with pytest.raises(InvalidInputError, match="enable_stable_row_ids: the table has no stable row ids"):
         ld.write_dataset(rows, table, mode=mode, enable_stable_row_ids=True)
@@ -360,14 +360,14 @@ def test_stable_row_ids_may_be_requested_again(tmp_path: Path) -> None:
     assert table.count_rows() == 2
 
 
-def test_a_merge_can_leave_indexes_alone(table: ld.LanceDataset) -> None:
+def test_a_merge_can_skip_indexes(table: ld.LanceDataset) -> None:
     table.create_scalar_index("id", "BTREE")
     for use_index in (True, False):
         merge = table.merge_insert("id").when_matched_update_all().use_index(use_index)
         assert merge.execute(pa.table({"id": [2], "fare": [9.0]}))["num_updated_rows"] == 1
 
 
-def test_options_of_a_take_from_a_fragment_hold(table: ld.LanceDataset) -> None:
+def test_fragment_take_accepts_scan_options(table: ld.LanceDataset) -> None:
     fragment = table.get_fragments()[0]
     assert fragment.take([2, 0], ["id"], with_row_id=True).to_pydict() == {"id": [3, 1], "_rowid": [2, 0]}
     assert fragment.take([0], ["id"], filter="id > 1").to_pydict() == {"id": [2]}
@@ -411,9 +411,7 @@ def example(count: int, names: list[str] | None = None, *, options: Mapping[str,
         ((1, [], 3), {}, "takes from 1 to 2 positional arguments but 3 were given"),
     ],
 )
-def test_a_call_that_fails_names_the_wrong_argument(
-    args: tuple[Any, ...], options: dict[str, Any], message: str
-) -> None:
+def test_a_failing_call_names_the_wrong_argument(args: tuple[Any, ...], options: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongTypeError, match=message):
         example(*args, **options)
 
@@ -431,7 +429,7 @@ def sized(count: int, **sizes: Unpack[Sizes]) -> int:
     return count // sizes.get("width", 1) + len(sizes.get("names") or [])
 
 
-def test_a_signature_shows_declared_arguments_one_by_one() -> None:
+def test_a_signature_lists_declared_arguments() -> None:
     assert str(inspect.signature(sized)) == (
         "(count: 'int', *, width: 'int' = None, names: 'list[str] | None' = None) -> 'int'"
     )
@@ -448,7 +446,7 @@ def test_a_signature_shows_declared_arguments_one_by_one() -> None:
         ({"names": 5}, "sized: names: expected list.str. . None, found 5 of type int"),
     ],
 )
-def test_a_call_that_fails_names_the_wrong_declared_argument(arguments: dict[str, Any], message: str) -> None:
+def test_a_failing_call_names_the_wrong_declared_argument(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongTypeError, match=message):
         sized(1, **arguments)
     with pytest.raises(ZeroDivisionError):
@@ -502,7 +500,7 @@ def test_the_deprecated_format_option_warns_at_the_caller(tmp_path: Path) -> Non
     assert (table.data_storage_version, warned[0].filename) == ("2.2", __file__)
 
 
-def test_a_call_that_fails_with_right_arguments_keeps_its_error() -> None:
+def test_a_failing_call_with_valid_arguments_keeps_its_error() -> None:
     assert example(2, ["a", "b"]) == 1
     with pytest.raises(ZeroDivisionError):
         example(0)

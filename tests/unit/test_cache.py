@@ -18,7 +18,7 @@ def by_size(limit: int) -> SizedCache[Thing]:
     return SizedCache(limit, lambda thing: thing.nbytes, grows=True)
 
 
-def test_the_last_things_used_are_kept_by_number() -> None:
+def test_the_most_recently_used_values_are_kept_up_to_a_count() -> None:
     kept: LruCache[object] = LruCache(2)
     a, b = kept.get("a", object), kept.get("b", object)
     assert kept.get("a", object) is a
@@ -63,7 +63,7 @@ def test_sizes_of_fixed_values_are_measured_once() -> None:
     assert (cache.nbytes, len(cache)) == (4, 1)
 
 
-def test_the_last_things_used_are_kept_by_size() -> None:
+def test_the_most_recently_used_values_are_kept_up_to_a_size() -> None:
     kept = by_size(10)
     for key in "abc":
         kept.get(key, lambda: Thing(4))

@@ -122,7 +122,7 @@ DOING = (
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_is_done_by_a_function_that_takes_its_arguments(name: str) -> None:
+def test_each_command_function_accepts_its_arguments(name: str) -> None:
     declared = getattr(command, name.replace("-", "_") + "_" * iskeyword(name))
     (done,) = [
         getattr(module, declared.__name__)
@@ -196,7 +196,7 @@ def test_sql_over_a_folder_reads_every_table() -> None:
     assert rows("sql", SHOP, query) == [{"n_name": "CHINA"}, {"n_name": "INDIA"}]
 
 
-def test_sql_over_one_table_takes_a_version() -> None:
+def test_sql_over_one_table_accepts_a_version() -> None:
     assert objects("sql", HISTORY, "SELECT count(*) AS n FROM history", "--version", "1") == [{"n": 10}]
 
 
@@ -209,7 +209,7 @@ def test_two_version_options_are_rejected() -> None:
         run("info", HISTORY, "--version", "1", "--tag", "first")
 
 
-def test_wrong_usage_is_exit_code_2() -> None:
+def test_wrong_usage_exits_with_code_2() -> None:
     assert run("info").exit_code == 2
     assert run("nonsense").exit_code == 2
 
@@ -222,7 +222,7 @@ def test_wrong_usage_is_exit_code_2() -> None:
         ("tables", "nowhere"),
     ],
 )
-def test_an_error_is_one_line_and_exit_code_1(
+def test_an_error_is_printed_on_one_line_with_exit_code_1(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = failed(arguments, monkeypatch, capsys)
@@ -258,7 +258,7 @@ def test_duckdb_hints_stay_on_separate_lines(
 
 
 @pytest.mark.parametrize("source", ["(SELECT 1 AS id)", "rows.parquet", "rows.CSV", "some where/rows.json.gz"])
-def test_swapped_arguments_of_write_are_noticed(
+def test_swapped_write_arguments_are_detected(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = failed(("write", source, str(tmp_path / "t.lance")), monkeypatch, capsys)
@@ -305,7 +305,7 @@ def test_a_missing_cli_dependency_suggests_the_install_command() -> None:
         ({"a": b"\x01"}, '{"a": "01"}'),
     ],
 )
-def test_values_in_csv(value: object, shown: str) -> None:
+def test_csv_output_quotes_values(value: object, shown: str) -> None:
     assert cli.text(value) == shown
 
 
@@ -363,7 +363,7 @@ def test_write_replaces_a_table_only_on_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["SELECT 7 AS id", " from (SELECT 7 AS id)", "(SELECT 7 AS id)", "VALUES (7)"])
-def test_write_takes_sql_with_and_without_parentheses(source: str, tmp_path: Path) -> None:
+def test_write_accepts_sql_with_and_without_parentheses(source: str, tmp_path: Path) -> None:
     table = str(tmp_path / "t.lance")
     assert run("write", table, source).exit_code == 0
     assert list(rows("head", table)[0].values()) == ["7"]
@@ -419,9 +419,7 @@ def pets(tmp_path_factory: pytest.TempPathFactory) -> str:
         (("nothing",), []),
     ],
 )
-def test_search_finds_rows_by_words_by_a_vector_or_by_both(
-    pets: str, arguments: tuple[str, ...], expected: list[int]
-) -> None:
+def test_search_finds_rows_by_text_vector_or_both(pets: str, arguments: tuple[str, ...], expected: list[int]) -> None:
     assert [row["id"] for row in objects("search", pets, *arguments)] == expected
 
 

@@ -108,7 +108,7 @@ def test_user_mistakes_raise_lance_duck_value_errors(wrong: Callable[[], object]
     assert isinstance(caught.value, ld.LanceDuckError)
 
 
-def test_counting_and_describing_open_no_data_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_and_describing_open_no_data_files(monkeypatch: pytest.MonkeyPatch) -> None:
     rowids = table("rowids")
 
     def refuse(*_: object) -> None:
@@ -125,7 +125,7 @@ def test_counting_and_describing_open_no_data_file(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_html_shows_no_markup_of_the_table() -> None:
+def test_html_escapes_table_content() -> None:
     shown = ld.dataset(TABLES / "evolved.lance")
     shown.handle.uri = "<script>"
     assert "<script>" not in shown._repr_html_()
@@ -142,7 +142,7 @@ def test_html_shows_index_coverage_and_readable_sizes(tmp_path: Path) -> None:
     assert re.search(r"<th>data files</th><td>2, [0-9.]+ KiB</td>", text)
 
 
-def test_rows_by_position_id_and_chance() -> None:
+def test_rows_are_taken_by_position_id_and_at_random() -> None:
     rowids = table("rowids")
     whole = rowids.to_table(with_row_id=True)
     places = [563, 0, 7, 7]
@@ -231,7 +231,7 @@ def test_fragment_metadata_round_trips_through_json(name: str) -> None:
         assert metadata.deletion_file is None or isinstance(metadata.deletion_file, DeletionFile)
 
 
-def test_batches_come_with_their_fragment(numbers: ld.LanceDataset) -> None:
+def test_batches_are_tagged_with_their_fragment(numbers: ld.LanceDataset) -> None:
     tagged = list(numbers.scanner(columns=["id"]).scan_batches())
     assert [t.fragment.fragment_id for t in tagged] == numbers.fragment_ids()
     assert sum(t.record_batch.num_rows for t in tagged) == len(numbers)
@@ -239,7 +239,7 @@ def test_batches_come_with_their_fragment(numbers: ld.LanceDataset) -> None:
     assert [(t.record_batch.num_rows, t.fragment) for t in limited] == [(3, None)]
 
 
-def test_a_scanner_can_be_read_again(numbers: ld.LanceDataset) -> None:
+def test_a_scanner_can_be_read_repeatedly(numbers: ld.LanceDataset) -> None:
     scanner = numbers.scanner(columns=["renamed"], filter="id < 10")
     assert scanner.projected_schema.names == ["renamed"]
     assert scanner.dataset_schema == numbers.schema
@@ -339,7 +339,7 @@ def test_default_scan_options_apply_to_every_scan(tmp_path: Path) -> None:
         assert con.sql("SELECT a FROM t WHERE _rowid = 5").fetchall() == [(5,)]
 
 
-def test_default_options_choose_no_rows(tmp_path: Path) -> None:
+def test_default_options_cannot_filter_rows(tmp_path: Path) -> None:
     uri = tmp_path / "t.lance"
     ld.write_dataset(pa.table({"a": range(6)}), uri)
     with pytest.raises(UnsupportedError, match=r"default_scan_options: filter is not supported; dataset\.filter"):

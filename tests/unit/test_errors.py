@@ -26,12 +26,12 @@ def test_a_message_has_location_problem_expectation_and_remedy() -> None:
         ({"remedy": "see versions()"}, "no such version; see versions()"),
     ],
 )
-def test_absent_parts_leave_no_trace(parts: dict[str, object], message: str) -> None:
+def test_missing_message_parts_are_omitted(parts: dict[str, object], message: str) -> None:
     assert str(errors.NotFoundError("no such version", **parts)) == message  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_shows_its_message_and_survives_pickling(kind: type[errors.LanceDuckError]) -> None:
+def test_every_error_class_shows_its_message_and_can_be_pickled(kind: type[errors.LanceDuckError]) -> None:
     error = kind("what", where="where", expected=1, found=2, remedy="remedy")
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is kind

@@ -165,7 +165,7 @@ def test_displayed_tables_contain_no_secrets(hidden: tuple[Any, str]) -> None:
     assert dataset.to_table(filter="id = 7").num_rows == 1
 
 
-def test_failures_on_a_table_show_no_secret(hidden: tuple[Any, str]) -> None:
+def test_table_errors_contain_no_secrets(hidden: tuple[Any, str]) -> None:
     dataset, uri = hidden
     other = ld.dataset(uri)
     other.update({"id": "id + 1"})
@@ -202,7 +202,7 @@ def test_credentials_are_not_written_into_a_table(tmp_path: Path) -> None:
         *(["info", "--json"], ["versions", "--json"], ["indices", "--json"]),
     ],
 )
-def test_the_command_line_shows_no_secret(
+def test_command_line_output_contains_no_secrets(
     command: list[str], hidden: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, uri = hidden

@@ -66,7 +66,7 @@ def test_nprobes_above_the_partition_count_are_measured_once(table: ld.LanceData
     assert ld.recall_report(table, "vec", sample=2).table["nprobes"].to_pylist() == [1, 2, 5, 8, None]
 
 
-def test_settings_are_combined(table: ld.LanceDataset) -> None:
+def test_all_setting_combinations_are_measured(table: ld.LanceDataset) -> None:
     rows = ld.recall_report(table, "vec", sample=2, nprobes=(1, 2), refine_factor=(1, 3)).table.to_pylist()
     assert [(row["refine_factor"], row["nprobes"]) for row in rows[:-1]] == [(1, 1), (1, 2), (3, 1), (3, 2)]
 
@@ -78,7 +78,7 @@ def test_neighbours_must_pass_the_filter(table: ld.LanceDataset) -> None:
         ld.recall_report(table, "vec", sample=5, filter="id < 0")
 
 
-def test_graphs_are_walked_with_several_numbers_of_candidates(tmp_path: Path) -> None:
+def test_graphs_are_measured_with_several_ef_values(tmp_path: Path) -> None:
     values = np.random.default_rng(1).standard_normal((ROWS, DIM)).astype(np.float32)
     dataset = written(tmp_path / "t.lance", column(values))
     dataset.create_index("vec", "IVF_HNSW_SQ", metric="cosine", num_partitions=1)
@@ -93,7 +93,7 @@ def test_rows_at_equal_distance_count_as_neighbours(tmp_path: Path) -> None:
     assert ld.recall_report(dataset, "vec", k=3, sample=8, nprobes=2).table["recall"].to_pylist() == [1, 1]
 
 
-def test_vectors_that_cannot_be_searched_are_not_drawn(tmp_path: Path) -> None:
+def test_unsearchable_vectors_are_not_sampled(tmp_path: Path) -> None:
     values: list[list[float | None] | None] = [[float(i), 1, 2, 3] for i in range(300)]
     for place in range(290):
         values[place] = (None, [float("nan")] * DIM, [0.0] * DIM, [1.0, None, 1.0, 1.0])[place % 4]

@@ -37,7 +37,7 @@ def test_secrets_of_a_uri_are_found_without_the_uri() -> None:
     assert shown("login someone:longpassword, longpassword, longsignature") == "login ***, ***, ***"
 
 
-def test_errors_show_no_part_with_secrets() -> None:
+def test_error_parts_with_secrets_are_masked() -> None:
     uri = "s3://user:word@bucket"
     error = InvalidInputError(f"no {uri}", where=uri, expected=uri, found=[uri], remedy=f"not {uri}")
     assert str(error) == (
@@ -46,7 +46,7 @@ def test_errors_show_no_part_with_secrets() -> None:
     assert "word" not in f"{error!r}{error.args}{error.where}{error.expected}{error.remedy}"
 
 
-def test_causes_lose_their_secrets_and_keep_their_type() -> None:
+def test_exception_causes_are_masked_and_keep_their_type() -> None:
     plain = OSError("no such host")
     assert without_secrets(plain) is plain
     try:

@@ -44,7 +44,7 @@ def test_fields_are_found_by_path() -> None:
     assert schema.field_case_insensitive("key.x") is None
 
 
-def test_keys_are_declared_by_fields() -> None:
+def test_fields_declare_primary_keys() -> None:
     schema = LanceSchema.from_pyarrow(ARROW)
     (key,), (clustering,) = schema.unenforced_primary_key(), schema.unenforced_clustering_key()
     assert (key.name(), key.is_unenforced_primary_key(), key.unenforced_primary_key_position()) == ("key", True, 1)

@@ -39,7 +39,7 @@ def test_number_sets_equal_those_of_numpy(pair: tuple[NDArray[Any], NDArray[Any]
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (4, 5)])
-def test_the_distinct_numbers_of_a_matrix_are_one_row(shape: tuple[int, int]) -> None:
+def test_distinct_flattens_a_matrix(shape: tuple[int, int]) -> None:
     matrix = np.random.default_rng(0).integers(0, 6, shape)
     assert distinct(matrix).tolist() == np.unique(matrix).tolist()
 

@@ -55,7 +55,7 @@ def test_rows_are_read_in_halves_until_they_fit() -> None:
     assert asked == [(2, 9), (2, 5), (5, 9), (5, 7), (7, 9)]
 
 
-def test_a_row_that_does_not_fit_is_refused() -> None:
+def test_a_row_that_exceeds_the_limit_is_rejected() -> None:
     def read(start: int, stop: int) -> list[int]:
         if start <= 3 < stop:
             raise ArrayLimitError("row 3")

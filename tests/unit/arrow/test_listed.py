@@ -15,7 +15,7 @@ def test_a_field_of_listed_structs_becomes_a_list_of_values() -> None:
     assert values.to_pylist() == [["a", None, None], None, [], ["b"]]
 
 
-def test_lists_on_the_way_are_lists_of_lists() -> None:
+def test_nested_lists_keep_their_levels() -> None:
     values = values_below(pa.array(ROWS, STRUCTS), ["u"])
     assert values.to_pylist() == [[["x", None], None, None], None, [], [[]]]
 

@@ -65,12 +65,12 @@ def test_extension_values_equal_their_storage_values() -> None:
 
 
 @pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
-def test_dtype_of_integers(name: str) -> None:
+def test_integer_types_have_numpy_dtypes(name: str) -> None:
     assert types.number_dtype(pa.type_for_alias(name)).name == name
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])
-def test_dtype_of_floats(name: str) -> None:
+def test_float_types_have_numpy_dtypes(name: str) -> None:
     assert types.number_dtype(pa.type_for_alias(name)).name == name
 
 

@@ -81,7 +81,7 @@ def test_an_unknown_version_with_known_digests_is_damage(place: int) -> None:
         check_tail(TAIL, trailer, trailer.file_size, "f")
 
 
-def test_every_flipped_bit_of_a_block_is_noticed() -> None:
+def test_every_flipped_bit_of_a_checksum_block_is_detected() -> None:
     data = block()
     trailer = read_trailer(data)
     assert trailer is not None

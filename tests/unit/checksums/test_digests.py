@@ -9,7 +9,7 @@ import xxhash
 from lance_duck.checksums.digests import BLOCK, digest, digests, num_blocks
 
 
-def test_each_block_has_its_digest_and_the_last_may_be_shorter() -> None:
+def test_each_block_has_a_digest_and_the_last_may_be_shorter() -> None:
     data = bytes(range(256)) * (BLOCK // 128)
     expected = [xxhash.xxh3_64_intdigest(data[:BLOCK]), xxhash.xxh3_64_intdigest(data[BLOCK:])]
     assert digests(data).tolist() == expected

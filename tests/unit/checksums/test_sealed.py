@@ -31,7 +31,7 @@ def suffix(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_a_sealed_deletion_file_is_read_as_without(suffix: str) -> None:
+def test_a_sealed_deletion_file_reads_like_an_unsealed_one(suffix: str) -> None:
     vector = DeletionVector(OFFSETS[suffix])
     assert vector.suffix == suffix
     plain = vector.to_bytes()
@@ -48,7 +48,7 @@ def test_arrow_reads_a_sealed_file() -> None:
         assert file.read_all().column(0).to_pylist() == OFFSETS["arrow"].tolist()
 
 
-def test_every_flipped_bit_of_a_deletion_file_is_noticed(suffix: str) -> None:
+def test_every_flipped_bit_of_a_deletion_file_is_detected(suffix: str) -> None:
     data = seal_deletions(DeletionVector(OFFSETS[suffix][:300]).to_bytes(), suffix)
     for bit in range(8 * len(data)):
         flipped = bytearray(data)
@@ -62,7 +62,7 @@ def test_unsealed_deletion_files_are_read_unchanged(data: bytes, suffix: str) ->
     assert unsealed_deletions(data, suffix, "d") == (data, False)
 
 
-def test_a_manifest_is_intact_until_a_bit_flips() -> None:
+def test_a_manifest_seal_detects_a_flipped_bit() -> None:
     before = b"all that comes before"
     whole = before + manifest_seal(7, before, FOOTER) + FOOTER
     seal = read_seal(whole, len(whole) - 16, "m")

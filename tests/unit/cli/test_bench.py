@@ -20,7 +20,7 @@ def test_bench_reports_the_rows_of_each_read() -> None:
     assert found["search of v128"] == 10
 
 
-def test_bench_gives_a_time_and_a_rate_of_each() -> None:
+def test_bench_reports_a_time_and_a_rate_for_each_read() -> None:
     (scan, take) = rows("bench", str(TABLES / "history.lance"), "--runs", "2")
     assert (scan["what"], take["what"]) == ("scan", "take of random rows")
     for row in (scan, take):

@@ -155,7 +155,7 @@ def test_commands_never_print_control_characters_to_a_terminal(table: str, tmp_p
     assert sum(output.count(SHOWN) for output in outputs) > 40
 
 
-def test_words_that_are_found_keep_their_colour(table: str) -> None:
+def test_search_highlights_survive_escaping(table: str) -> None:
     shown = shown_on_terminal(["search", table, "duck"])
     assert f"\x1b[1;33mduck\x1b[0m {SHOWN}" in shown
     assert "\x1b[1;33mduck\x1b[0m \\x02 \\x03" in shown
@@ -180,7 +180,7 @@ def test_json_is_exact_and_without_control_characters(table: str) -> None:
         assert output.replace("\n", "").isprintable()
 
 
-def test_csv_is_exact(table: str) -> None:
+def test_csv_output_keeps_control_characters(table: str) -> None:
     texts = ld.dataset(table).to_table()[NAME].to_pylist()
     output = run("head", table, "--columns", f'"{NAME}"').stdout
     assert [row[0] for row in csv.reader(io.StringIO(output, newline=""))] == [NAME, *texts]

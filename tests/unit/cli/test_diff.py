@@ -40,7 +40,7 @@ def counted(table: str, *arguments: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("older", ["1", "first"])
-def test_versions_with_stable_ids_are_compared_by_them(stable: str, older: str) -> None:
+def test_versions_with_stable_ids_are_compared_by_row_id(stable: str, older: str) -> None:
     (found,) = objects("diff", stable, "--from", older)
     assert found == {
         "from": 1,

@@ -42,7 +42,7 @@ def test_head_applies_a_filter(words: str, option: str) -> None:
 
 
 @pytest.mark.parametrize("columns", ["", "id,,word", ","])
-def test_an_empty_name_of_a_column_is_refused(words: str, columns: str) -> None:
+def test_an_empty_column_name_is_rejected(words: str, columns: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^--columns: expected column names"):
         run("head", words, "--columns", columns)
 

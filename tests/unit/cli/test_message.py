@@ -70,9 +70,7 @@ def test_a_closed_pipe_is_an_invalid_argument_on_windows(
     assert (left.value.code, capfd.readouterr().err) == (1, told)
 
 
-def test_a_warning_is_one_line_of_the_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_warning_is_printed_on_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def warn() -> None:
         warnings.simplefilter("always")
         warnings.warn("the next refresh undoes\x1b[2J that", ld.DerivedDataWarning, stacklevel=1)

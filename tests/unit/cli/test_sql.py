@@ -36,20 +36,20 @@ def script(tmp_path: Path, name: str, text: str) -> str:
     return str(tmp_path / name)
 
 
-def test_several_statements_of_an_argument_run_in_order(folder: str) -> None:
+def test_several_statements_in_an_argument_run_in_order(folder: str) -> None:
     done = run("sql", folder, "INSERT INTO t VALUES (4); SELECT max(id) AS m FROM t; DELETE FROM t WHERE id < 3")
     assert done.stdout == "Count\n1\n\nm\n4\n\nCount\n2\n"
     assert ids(folder) == [3, 4]
 
 
-def test_json_has_one_object_a_line_for_all_results(folder: str) -> None:
+def test_json_output_has_one_object_per_line(folder: str) -> None:
     assert objects("sql", folder, "UPDATE t SET id = id + 1 RETURNING id; SELECT 1 AS a, 2 AS a") == [
         *({"id": 2}, {"id": 3}, {"id": 4}),
         {"a": 1, "a_1": 2},
     ]
 
 
-def test_statements_without_rows_write_nothing(folder: str) -> None:
+def test_statements_without_rows_print_nothing(folder: str) -> None:
     assert run("sql", folder, "BEGIN; SET threads = 2; CREATE TEMP TABLE x (a INT); ROLLBACK").stdout == ""
 
 
@@ -103,7 +103,7 @@ def test_no_further_file_runs_after_an_error(folder: str, tmp_path: Path) -> Non
     assert ids(folder) == [1, 2, 3]
 
 
-def test_a_transaction_makes_one_version(folder: str) -> None:
+def test_a_transaction_commits_one_version(folder: str) -> None:
     run("sql", folder, "BEGIN; DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (9); COMMIT")
     assert (ids(folder), ld.dataset(f"{folder}/t.lance").version) == ([2, 3, 9], 2)
 
@@ -114,13 +114,13 @@ def test_an_open_transaction_is_rolled_back_and_reported(folder: str) -> None:
     assert ids(folder) == [1, 2, 3]
 
 
-def test_read_only_refuses_changes(folder: str) -> None:
+def test_read_only_rejects_changes(folder: str) -> None:
     refused = run("sql", folder, "DELETE FROM t", "--read-only")
     assert (refused.exit_code, ids(folder)) == (1, [1, 2, 3])
     assert "the connection is read-only" in refused.stderr
 
 
-def test_a_chosen_version_can_only_be_read(folder: str) -> None:
+def test_a_selected_version_is_read_only(folder: str) -> None:
     table = f"{folder}/t.lance"
     run("sql", folder, "DELETE FROM t WHERE id = 1")
     assert objects("sql", table, "SELECT count(*) AS n FROM t", "--version", "1") == [{"n": 3}]
@@ -138,7 +138,7 @@ def test_several_tables_can_be_connected_at_once(folder: str, tmp_path: Path) ->
         run("sql", f"{folder}/t.lance", f"{folder}/t.lance", "SELECT 1")
 
 
-def test_the_folder_that_one_is_in_may_be_the_table(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_may_be_the_table(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ld.write_dataset({"x": [1, 2]}, f"{folder}/inside.lance")
     monkeypatch.chdir(f"{folder}/inside.lance")
     assert objects("sql", ".", "SELECT count(*) AS n FROM inside") == [{"n": 2}]
@@ -200,7 +200,7 @@ main()
 """
 
 
-def test_ctrl_c_ends_a_script_at_once(folder: str) -> None:
+def test_ctrl_c_ends_a_script_immediately(folder: str) -> None:
     command = [sys.executable, "-c", BEGUN, "sql", folder, ENDLESS]
     environment = os.environ | {"LANCE_DUCK_QUIET": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as running:

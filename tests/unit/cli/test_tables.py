@@ -13,7 +13,7 @@ import lance_duck as ld
 from lance_duck.errors import NotFoundError
 
 
-def test_tables_of_a_folder_and_of_its_namespaces_are_listed(tmp_path: Path) -> None:
+def test_tables_of_a_folder_and_its_namespaces_are_listed(tmp_path: Path) -> None:
     namespace = ld.connect_namespace("dir", {"root": str(tmp_path)})
     namespace.create_namespace(["shop"])
     namespace.create_table(["shop", "orders"], {"id": [1, 2]})

@@ -109,7 +109,7 @@ def test_a_session_on_a_terminal(tmp_path: Path) -> None:
     assert ld.dataset(tmp_path / "data" / "quinces.lance").count_rows() == 3
 
 
-def test_history_lasts_longer_than_a_session(tmp_path: Path) -> None:
+def test_history_persists_across_sessions(tmp_path: Path) -> None:
     with terminal(tmp_path, "sql") as shell:
         shell.until("lance>")
         shell.type("SELECT 'ab' ||\r'cd' AS n;\r")

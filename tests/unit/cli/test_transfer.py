@@ -93,7 +93,7 @@ def test_export_replaces_a_file_only_on_request_and_only_on_success(words: str, 
 
 
 @pytest.mark.parametrize("name", ["rows", "rows.txt", "rows.parquet.gz", "rows.gz", "s3://bucket/rows.csv"])
-def test_a_target_that_cannot_be_written_is_refused(words: str, tmp_path: Path, name: str) -> None:
+def test_an_unwritable_target_is_rejected(words: str, tmp_path: Path, name: str) -> None:
     with pytest.raises(
         InvalidInputError, match=r"a file name without the extension of a known format|a file on a local disk"
     ):
@@ -109,14 +109,14 @@ def test_a_missing_folder_or_file_suggests_the_nearest_name(words: str, tmp_path
         run("import", str(tmp_path / "t.lance"), str(tmp_path / "peple.csv"))
 
 
-def test_swapped_arguments_of_import_are_noticed(tmp_path: Path) -> None:
+def test_swapped_import_arguments_are_detected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="the table first: lance-duck import TABLE SOURCE"):
         run("import", "rows.csv", str(tmp_path / "t.lance"))
 
 
 @pytest.mark.parametrize("command", ["import", "write"])
 @pytest.mark.parametrize(("columns", "length"), [("v", 2), ("v:2", 2), ("v:float32[2]", 2)])
-def test_lists_are_stored_as_vectors(command: str, columns: str, length: int, tmp_path: Path) -> None:
+def test_import_stores_lists_as_vectors(command: str, columns: str, length: int, tmp_path: Path) -> None:
     file, table = tmp_path / "rows.jsonl", str(tmp_path / "t.lance")
     file.write_text('{"id": 1, "v": [0.5, 1.5]}\n{"id": 2, "v": null}\n')
     run(command, table, str(file), "--vector-columns", columns)

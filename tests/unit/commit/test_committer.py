@@ -87,7 +87,7 @@ def rows_of(snapshot: Snapshot, fragment_id: int) -> list[int]:
     return [] if found is None else found.deleted.tolist()
 
 
-def test_a_commit_gives_the_version_that_is_on_disk(table: Snapshot) -> None:
+def test_a_commit_returns_the_version_on_disk(table: Snapshot) -> None:
     after = commit(table, Append([NEW]), properties={"why": "test"})
     on_disk = reopened(table)
     assert after.manifest.proto == on_disk.manifest.proto
@@ -121,7 +121,7 @@ def test_a_table_is_created_once(table: Snapshot) -> None:
     assert (table.version, table.transaction().read_version) == (1, 0)
 
 
-def test_a_table_keeps_the_naming_of_its_manifests(tmp_path: Path) -> None:
+def test_a_table_keeps_its_manifest_naming_scheme(tmp_path: Path) -> None:
     after = commit(create(tmp_path / "t", v2_manifest_paths=False), Append([NEW]))
     assert sorted(files(after, "_versions")) == ["1.manifest", "2.manifest", "latest_version_hint.json"]
 
@@ -231,13 +231,13 @@ def test_new_indexes_do_not_cover_fragments_changed_since(table: Snapshot) -> No
     assert [bitmap_fragments(i.proto).tolist() for i in after.indices] == [[0, 1], [1]]
 
 
-def test_an_older_version_is_restored_as_a_new_one(table: Snapshot) -> None:
+def test_an_older_version_is_restored_as_a_new_version(table: Snapshot) -> None:
     last = commit(commit(table, Append([NEW])), UpdateConfig(UpdateMap({"k": "v"})))
     after = commit(last, Restore(1))
     assert (after.version, after.fragments.ids(), after.config, after.manifest.max_fragment_id) == (4, [0, 1], {}, 2)
 
 
-def test_a_detached_version_is_not_the_tables(table: Snapshot) -> None:
+def test_a_detached_version_is_not_part_of_the_table_history(table: Snapshot) -> None:
     commit(table, Append([NEW]))
     apart = commit(table, Append([NEW, NEW]), detached=True)
     assert (len(apart.fragments), reopened(table).version) == (4, 2)
@@ -247,7 +247,7 @@ def test_a_detached_version_is_not_the_tables(table: Snapshot) -> None:
         commit(apart, Append([NEW]))
 
 
-def test_without_retries_only_the_version_read_is_followed(table: Snapshot) -> None:
+def test_without_retries_a_commit_must_follow_the_version_it_read(table: Snapshot) -> None:
     second = commit(table, Append([NEW]), retries=0)
     with pytest.raises(RetryableError, match="may only follow version 1: found version 2"):
         commit(table, Overwrite(schema(), [NEW]), retries=0)
@@ -256,7 +256,7 @@ def test_without_retries_only_the_version_read_is_followed(table: Snapshot) -> N
         commit(second, Append([NEW]), retries=-1)
 
 
-def test_a_guard_sees_the_newest_version_and_may_refuse(table: Snapshot) -> None:
+def test_a_guard_receives_the_newest_version_and_may_reject_the_commit(table: Snapshot) -> None:
     seen: list[int] = []
     commit(table, Append([NEW]), guard=lambda newest: seen.append(newest.version))
     commit(reopened(table), Append([NEW]))
@@ -280,7 +280,7 @@ def test_a_version_without_its_transaction_is_not_followed(table: Snapshot) -> N
     assert run_again(table, lambda newest: commit(newest, Append([NEW]))).version == 4
 
 
-def test_tables_that_need_more_of_writers_are_refused(hand_made: HandMade, tmp_path: Path) -> None:
+def test_tables_with_unknown_writer_flags_are_rejected(hand_made: HandMade, tmp_path: Path) -> None:
     made = hand_made()
     made.commit(1, writer_feature_flags=1 << 17)
     table = open_snapshot(made.write(tmp_path / "t"))
@@ -288,7 +288,7 @@ def test_tables_that_need_more_of_writers_are_refused(hand_made: HandMade, tmp_p
         commit(table, Append([NEW]))
 
 
-def test_tables_that_come_to_need_more_of_writers_are_refused(hand_made: HandMade, tmp_path: Path) -> None:
+def test_tables_that_gain_unknown_writer_flags_are_rejected(hand_made: HandMade, tmp_path: Path) -> None:
     made = hand_made()
     made.commit(1)
     table = open_snapshot(made.write(tmp_path))
@@ -354,7 +354,7 @@ def test_a_lost_response_is_not_a_lost_race_if_the_version_cannot_be_listed(
     assert reopened(table).fragments.ids() == [0, 1]
 
 
-def test_a_store_that_fails_leaves_no_version(faulty: Location) -> None:
+def test_a_failing_store_leaves_no_version(faulty: Location) -> None:
     Faulty.lose = ["all"]
     with pytest.raises(StoreError, match="no space left"):
         create_table(faulty, Overwrite(schema(), [fragment(0)]))
@@ -395,7 +395,7 @@ def test_deletion_files_of_lost_races_are_deleted(table: Snapshot, monkeypatch: 
     assert len(files(table, "_deletions")) == 4
 
 
-def test_many_writers_lose_nothing(table: Snapshot) -> None:
+def test_many_concurrent_writers_lose_nothing(table: Snapshot) -> None:
     def write() -> None:
         for _ in range(5):
             commit(table, Append([NEW]), retries=100)
@@ -475,7 +475,7 @@ def test_a_recreated_table_rejects_changes_of_the_old_one(
     assert files(latest, "_versions") == manifests
 
 
-def test_a_table_that_lost_its_transaction_files_is_still_the_same(table: Snapshot) -> None:
+def test_a_table_without_transaction_files_is_still_the_same_table(table: Snapshot) -> None:
     first = commit(without_transaction_files(table), Append([NEW]))
     assert commit(table, Append([NEW])).version == 3
     table.store.delete([first.manifest.path.removeprefix(f"{table.uri}/")])

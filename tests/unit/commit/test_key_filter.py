@@ -49,7 +49,7 @@ def test_other_key_types_have_no_filter() -> None:
     assert key_filter([0], [pa.array([1.5])]) is None
 
 
-def test_filters_that_cannot_be_compared_may_share_keys() -> None:
+def test_incomparable_filters_may_share_keys() -> None:
     a, other, exact = (key_filter([0], [pa.array([n])]) for n in (1, 2, 3))
     assert a is not None
     assert other is not None

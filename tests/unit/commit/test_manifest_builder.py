@@ -143,13 +143,13 @@ def test_moved_rows_keep_their_ids_and_new_rows_get_new_ids() -> None:
     assert versions(new.inline_last_updated_at_versions) == [2, 2, 2]
 
 
-def test_more_row_ids_than_rows_are_refused() -> None:
+def test_more_row_ids_than_rows_are_rejected() -> None:
     given = replace(NEW, physical_rows=1, row_ids=RowIdSequence.range_of(0, 2).to_bytes())
     with pytest.raises(InvalidInputError, match="more row ids than rows: expected 1, found 2"):
         after(table(stable=True), Append([given]))
 
 
-def test_row_ids_beyond_64_bits_are_refused() -> None:
+def test_row_ids_beyond_64_bits_are_rejected() -> None:
     base = table(stable=True)
     base.manifest.next_row_id = (1 << 64) - NEW.physical_rows
     with pytest.raises(InvalidInputError, match="row ids are used up"):
@@ -178,12 +178,12 @@ def test_unknown_fragment_fields_are_preserved() -> None:
     assert draft.manifest.fragments[0].deletion_file.num_deleted_rows == 3
 
 
-def test_row_ids_of_a_fragment_stay_when_a_change_leaves_them_out() -> None:
+def test_row_ids_are_kept_if_a_change_omits_them() -> None:
     draft = after(table(stable=True), Delete([fragment(0, deleted=3)], []))
     assert row_ids(draft.manifest.fragments[0]) == list(range(10))
 
 
-def test_an_overwrite_keeps_settings_and_numbers_go_on() -> None:
+def test_an_overwrite_keeps_settings_and_continues_the_numbering() -> None:
     base = after(table(stable=True, indices=(index("i", 0),)), UpdateConfig(UpdateMap({"k": "v"})))
     base.manifest.table_metadata["t"] = "m"
     draft = after(base, Overwrite(schema("b"), [NEW], {"n": "w"}), 3)
@@ -199,7 +199,7 @@ def test_an_overwrite_uses_the_version_of_its_files() -> None:
     assert after(table(), Overwrite(schema(), [])).manifest.data_format.version == "2.2"
 
 
-def test_an_overwrite_with_deleted_rows_is_refused() -> None:
+def test_an_overwrite_with_deleted_rows_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match="deletion file"):
         after(table(), Overwrite(schema(), [fragment(0, deleted=1)]))
 
@@ -300,7 +300,7 @@ def test_a_projection_drops_unused_files_and_indexes() -> None:
     )
 
 
-def test_rewritten_fragments_come_in_the_order_of_their_ids() -> None:
+def test_rewritten_fragments_are_ordered_by_id() -> None:
     base = table(*[fragment(i) for i in range(5)])
     groups = [
         RewriteGroup([fragment(1), fragment(2)], [replace(NEW, id=9)]),
@@ -310,7 +310,7 @@ def test_rewritten_fragments_come_in_the_order_of_their_ids() -> None:
     assert (ids(draft), draft.manifest.max_fragment_id) == ([3, 9, 10, 11], 11)
 
 
-def test_reserved_ids_are_not_given_out_again() -> None:
+def test_reserved_fragment_ids_are_not_reused() -> None:
     draft = after(table(), ReserveFragments(3))
     assert draft.manifest.max_fragment_id == 4
     assert ids(after(draft, Append([NEW]), 3)) == [0, 1, 5]
@@ -321,7 +321,7 @@ def test_indices_lose_fragments_that_were_rewritten_without_them() -> None:
     assert coverage(after(base, rewrite(0))) == {"x": [1]}
 
 
-def test_indices_follow_a_rewrite_that_renews_them_or_keeps_row_ids() -> None:
+def test_indexes_follow_a_rewrite_with_new_segments_or_stable_row_ids() -> None:
     old = index("x", 0, covers=(0, 1), **BTREE)
     new = RewrittenIndex(old.uuid, index("y", 0, number=7).uuid, new_index_version=1, new_index_files=(("f", 3),))
     draft = after(table(indices=(old,)), replace(rewrite(0), rewritten_indices=(new,)))
@@ -354,7 +354,7 @@ def test_a_rewritten_index_belongs_to_the_table_and_follows_all_rewrites(reuses:
     assert draft.segments[0].dataset_version == dated
 
 
-def test_a_rewrite_of_fragments_that_an_index_covers_in_part_is_refused() -> None:
+def test_rewriting_partially_covered_fragments_is_rejected() -> None:
     old = index("x", 0, covers=(0,))
     new = RewrittenIndex(old.uuid, index("y", 0, number=7).uuid)
     both = Rewrite([RewriteGroup([fragment(0), fragment(1)], [NEW])], (new,))
@@ -411,7 +411,7 @@ def test_settings_and_metadata_are_set_removed_and_replaced() -> None:
     assert dict(draft.manifest.schema_metadata) == {"s": b"m"}
 
 
-def test_metadata_of_fields_that_declare_a_key_are_seen_in_the_field() -> None:
+def test_primary_key_metadata_is_applied_to_the_field() -> None:
     base = table()
     base.manifest.fields[1].nullable = False
     key = "lance-schema:unenforced-primary-key"
@@ -449,7 +449,7 @@ def test_unknown_manifest_fields_are_preserved() -> None:
     assert not draft.manifest.tag
 
 
-def test_fragments_in_a_tree_are_refused() -> None:
+def test_fragment_trees_are_rejected() -> None:
     base = table()
     base.manifest.MergeFromString(bytes([0xB2, 0x01, 1, 7]))
     with pytest.raises(UnsupportedError, match="tree"):
@@ -475,7 +475,7 @@ def test_a_restored_version_notes_the_highest_field_id_with_its_flag() -> None:
 
 
 @pytest.mark.parametrize("arm", [None, "update_mem_wal_state", "clone"])
-def test_operations_that_are_not_for_a_table_are_refused(arm: Any) -> None:
+def test_operations_without_a_manifest_change_are_rejected(arm: Any) -> None:
     transaction = transaction_pb2.Transaction(**({arm: {}} if arm else {}))
     with pytest.raises(UnsupportedError, match="cannot be committed"):
         build_manifest(table(), transaction, 2)

@@ -72,7 +72,7 @@ def test_an_unknown_operation_is_read_as_none() -> None:
     assert operation_from_proto(transaction_pb2.Transaction(), "here") is None
 
 
-def test_parts_of_the_wrong_kind_are_refused() -> None:
+def test_invalid_operation_parts_are_rejected() -> None:
     with pytest.raises(InvalidInputError, match="invalid part of Update"):
         new_transaction(1, Update(fields_modified=["a"]), None)
     with pytest.raises(InvalidInputError, match="update_mode"):

@@ -107,7 +107,7 @@ def test_any_bytes_decode_or_are_corrupt(make_chunks: Make, encoding: Encoding, 
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(sorted(ENCODINGS)), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=3))
-def test_any_description_is_read_or_refused(name: str, changes: list[tuple[int, int]]) -> None:
+def test_any_description_is_read_or_rejected(name: str, changes: list[tuple[int, int]]) -> None:
     message = bytearray(ENCODINGS[name].SerializeToString())
     for place, value in changes:
         message[place % len(message)] = value

@@ -64,7 +64,7 @@ def test_adjacent_blobs_are_read_together() -> None:
         ([(0, 10)] * 1000, "overlap"),
     ],
 )
-def test_extents_that_cannot_be_are_corrupt(extents: list[tuple[int, int]], message: str) -> None:
+def test_impossible_extents_are_corrupt(extents: list[tuple[int, int]], message: str) -> None:
     with pytest.raises(CorruptError, match=message):
         read(Noted(bytes(10)), *extents)
 

@@ -46,7 +46,7 @@ def arrow(block: Block, arrow_type: pa.DataType, valid: np.ndarray | None = VALI
     return found
 
 
-def test_values_of_one_width_are_not_copied() -> None:
+def test_fixed_width_values_are_not_copied() -> None:
     block = numbers([1, 2, 3])
     assert arrow(block, pa.int32()).to_pylist() == [1, None, 3]
     assert arrow(block, pa.int32()).buffers()[1].address == block.data.ctypes.data
@@ -82,7 +82,7 @@ def test_strings_decode_to_every_string_type(arrow_type: pa.DataType) -> None:
     assert arrow(in_dictionary, arrow_type).to_pylist() == expected
 
 
-def test_a_dictionary_is_handed_on_as_it_is() -> None:
+def test_a_dictionary_is_passed_through() -> None:
     block = Dictionary(np.array([1, 0, 1], dtype=np.uint32), words(b"a", b"b"))
     found = arrow(block, pa.dictionary(pa.int32(), pa.string()))
     assert found.dictionary.to_pylist() == ["a", "b"]
@@ -99,7 +99,7 @@ def test_dictionary_entries_are_reduced_to_those_in_use_if_indices_overflow() ->
         arrow(Dictionary(np.arange(200, dtype=np.uint32), items), narrow, None)
 
 
-def test_lists_of_one_size_with_null_items() -> None:
+def test_fixed_size_lists_with_null_items_are_converted() -> None:
     block = FixedSizeList(2, numbers([1, 2, 3, 4, 5, 6]), np.array([1, 0, 1, 1, 1, 1], dtype=np.uint8), 3)
     assert arrow(block, pa.list_(pa.int32(), 2)).to_pylist() == [[1, None], None, [5, 6]]
     plain = FixedWidth(64, numbers([1, 2, 3, 4, 5, 6]).data, 3)
@@ -150,7 +150,7 @@ def test_views_equal_their_reference(values: list[bytes], head: bytes, kind: typ
     assert views.tobytes() == string_views_reference(data.tobytes(), offsets.tolist())
 
 
-def test_views_of_descending_offsets_are_refused() -> None:
+def test_views_with_descending_offsets_are_rejected() -> None:
     for offsets in ([0, 5, 3], [0, 9, 9], [-1, 2, 3]):
         views = np.empty((2, 2), dtype=np.uint64)
         assert not string_views(np.zeros(8, dtype=np.uint8), np.array(offsets, dtype=np.int32), views)
@@ -178,7 +178,7 @@ class Source:
 
 
 @given(st.lists(st.integers(0, 20), min_size=2, max_size=6), st.booleans())
-def test_ranges_are_parts_of_one_array(cuts: list[int], mapped: bool) -> None:
+def test_ranges_are_slices_of_one_array(cuts: list[int], mapped: bool) -> None:
     source = Source(bytes(range(20)))
     pairs = list(pairwise(sorted(cuts)))
     ranges = [ByteRange(source, a, b - a) for a, b in pairs]
@@ -201,7 +201,7 @@ def test_zero_width_values_are_rejected_for_types_with_a_width(kind: pa.DataType
         assert block_to_arrow(block, pa.binary(0), None, "page").to_pylist() == [b""]
 
 
-def test_a_corrupt_dictionary_value_is_refused() -> None:
+def test_a_corrupt_dictionary_value_is_rejected() -> None:
     block = Dictionary(np.array([3], dtype=np.uint32), words(b"a"))
     with pytest.raises(CorruptError):
         block_to_arrow(block, pa.string(), None, "column")

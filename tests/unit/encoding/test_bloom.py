@@ -60,5 +60,5 @@ def test_bloom_filters_equal_the_reference(inside: list[int], asked: list[int], 
         *((300, 0.25, 8), (200, 1e-15, 262144), (1, 0.0, 4194304), (2**40, 0.01, 4194304), (0, 0.1, 1)),
     ],
 )
-def test_sizes_of_filters(items: int, probability: float, blocks: int) -> None:
+def test_bloom_filter_sizes_follow_the_specification(items: int, probability: float, blocks: int) -> None:
     assert blocks_for(items, probability) == blocks

@@ -32,7 +32,7 @@ def field(logical_type: str, metadata: Mapping[str, str] | None = None) -> Field
         ("int32", pa.int32(), pa.int32()),
     ],
 )
-def test_forms_of_the_same_values(kind: str, stored: pa.DataType, wanted: pa.DataType) -> None:
+def test_arrow_forms_hold_the_same_values(kind: str, stored: pa.DataType, wanted: pa.DataType) -> None:
     check_form(field(kind), stored, wanted)
 
 

@@ -80,7 +80,7 @@ def flat_pages(*pages: Sequence[int | None]) -> list[Page]:
     return [nested_page(page, structure_of(False)) for page in pages]
 
 
-def test_rows_across_pages() -> None:
+def test_rows_are_read_across_pages() -> None:
     locate = located(file_of(flat_pages([1, None, 3], [4, 5], [None, 7])), 1)
     assert read(INT, locate, 7) == [1, None, 3, 4, 5, None, 7]
     assert read(INT, locate, 7, slice(2, 6)) == [3, 4, 5, None]
@@ -127,7 +127,7 @@ kinds_of_lists: dict[str, tuple[Field, tuple[bool, ...], Any]] = {
 @pytest.mark.parametrize("kind", kinds_of_lists)
 @settings(max_examples=40)
 @given(data=st.data())
-def test_pages_with_lists_are_read_as_one(kind: str, data: st.DataObject) -> None:
+def test_list_pages_are_read_as_one(kind: str, data: st.DataObject) -> None:
     column, lists, row = kinds_of_lists[kind]
     structure = structure_of(*lists)
     some_rows = st.lists(row, min_size=1, max_size=6).filter(lambda rows: any(ravel(rows, structure).values))
@@ -167,7 +167,7 @@ def test_a_damaged_page_is_named() -> None:
         read(LIST, located(file, 2), 6)
 
 
-def test_structs_and_lists_from_several_leaves() -> None:
+def test_structs_and_lists_are_assembled_from_leaves() -> None:
     rows = [[({"x": 1}), None], None, [], [{"x": None}]]
     as_leaf = [None if row is None else [None if v is None else (v["x"],) for v in row] for row in rows]
     page = nested_page(as_leaf, structure_of(False, False, True))
@@ -250,12 +250,12 @@ def test_columns_with_too_few_rows_are_rejected() -> None:
         read(INT, located(file, 1), 3, slice(0, 4))
 
 
-def test_layers_that_the_schema_does_not_have_are_refused() -> None:
+def test_layers_missing_in_the_schema_are_rejected() -> None:
     with pytest.raises(CorruptError, match="layers"):
         read(LIST, located(file_of(flat_pages([1, 2, 3])), 2), 3)
 
 
-def test_leaves_that_disagree_are_refused() -> None:
+def test_contradictory_leaves_are_rejected() -> None:
     one = nested_page([[(1,)], [(2,)]], structure_of(False, False, True))
     other = nested_page([[(1,), (2,)], [(3,)]], structure_of(False, False, True))
     inner = field(2, "item", "struct", field(3, "x", "int32"), field(4, "y", "int32"))

@@ -74,7 +74,7 @@ def test_joined_files_list_the_pages_of_each_file_at_their_offsets(version: str)
         assert joined.column(column).encoding == parts[0].column(column).encoding
 
 
-def test_a_joined_file_holds_the_bytes_of_its_files_once() -> None:
+def test_a_joined_file_holds_its_bytes_once() -> None:
     contents = files_of()
     joined = together(contents)
     (whole,) = joined.source.read([(0, joined.source.size)])
@@ -83,7 +83,7 @@ def test_a_joined_file_holds_the_bytes_of_its_files_once() -> None:
         assert np.shares_memory(np.frombuffer(view, np.uint8), whole)
 
 
-def test_a_column_that_no_file_has_is_refused() -> None:
+def test_an_unknown_column_is_rejected() -> None:
     with pytest.raises(CorruptError, match="column index"):
         join_files("all", files_of()).column(2)
 

@@ -37,7 +37,7 @@ OLD, NEW = (file_of((2, 0)), 0), (file_of((2, 2)), 0)
 COLUMN = field(1, "s", "struct", field(2, "x", "int32"), field(3, "y", "struct", field(4, "z", "int32")))
 
 
-def test_each_field_comes_from_the_file_that_has_it() -> None:
+def test_each_field_is_read_from_its_file() -> None:
     locate = {1: OLD, 2: OLD, 4: NEW}.get
     arrow_type = COLUMN.arrow_type
     older = Part([{"x": 1, "y": None}, {"x": 2, "y": None}], arrow_type)
@@ -55,7 +55,7 @@ def test_file_versions_and_files_of_a_field_are_found() -> None:
     assert [newer(i) is not None for i in (1, 2, 4)] == [False, False, True]
 
 
-def test_lists_in_several_versions_are_refused() -> None:
+def test_lists_in_several_file_versions_are_rejected() -> None:
     column = field(1, "l", "list", field(5, "item", "struct", field(2, "x", "int32"), field(4, "z", "int32")))
     part = Part([], pa.null())
     with pytest.raises(UnsupportedError):

@@ -75,7 +75,7 @@ def test_a_few_rows_equal_those_of_a_full_read(readers, seed):
             assert found.equals(run(reader.read(rows))), name
 
 
-def test_usual_columns_are_taken_value_by_value(readers):
+def test_common_column_types_use_the_fast_take(readers):
     by_name, version = readers
     taken = {name for name, reader in by_name.items() if reader.read_points(np.array([3, 5_000])) is not None}
     others = {"2.0": set(by_name), "2.1": {"list", "struct", "flag", "constant"}, "2.2": {"list", "struct", "flag"}}

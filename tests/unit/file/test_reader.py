@@ -70,7 +70,7 @@ def test_a_file_reports_version_rows_columns_and_buffers() -> None:
     assert file_pb2.FileDescriptor.FromString(run(file.global_buffer(0)).tobytes()).length == 7
 
 
-def test_a_small_file_is_one_read() -> None:
+def test_a_small_file_needs_one_read() -> None:
     source = file_of([COLUMN])
     opened(source)
     assert source.reads == [(0, source.size)]
@@ -125,7 +125,7 @@ def test_a_file_needs_a_descriptor() -> None:
         (Page(encoding=file2_pb2.Encoding(indirect=file2_pb2.DeferredEncoding())), UnsupportedError),
     ],
 )
-def test_pages_that_cannot_be_are_refused(page: Page, error: type[Exception]) -> None:
+def test_impossible_pages_are_rejected(page: Page, error: type[Exception]) -> None:
     with pytest.raises(error):
         opened(file_of([file2_pb2.ColumnMetadata(pages=[page])])).column(0)
 

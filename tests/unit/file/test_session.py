@@ -50,7 +50,7 @@ def test_files_are_listed(session: LanceFileSession) -> None:
     assert [session.contains(path) for path in ("a", "d", "d/e/c", "x")] == [True, False, True, False]
 
 
-def test_bytes_are_read_and_files_go(session: LanceFileSession) -> None:
+def test_global_buffers_are_read_and_files_deleted(session: LanceFileSession) -> None:
     write(session, "a")
     size = session.open_reader("a").metadata().num_data_bytes
     assert size > 4
@@ -64,7 +64,7 @@ def test_bytes_are_read_and_files_go(session: LanceFileSession) -> None:
             missing("a")
 
 
-def test_files_go_up_and_down(session: LanceFileSession, tmp_path: Path) -> None:
+def test_files_are_uploaded_and_downloaded(session: LanceFileSession, tmp_path: Path) -> None:
     write(session, "a")
     session.download_file("a", tmp_path / "local.lance")
     assert LanceFileReader(tmp_path / "local.lance").read_all().to_table() == ROWS

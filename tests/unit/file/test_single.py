@@ -110,7 +110,7 @@ def test_missing_columns_are_rejected(path: Path, columns: Any) -> None:
 
 
 @pytest.mark.parametrize("rows", [[0, 2, 4], np.array([0, 2, 4], np.uint64), pa.array([0, 2, 4])])
-def test_rows_by_position(path: Path, rows: Any) -> None:
+def test_rows_are_taken_by_position(path: Path, rows: Any) -> None:
     reader = LanceFileReader(path, columns=["a"])
     assert reader.take_rows(rows, batch_size=2).to_table()["a"].to_pylist() == [1, 3, 5]
 
@@ -133,7 +133,7 @@ def test_invalid_ranges_are_rejected(path: Path, start: int, count: int) -> None
         LanceFileReader(path).read_range(start, count)
 
 
-def test_batches_of_no_rows(path: Path) -> None:
+def test_a_batch_size_of_zero_is_rejected(path: Path) -> None:
     with pytest.raises(InvalidInputError, match="batch_size"):
         LanceFileReader(path).read_all(batch_size=0)
 

@@ -125,12 +125,12 @@ def test_references_to_external_files() -> None:
 
 
 @pytest.mark.parametrize("uri", ["s3://b/x", "file:///bases/x", "file:///base/../x", "/base", "x"])
-def test_references_that_leave_the_base_paths_are_refused(uri: str) -> None:
+def test_references_outside_the_base_paths_are_rejected(uri: str) -> None:
     with pytest.raises(InvalidInputError, match="outside the base paths"):
         write(blob_array([uri]), BlobOptions(bases={1: "/base"}))
 
 
-def test_references_without_a_scheme_are_refused() -> None:
+def test_references_without_a_scheme_are_rejected() -> None:
     with pytest.raises(InvalidInputError, match="expected an absolute URI, found 'a/b'"):
         write(blob_array(["a/b"]), BlobOptions(allow_outside_bases=True))
 
@@ -159,7 +159,7 @@ def test_invalid_options_are_rejected(options: dict[str, Any], message: str) -> 
         BlobOptions(**options)
 
 
-def test_thresholds_come_from_the_field_before_the_write() -> None:
+def test_field_thresholds_take_precedence_over_write_options() -> None:
     assert Thresholds.from_metadata({}, 7) == Thresholds(64 << 10, 4 << 20, 7)
     metadata = {"lance-encoding:blob-inline-size-threshold": "0", "lance-encoding:blob-pack-file-size-threshold": "9"}
     assert Thresholds.from_metadata(metadata, 7) == Thresholds(0, 4 << 20, 9)

@@ -133,7 +133,7 @@ def outgrown_dictionaries() -> pa.Table:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_a_file_whose_dictionaries_outgrow_their_indices_is_refused(version: str) -> None:
+def test_a_file_with_an_overflowing_dictionary_is_rejected(version: str) -> None:
     with pytest.raises(ArrayLimitError, match=r"column 'c': more dictionary entries .*found 200; cast"):
         WrittenTable(outgrown_dictionaries(), version)
 
@@ -181,7 +181,7 @@ def test_types_that_2_0_cannot_store_are_rejected_by_name(values: list[Any], fie
     assert "2.2" in str(caught.value)
 
 
-def test_a_full_dictionary_with_nulls_is_refused() -> None:
+def test_a_full_dictionary_with_nulls_is_rejected() -> None:
     indices = pa.array([*range(128), None], pa.int8())
     array = pa.DictionaryArray.from_arrays(indices, pa.array([str(i) for i in range(128)]))
     with pytest.raises(UnsupportedError, match="use a wider index"):

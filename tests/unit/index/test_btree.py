@@ -39,7 +39,7 @@ def test_the_kind_has_the_name_and_versions_of_the_format() -> None:
 
 
 @pytest.mark.parametrize("type_", [pa.list_(pa.int64()), pa.null(), pa.struct([]), pa.binary(0)])
-def test_values_without_an_order_are_not_supported(type_: pa.DataType) -> None:
+def test_unordered_types_are_not_supported(type_: pa.DataType) -> None:
     assert not BTREE.supports(type_)
 
 
@@ -57,7 +57,7 @@ def test_ids_are_version_0_and_addresses_version_1(segments: Segments) -> None:
     assert segments.details == Details(1)
 
 
-def test_rows_are_named_as_they_were(segments: Segments) -> None:
+def test_row_identifiers_are_kept(segments: Segments) -> None:
     rows = [5, (7 << 32) + 1, (1 << 40) + 3]
     index = segments.build(int64([2, 1, 2]), rows)
     answer = index.search(Among(int64([2])))
@@ -118,7 +118,7 @@ def contents(segments: Segments) -> list[tuple[list[Any], ...]]:
 
 
 @pytest.mark.parametrize("kind", ["int64", "float64", "string", "few", "one"])
-def test_spilling_writes_the_same_files_and_leaves_nothing_behind(
+def test_spilling_writes_the_same_files_and_leaves_no_temporary_files(
     segments: Segments, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "temporary").mkdir()
@@ -154,9 +154,7 @@ def test_a_merge_within_memory_writes_the_same_files_without_a_temporary_folder(
         segments.merge(parts, values[600:], np.arange(600, 900), memory_limit=20_000)
 
 
-def test_a_build_that_fails_leaves_no_files(
-    segments: Segments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_build_leaves_no_files(segments: Segments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
 
@@ -209,7 +207,7 @@ def test_progress_reports_indexed_rows(segments: Segments) -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1, "7", 1 << 40])
-def test_a_page_of_no_size_is_refused(segments: Segments, size: Any) -> None:
+def test_a_page_size_of_zero_is_rejected(segments: Segments, size: Any) -> None:
     with pytest.raises(InvalidInputError, match="zone_size"):
         segments.build(int64([1]), **small(size))
 
@@ -318,13 +316,13 @@ def test_contradictory_pages_are_corrupt(broken: Broken, pages: dict[str, pa.Arr
         broken.open()
 
 
-def test_pages_without_entries_are_refused(broken: Broken) -> None:
+def test_empty_pages_are_rejected(broken: Broken) -> None:
     broken.values, broken.ids = broken.values[:4], broken.ids[:4]
     with pytest.raises(CorruptError, match="pages of a B-tree"):
         broken.open()
 
 
-def test_a_missing_column_is_refused(broken: Broken) -> None:
+def test_a_missing_column_is_rejected(broken: Broken) -> None:
     del broken.pages["max"]
     with pytest.raises(CorruptError, match="max"):
         broken.open()
@@ -360,7 +358,7 @@ def test_a_page_that_violates_its_bounds_is_corrupt(broken: Broken, values: list
         index.search(Among(int64([1, 2, 3])))
 
 
-def test_rows_that_are_null_are_refused(broken: Broken) -> None:
+def test_null_row_addresses_are_rejected(broken: Broken) -> None:
     broken.ids = pa.array([0, 1, None, 3, 4], pa.uint64())
     index = broken.open()
     with pytest.raises(CorruptError, match="rows of a B-tree"):

@@ -81,7 +81,7 @@ def test_a_built_segment_has_the_expected_metadata(table: Table, kind: PlainKind
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_files_are_of_the_version_of_the_table(version: str, tmp_path: Path, kind: PlainKind) -> None:
+def test_index_files_have_the_file_version_of_the_table(version: str, tmp_path: Path, kind: PlainKind) -> None:
     uri = str(tmp_path / "t.lance")
     ld.write_dataset(pa.table({"x": [1, 2]}), uri, data_storage_version=version)
     snapshot = open_snapshot(uri)
@@ -108,7 +108,7 @@ def test_a_kind_determines_how_segments_identify_rows(
 @pytest.mark.parametrize(
     ("column", "error", "match"), [("z", InvalidInputError, "no column 'z'"), ("f", UnsupportedError, "double")]
 )
-def test_a_column_that_cannot_be_indexed_is_refused_by_name(
+def test_an_unsupported_column_is_rejected_by_name(
     column: str, error: type[Exception], match: str, tmp_path: Path, kind: PlainKind
 ) -> None:
     ld.write_dataset(pa.table({"f": [0.5]}), str(tmp_path / "t.lance"))
@@ -121,7 +121,7 @@ def test_a_column_that_cannot_be_indexed_is_refused_by_name(
 
 
 @pytest.mark.parametrize("finished", [False, True])
-def test_a_build_that_fails_leaves_no_files(finished: bool, table: Table, kind: PlainKind) -> None:
+def test_a_failed_build_leaves_no_files(finished: bool, table: Table, kind: PlainKind) -> None:
     snapshot = table()
     before = files(snapshot)
 
@@ -152,7 +152,7 @@ def test_a_merge_keeps_the_entries_each_segment_covers(table: Table, kind: Plain
     assert entries(now, merged) == truth(now)
 
 
-def test_a_merge_can_follow_rows_that_move(table: Table, kind: PlainKind) -> None:
+def test_a_merge_can_remap_rows(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]))
 

@@ -147,7 +147,7 @@ def test_an_unreadable_index_section_warns_and_leaves_no_indexes(table: Table) -
         (None, False),
     ],
 )
-def test_lists_of_fragments_by_the_first_writers_are_not_trusted(
+def test_fragment_lists_of_early_writers_are_not_trusted(
     writer: tuple[str, str] | None, is_used: bool, table: Table, kind: PlainKind
 ) -> None:
     snapshot = table()
@@ -171,7 +171,7 @@ def test_internal_entries_are_not_indexes(table: Table, kind: PlainKind) -> None
     assert len(catalog(indexed(snapshot, entry))) == 0
 
 
-def test_a_name_that_is_two_indexes_gives_both(table: Table, kind: PlainKind) -> None:
+def test_two_indexes_with_one_name_are_both_found(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     other = changed(built(snapshot, kind, "s"), name="x_idx")
     found = catalog(indexed(snapshot, built(snapshot, kind), other))

@@ -32,7 +32,7 @@ def test_the_ends_are_read_beyond_nulls(dataset: ld.LanceDataset) -> None:
     assert ends(dataset) == [1, 5998]
 
 
-def test_rows_that_were_deleted_or_moved_are_passed_over(dataset: ld.LanceDataset) -> None:
+def test_deleted_and_moved_rows_are_skipped(dataset: ld.LanceDataset) -> None:
     dataset.delete("y < 300 OR y > 5983")
     dataset.update({"x": "7"}, where="y = 5983")
     assert ends(dataset) == [300, 5982]

@@ -69,7 +69,7 @@ def test_a_file_with_an_unexpected_size_is_corrupt(tmp_path: Path) -> None:
         opened(tmp_path, {name: size + 1})
 
 
-def test_a_segment_that_is_given_up_leaves_no_files(tmp_path: Path) -> None:
+def test_a_discarded_segment_leaves_no_files(tmp_path: Path) -> None:
     writer = SegmentWriter(open_store(str(tmp_path)))
 
     def begin() -> None:
@@ -109,7 +109,7 @@ def test_long_values_are_read_one_by_one(tmp_path: Path, compression: str) -> No
         assert some.read_values("v", np.array([3])) is None
 
 
-def test_lists_of_long_values_are_read_as_their_bytes(tmp_path: Path) -> None:
+def test_lists_of_long_values_are_read_as_bytes(tmp_path: Path) -> None:
     lists = [[bytes([i, j]) * (200 + i) for j in range(1 + i % 5)] for i in range(200)]
     type_ = pa.list_(pa.large_binary())
     with SegmentWriter(open_store(str(tmp_path)), uuid=UUID(int=5)) as writer:

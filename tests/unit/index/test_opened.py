@@ -87,7 +87,7 @@ def test_an_unreadable_index_section_does_not_affect_the_next_version(tmp_path: 
     assert dataset.to_table(["i"])["i"].to_pylist() == [3, None, 2]
 
 
-def test_a_version_that_its_kind_does_not_have_is_not_read(tmp_path: Path) -> None:
+def test_an_unsupported_index_version_is_not_read(tmp_path: Path) -> None:
     ld.write_dataset(ROWS, tmp_path / "t.lance", storage_options={"checksums": "false"}).create_scalar_index(
         "i", "BTREE"
     )

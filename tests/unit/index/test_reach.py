@@ -91,7 +91,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_fragment_that_updated_rows_moved_to_is_not_covered(table: Table) -> None:
+def test_a_fragment_with_moved_rows_is_not_covered(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     snapshot = listing(changed_table(snapshot, update="x < 5"), range(5))
@@ -121,7 +121,7 @@ def test_a_fragment_with_rows_missing_from_the_index_is_not_covered(table: Table
 
 
 @pytest.mark.parametrize("name", ["ZONEMAP", "BLOOMFILTER"])
-def test_zones_cover_no_fragment_that_they_are_not_of(table: Table, name: str) -> None:
+def test_zones_do_not_cover_other_fragments(table: Table, name: str) -> None:
     snapshot = table(stable=True)
     ld.dataset(snapshot.uri).delete("y IN (0, 9, 15)")
     ld.dataset(snapshot.uri).create_scalar_index("x", name)
@@ -187,7 +187,7 @@ def test_entries_are_counted_once_for_successive_versions(table: Table, counted:
     assert counted == [40]
 
 
-def test_a_merge_does_not_take_a_wrong_list_over(table: Table) -> None:
+def test_a_merge_corrects_a_wrong_fragment_list(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     snapshot = listing(changed_table(snapshot, update="x < 5"), range(5))
@@ -198,7 +198,7 @@ def test_a_merge_does_not_take_a_wrong_list_over(table: Table) -> None:
     check_answers(snapshot)
 
 
-def test_optimizing_reads_the_rows_that_were_not_reached(table: Table) -> None:
+def test_optimize_indexes_rows_that_were_not_covered(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     snapshot = listing(changed_table(snapshot, update="x < 5"), range(5))
@@ -222,7 +222,7 @@ def test_compaction_does_not_mix_addresses_and_row_ids(table: Table) -> None:
     check_answers(snapshot)
 
 
-def test_segments_of_one_index_name_rows_in_one_way(table: Table) -> None:
+def test_all_segments_of_an_index_identify_rows_the_same_way(table: Table) -> None:
     snapshot = table(stable=True)
     dataset = ld.dataset(indexed(snapshot, by_address(snapshot, [0, 1])).uri)
     segment = dataset.create_index_uncommitted("x", "BTREE", name="other", fragment_ids=[2, 3])
@@ -255,7 +255,7 @@ def test_statistics_count_rows_that_the_index_has(table: Table) -> None:
     assert [index["fragment_ids"] for index in dataset.list_indices()] == [{0, 1, 2, 3}]
 
 
-def test_validation_names_fragments_that_are_listed_and_not_reached(table: Table) -> None:
+def test_validation_names_listed_fragments_that_are_not_covered(table: Table) -> None:
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, by_address(snapshot))
     ld.dataset(snapshot.uri).validate()

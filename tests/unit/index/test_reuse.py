@@ -44,7 +44,7 @@ def version(number: int, old: int, first: list[int], length: list[int], new: int
 REUSE = Reuse((version(3, 0, [0, 5], [2, 5], 10), version(5, 10, [1], [6], 20)))
 
 
-def test_rows_follow_version_by_version() -> None:
+def test_row_addresses_are_remapped_through_every_version() -> None:
     found, lives = REUSE.follow(rows((0, 0), (0, 1), (0, 5), (0, 9), (0, 2), (10, 3), (20, 4), (7, 1)))
     assert lives.tolist() == [False, True, True, True, False, True, True, True]
     assert found[lives].tolist() == rows((20, 0), (20, 1), (20, 5), (20, 2), (20, 4), (7, 1)).tolist()
@@ -120,7 +120,7 @@ def _group(details: Details) -> Details.Group:
 
 
 @pytest.mark.parametrize(("name", "damage"), BROKEN, ids=[name for name, _ in BROKEN])
-def test_a_broken_reuse_index_is_refused_and_rows_are_scanned(
+def test_a_broken_reuse_index_is_rejected_and_rows_are_scanned(
     name: str, damage: Callable[[Details], Any], table: Table, kind: PlainKind
 ) -> None:
     details = sound()
@@ -145,7 +145,7 @@ def test_a_reuse_index_of_other_fragments_changes_nothing(table: Table, kind: Pl
     assert [i.fragments.tolist() for i in catalog(snapshot)] == [[0, 1, 2, 3]]
 
 
-def test_a_newer_version_of_the_reuse_index_is_not_guessed_at(table: Table, kind: PlainKind) -> None:
+def test_a_newer_reuse_index_version_is_rejected(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = entry(indexed(snapshot, built(snapshot, kind)), sound(), 1)
     with pytest.raises(UnsupportedError, match="version of the fragment reuse index"):

@@ -40,7 +40,7 @@ def asked(snapshot: Snapshot, query: Query) -> dict[int, list[int]]:
     return offsets(RowSet.union(answer.maybe for answer in answers if answer is not None))
 
 
-def test_a_segment_gives_the_addresses_of_rows(table: Table, kind: PlainKind) -> None:
+def test_a_segment_returns_row_addresses(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     (segment,) = segments(snapshot)
@@ -64,7 +64,7 @@ def test_rows_outside_the_covered_fragments_are_dropped(table: Table, kind: Plai
     assert asked(open_snapshot(snapshot.uri), Null()) == {i: [4, 9] for i in (1, 2, 3)}
 
 
-def test_deleted_rows_may_be_in_an_answer_by_address(table: Table, kind: PlainKind) -> None:
+def test_deleted_rows_may_appear_in_a_search_by_address(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     ld.dataset(snapshot.uri).delete("y = 17")
@@ -148,7 +148,7 @@ def test_a_broken_segment_warns_once_and_is_not_retried(table: Table, kind: Plai
     assert second.uuid != first.uuid
 
 
-def test_a_warning_that_is_an_error_does_not_make_the_segment_sound(table: Table, kind: PlainKind) -> None:
+def test_a_broken_segment_stays_unusable_if_its_warning_is_an_error(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     snapshot = indexed(snapshot, built(snapshot, kind))
     shutil.rmtree(Path(snapshot.uri) / segments(snapshot)[0].metadata.directory)
@@ -217,7 +217,7 @@ def test_unexpected_errors_are_raised_and_the_segment_is_retried(
     assert search(snapshot, segment, Null()) is not None
 
 
-def test_a_btree_of_version_0_names_rows_by_id(table: Table) -> None:
+def test_btree_version_0_identifies_rows_by_id(table: Table) -> None:
     snapshot = table(10, stable=True)  # in the first fragment ids and addresses are the same numbers
     snapshot = indexed(snapshot, built(snapshot, BTREE))
     dataset = ld.dataset(snapshot.uri)

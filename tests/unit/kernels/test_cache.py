@@ -46,7 +46,7 @@ def test_a_kernel_is_compiled_once_and_then_loaded_from_disk(kept: Path) -> None
     assert calls(compiled(kept.parent)) == (42, 1)
 
 
-def test_a_kernel_from_disk_does_not_wake_the_compiler(tmp_path: Path) -> None:
+def test_loading_a_kernel_from_disk_does_not_import_the_compiler(tmp_path: Path) -> None:
     script = f"""
 import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
@@ -82,13 +82,13 @@ def test_a_damaged_file_is_compiled_again_and_mended(kept: Path, damage: Callabl
     assert calls(compiled(kept.parent)) == (42, 1)
 
 
-def test_a_file_that_cannot_be_read_is_compiled_again(kept: Path) -> None:
+def test_an_unreadable_cache_file_is_compiled_again(kept: Path) -> None:
     kept.unlink()
     kept.mkdir()
     assert calls(compiled(kept.parent)) == (42, 0)
 
 
-def test_a_folder_that_vanished_does_no_harm(tmp_path: Path) -> None:
+def test_a_missing_cache_folder_is_harmless(tmp_path: Path) -> None:
     assert calls(compiled(tmp_path / "gone")) == (42, 0)
 
 
@@ -97,7 +97,7 @@ def test_a_kernel_is_stored_in_the_next_writable_folder(tmp_path: Path) -> None:
     assert calls(compiled(tmp_path / "gone", tmp_path)) == (42, 1)
 
 
-def test_a_kernel_of_a_folder_that_cannot_be_written_to_is_found(kept: Path, tmp_path: Path) -> None:
+def test_a_kernel_in_a_read_only_folder_is_loaded(kept: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     assert calls(compiled(own, kept.parent)) == (42, 1)

@@ -117,7 +117,7 @@ def caller(x):
 """
 
 
-def test_fingerprints_are_the_same_in_whichever_order_they_are_computed() -> None:
+def test_fingerprints_do_not_depend_on_the_computation_order() -> None:
     found = []
     for order in permutations(("countdown", "middle", "caller")):
         scope: dict[str, Any] = {"__name__": "lance_duck.kernels.made_up"}

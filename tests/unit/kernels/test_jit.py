@@ -39,7 +39,7 @@ def test_constant_arguments_do_not_add_signatures() -> None:
     "dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "M8[s]"]
 )
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 3, 4)])
-def test_arguments_have_the_types_that_numba_gives_them(dtype: str, shape: tuple[int, ...]) -> None:
+def test_argument_types_equal_those_of_numba(dtype: str, shape: tuple[int, ...]) -> None:
     made = uncached(kernel(lambda a: a))
     array = np.zeros(shape, dtype)
     forms = [array, np.asfortranarray(array), array.T, np.zeros((*shape, 2), dtype)[..., 0]]
@@ -51,7 +51,7 @@ def test_arguments_have_the_types_that_numba_gives_them(dtype: str, shape: tuple
 
 
 @pytest.mark.parametrize("array", [np.ma.masked_array([1]), np.zeros(1, ">i4")])
-def test_arrays_that_kernels_cannot_read_are_refused(array: Any) -> None:
+def test_unsupported_array_types_are_rejected(array: Any) -> None:
     with pytest.raises(KernelError):
         uncached(kernel(lambda a: a[0]))(array)
 
@@ -64,7 +64,7 @@ def test_python_cannot_call_a_subroutine() -> None:
         inner(1)
 
 
-def test_all_kinds_of_kernels_are_kept_on_disk() -> None:
+def test_every_kind_of_kernel_is_cached_on_disk() -> None:
     for compiled in (kernel(lambda x: x), summing_kernel(lambda x: x), subroutine(lambda x: x)):
         assert isinstance(compiled, Kernel)
         assert isinstance(compiled._cache, KernelCache)
@@ -120,7 +120,7 @@ else:
     assert run.returncode == 0, run.stderr
 
 
-def test_a_numba_that_does_not_compile_is_refused() -> None:
+def test_a_numba_with_compilation_disabled_is_rejected() -> None:
     script = "import lance_duck.kernels.numbers.flat"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)

@@ -160,7 +160,7 @@ def test_plain_njit_functions_compile_as_usual() -> None:
     assert library(inner).codegen._engine.is_symbol_defined(result.fndesc.llvm_func_name)
 
 
-def test_threads_compile_at_once(tmp_path: Path) -> None:
+def test_threads_can_compile_concurrently(tmp_path: Path) -> None:
     kernels = [made(tmp_path)[0] for _ in range(4)]
     answers: list[Any] = []
     threads = [threading.Thread(target=lambda k=k: answers.append(k(NUMBERS))) for k in kernels]

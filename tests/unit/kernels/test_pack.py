@@ -66,7 +66,7 @@ def hits(made: Any) -> int:
     return sum(made.stats.cache_hits.values())
 
 
-def test_a_kernel_of_the_pack_is_not_compiled(packed: Path) -> None:
+def test_a_packed_kernel_is_not_compiled(packed: Path) -> None:
     made = in_folder(packed)
     assert (int(made(NUMBERS)), hits(made), list(packed.iterdir())) == (42, 1, [])
 
@@ -81,7 +81,7 @@ def test_numba_extensions_are_loaded_only_for_a_compilation(packed: Path, monkey
     assert searches
 
 
-def test_the_pack_comes_before_the_folders(packed: Path) -> None:
+def test_the_pack_takes_precedence_over_cache_folders(packed: Path) -> None:
     damaged = in_folder(packed.parent / "built")
     for file in (packed.parent / "built").iterdir():
         file.write_bytes(b"")
@@ -126,7 +126,7 @@ def test_a_packed_kernel_is_recompiled_if_a_new_kernel_calls_it(packed: Path) ->
     ],
     ids=["empty", "cut in the head", "magic", "index", "size of the index"],
 )
-def test_a_damaged_pack_counts_as_missing(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_pack_is_ignored(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     written(tmp_path / "built", tmp_path / "a.pack")
     data = (tmp_path / "a.pack").read_bytes()
     (tmp_path / "a.pack").write_bytes(damage(data))
@@ -155,7 +155,7 @@ def test_a_pack_for_other_versions_is_not_used(tmp_path: Path, fact: str) -> Non
     assert open_pack(tmp_path / "a.pack") is None
 
 
-def test_the_layout_is_the_one_described(tmp_path: Path) -> None:
+def test_the_pack_has_the_documented_layout(tmp_path: Path) -> None:
     written(tmp_path / "built", tmp_path / "a.pack")
     data = (tmp_path / "a.pack").read_bytes()
     size = int.from_bytes(data[8:12], "little")

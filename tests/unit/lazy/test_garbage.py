@@ -27,7 +27,7 @@ def test_garbage_collection_resumes_after_an_error() -> None:
     assert gc.isenabled()
 
 
-def test_a_search_that_was_off_before_stays_off() -> None:
+def test_disabled_garbage_collection_stays_disabled() -> None:
     gc.disable()
     try:
         with uncollected():

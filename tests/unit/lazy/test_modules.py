@@ -28,7 +28,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     return name
 
 
-def test_a_module_is_imported_when_it_is_first_used(package: str) -> None:
+def test_a_module_is_imported_on_first_use(package: str) -> None:
     names: dict[str, Any] = {}
     names["one"] = lazy.modules(names, package, "one")
     assert f"{package}.one" not in sys.modules
@@ -48,13 +48,13 @@ def test_a_lazy_placeholder_behaves_like_its_module(package: str) -> None:
         _ = one.number
 
 
-def test_a_module_that_does_not_exist_is_missed_when_it_is_used(package: str) -> None:
+def test_a_missing_module_raises_on_first_use(package: str) -> None:
     gone = lazy.modules({}, package, "gone")
     with pytest.raises(ModuleNotFoundError, match="gone"):
         _ = gone.number
 
 
-def test_a_library_waits_as_a_module_does() -> None:
+def test_libraries_can_be_lazy_too() -> None:
     names: dict[str, Any] = {}
     names["colorsys"] = lazy.modules(names, "", "colorsys")
     assert names["colorsys"].rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
@@ -135,7 +135,7 @@ if child:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts page faults")
-def test_loops_of_nested_modules_run_in_memory_that_stays_mapped(package: str, tmp_path: Path) -> None:
+def test_imports_keep_the_python_stack_memory_mapped(package: str, tmp_path: Path) -> None:
     depth, calls = 40, 2000
     for i in range(depth):
         inner = f"from {package} import nested{i + 1}" if i + 1 < depth else ""

@@ -173,7 +173,7 @@ def test_opening_a_table_registers_the_blob_type(table: str) -> None:
     loaded(f"import lance_duck as ld\nld.dataset({table!r})\n{registered}")
 
 
-def test_help_loads_no_library_of_tables() -> None:
+def test_help_loads_no_data_libraries() -> None:
     script = """
 import sys
 from lance_duck_command import main
@@ -222,7 +222,7 @@ def test_dataset_sql_works_without_a_connection(table: str) -> None:
     loaded(f"import lance_duck as ld\nds = ld.dataset({table!r})\nassert {query} == {{'n': [6]}}")
 
 
-def test_a_search_of_an_index_loads_nothing_that_builds_one(tmp_path: Path) -> None:
+def test_an_index_search_loads_no_build_modules(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).standard_normal(300 * 8).astype(np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors), 8)
     dataset = ld.write_dataset(pa.table({"v": column}), tmp_path / "t.lance")
@@ -247,12 +247,12 @@ def test_names_of_other_libraries_suggest_the_lance_duck_name(name: str, message
         getattr(ld, name)
 
 
-def test_a_call_of_a_package_names_the_function_that_is_meant() -> None:
+def test_calling_a_package_suggests_the_intended_function() -> None:
     with pytest.raises(TypeError, match=r"'lance_duck.write' is not callable; here it is write_dataset\(data, uri\)$"):
         ld.write({"id": [1]}, "t.lance")
 
 
-def test_packages_and_waiting_modules_are_pickled_by_their_name() -> None:
+def test_packages_and_lazy_modules_are_pickled_by_name() -> None:
     import lance_duck
     from lance_duck import lazy
 

@@ -66,7 +66,7 @@ def test_nulls_in_types_without_nulls_are_rejected(column: pa.Array) -> None:
         to_numpy(pa.record_batch({"c": column}))
 
 
-def test_an_empty_batch_has_its_shapes() -> None:
+def test_an_empty_batch_keeps_its_shapes() -> None:
     found = to_numpy(BATCH.slice(0, 0))
     assert (found["i"].shape, found["v"].shape, found["m"].shape, found["s"]) == ((0,), (0, 2), (0, 3, 2), [])
 

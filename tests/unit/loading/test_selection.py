@@ -32,7 +32,7 @@ def ids(rows: RowSelection, batch_size: int = 7) -> list[int]:
     return [number for batch in rows.batches(batch_size, ["id"]) for number in batch["id"].to_pylist()]
 
 
-def test_all_rows_come_in_order_in_batches_of_one_length(table: ld.LanceDataset) -> None:
+def test_all_rows_are_returned_in_equal_batches(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table)
     assert (len(rows), ids(rows)) == (54, IDS)
     assert [batch.num_rows for batch in rows.batches(20)] == [20, 20, 14]
@@ -41,7 +41,7 @@ def test_all_rows_come_in_order_in_batches_of_one_length(table: ld.LanceDataset)
     assert next(rows.batches(2, {"twice": "2 * id"}))["twice"].to_pylist() == [0, 2]
 
 
-def test_rows_are_chosen_by_a_filter_and_keep_their_order(table: ld.LanceDataset) -> None:
+def test_a_filter_selects_rows_in_order(table: ld.LanceDataset) -> None:
     expected = [number for number in IDS if number >= 41]
     assert ids(RowSelection.of(table, "id >= 41")) == expected
     assert ids(RowSelection.of(table.filter("id >= 41"))) == expected
@@ -50,7 +50,7 @@ def test_rows_are_chosen_by_a_filter_and_keep_their_order(table: ld.LanceDataset
     assert ids(shuffled.filter("id >= 41")) == [number for number in ids(shuffled) if number >= 41]
 
 
-def test_a_seed_gives_an_order_again(table: ld.LanceDataset) -> None:
+def test_a_seed_reproduces_a_shuffle(table: ld.LanceDataset) -> None:
     rows = RowSelection.of(table)
     assert ids(rows.shuffle(3)) == ids(rows.shuffle(3)) != ids(rows.shuffle(4))
     assert ids(rows.shuffle((3, 1))) != ids(rows.shuffle(3)) != IDS

@@ -19,7 +19,7 @@ def versions(dataset: ld.LanceDataset) -> list[int]:
     return [entry["version"] for entry in dataset.version_refs()]
 
 
-def test_old_versions_go_at_each_interval(tmp_path: Path) -> None:
+def test_old_versions_are_removed_at_each_interval(tmp_path: Path) -> None:
     dataset = ld.write_dataset(ONE, tmp_path, auto_cleanup_options={"interval": 3, "older_than_seconds": 0})
     seen = []
     for _ in range(6):
@@ -42,7 +42,7 @@ def test_auto_cleanup_can_be_enabled_and_disabled(tmp_path: Path) -> None:
     assert dataset.config() == {}
 
 
-def test_reading_the_newest_version_cleans_nothing_up(tmp_path: Path) -> None:
+def test_reading_the_newest_version_runs_no_cleanup(tmp_path: Path) -> None:
     writer = ld.write_dataset(ONE, tmp_path)
     reader = ld.dataset(tmp_path)
     writer.update_config({"lance.auto_cleanup.interval": "5", "lance.auto_cleanup.retain_versions": "1"})

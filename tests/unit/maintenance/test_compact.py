@@ -75,7 +75,7 @@ def test_a_failed_compaction_leaves_no_files(path: Path, monkeypatch: pytest.Mon
     assert sorted(path.rglob("*")) == before
 
 
-def test_stable_row_ids_and_row_versions_stay_with_their_rows(path: Path) -> None:
+def test_compaction_keeps_stable_row_ids_and_row_versions(path: Path) -> None:
     dataset = written(path, stable=True)
     dataset.update({"text": "'new'"}, where="id IN (3, 33)")
     dataset.delete("id % 7 = 0")
@@ -147,7 +147,7 @@ def test_progress_is_reported_per_group(path: Path) -> None:
     assert seen == [(1, 2), (2, 2)]
 
 
-def test_a_table_whose_rows_are_all_deleted_compacts_to_nothing(path: Path) -> None:
+def test_a_table_with_all_rows_deleted_compacts_to_an_empty_table(path: Path) -> None:
     dataset = written(path, 2)
     dataset.delete("true")
     dataset.optimize.compact_files()

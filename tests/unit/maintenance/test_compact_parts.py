@@ -59,7 +59,7 @@ def leftovers(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("follow", [{}, {"follow": None}], ids=["elsewhere", "here"])
-def test_batches_are_committed_one_by_one_and_indexes_follow(path: Path, follow: dict[str, Any]) -> None:
+def test_groups_are_committed_in_batches_and_indexes_follow(path: Path, follow: dict[str, Any]) -> None:
     before = ids(path), ids(path, "x = 3")
     done = compacted(path, batch=2, **follow)
     dataset = ld.dataset(path)
@@ -87,7 +87,7 @@ def test_a_group_changed_by_another_writer_is_rewritten(path: Path) -> None:
     assert leftovers(path) == []
 
 
-def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
+def test_files_of_abandoned_attempts_are_removed(path: Path) -> None:
     def twice(orders: Sequence[Any]) -> list[Any]:
         elsewhere(path, orders)
         return elsewhere(path, orders)
@@ -118,7 +118,7 @@ def test_a_commit_that_loses_a_race_is_retried(path: Path, monkeypatch: pytest.M
     ld.dataset(path).validate()
 
 
-def test_writers_that_come_each_time_are_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_conflicts_raise_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "COMPACTION_RETRIES", 2)
 
     def write(orders: Sequence[Any]) -> list[Any]:

@@ -56,7 +56,7 @@ def test_an_index_is_remapped_deferred_or_uncovered(
 
 @pytest.mark.parametrize("options", [{}, LEAVE])
 @pytest.mark.parametrize(("new_version", "follows"), [(0, True), (1, False)])
-def test_with_stable_row_ids_only_segments_by_address_have_to_follow(
+def test_with_stable_row_ids_only_address_segments_are_remapped(
     path: Path, kind: PlainKind, options: dict[str, Any], new_version: int, follows: bool
 ) -> None:
     kind.new_version = new_version
@@ -118,7 +118,7 @@ def test_unused_versions_are_removed_from_the_reuse_index(path: Path, kind: Plai
     assert check(dataset) == {10, 11}
 
 
-def test_a_large_reuse_index_has_a_file(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_reuse_index_is_stored_in_a_file(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_duck.index.reuse_write.LARGEST_INLINE", 100)
     assert LARGEST_INLINE == 204_800
     dataset = with_index(write(path), kind)
@@ -210,14 +210,14 @@ def test_overlapping_segments_lose_their_coverage(path: Path, kind: PlainKind) -
     assert sorted(covers(dataset)) in ([[], [4]], [[4]])
 
 
-def test_a_table_that_compacts_to_nothing(path: Path, kind: PlainKind) -> None:
+def test_indexes_of_a_table_that_compacts_to_nothing_are_handled(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path, 2), kind)
     dataset.delete("key >= 0")
     dataset = compact(dataset, **DEFER)
     assert check(dataset) == set()
 
 
-def test_tasks_let_the_indexes_follow_when_they_are_committed(path: Path, kind: PlainKind) -> None:
+def test_committing_tasks_remaps_the_indexes(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     dataset.delete("key % 4 = 1")
     results = []
@@ -229,7 +229,7 @@ def test_tasks_let_the_indexes_follow_when_they_are_committed(path: Path, kind: 
     assert check(dataset) == set(covers(dataset)[0]) == set(dataset.fragment_ids()) - {6}
 
 
-def test_a_commit_that_lost_leaves_no_segment(path: Path, kind: PlainKind) -> None:
+def test_a_lost_commit_leaves_no_segment(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     done = [task.execute(dataset) for task in Compaction.plan(dataset).tasks]
     before = directories(path)
@@ -240,7 +240,7 @@ def test_a_commit_that_lost_leaves_no_segment(path: Path, kind: PlainKind) -> No
     assert check(ld.dataset(path)) == {0, 1, 2, 3, 4, 5}
 
 
-def test_a_compaction_that_fails_leaves_nothing(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_compaction_leaves_nothing(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = with_index(with_index(write(path), kind), kind, column="y")
     before = {*directories(path), *(p.name for p in (path / "data").iterdir())}
     merge, calls = kind.merge, []
@@ -257,9 +257,7 @@ def test_a_compaction_that_fails_leaves_nothing(path: Path, kind: PlainKind, mon
     assert {*directories(path), *(p.name for p in (path / "data").iterdir())} == before
 
 
-def test_a_reuse_index_that_was_overtaken_leaves_no_file(
-    path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_outdated_reuse_index_file_is_removed(path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_duck.index.reuse_write.LARGEST_INLINE", 10)
     dataset = with_index(write(path), kind)
     publish, calls = committer.publish, []
@@ -309,7 +307,7 @@ def test_an_index_on_compacted_fragments_is_rejected(path: Path, kind: PlainKind
         commit(dataset.handle.snapshot, CreateIndex([segment]))
 
 
-def test_the_reuse_index_is_not_replaced_over_a_compaction(path: Path, kind: PlainKind) -> None:
+def test_replacing_a_reuse_index_conflicts_with_a_compaction(path: Path, kind: PlainKind) -> None:
     dataset = compact(with_index(write(path), kind), target_rows_per_fragment=30, **DEFER)
     entry = dataset.handle.snapshot.indices[-1]
     compact(ld.dataset(path), **DEFER)

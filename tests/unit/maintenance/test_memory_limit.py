@@ -50,7 +50,7 @@ def peak_of() -> Iterator[Callable[[Callable[[], object]], int]]:
     pa.set_memory_pool(before)
 
 
-def test_a_compaction_keeps_to_its_limit(
+def test_a_compaction_respects_its_memory_limit(
     table: ld.LanceDataset, peak_of: Callable[[Callable[[], object]], int]
 ) -> None:
     rows = table.to_table()
@@ -59,7 +59,9 @@ def test_a_compaction_keeps_to_its_limit(
     assert table.to_table().equals(rows)
 
 
-def test_a_merge_keeps_to_its_limit(table: ld.LanceDataset, peak_of: Callable[[Callable[[], object]], int]) -> None:
+def test_a_merge_respects_its_memory_limit(
+    table: ld.LanceDataset, peak_of: Callable[[Callable[[], object]], int]
+) -> None:
     schema = table.schema
 
     def batches() -> Iterator[pa.RecordBatch]:

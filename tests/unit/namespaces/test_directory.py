@@ -37,7 +37,7 @@ def namespace(tmp_path: Path) -> ld.DirectoryNamespace:
     return ld.DirectoryNamespace(str(tmp_path))
 
 
-def test_tables_of_the_root_are_folders_and_need_no_manifest(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
+def test_root_tables_are_folders_without_a_manifest(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
     assert namespace.list_tables() == []
     namespace.create_table("b", ROWS)
     ld.write_dataset(ROWS, tmp_path / "a.lance")
@@ -47,7 +47,7 @@ def test_tables_of_the_root_are_folders_and_need_no_manifest(namespace: ld.Direc
     assert namespace.describe_table("b").location == str(tmp_path / "b.lance")
 
 
-def test_tables_of_namespaces_have_rows_and_folders_with_random_names(
+def test_namespace_tables_have_manifest_rows_and_random_folders(
     namespace: ld.DirectoryNamespace, tmp_path: Path
 ) -> None:
     namespace.create_namespace("a", {"owner": "ann"})
@@ -117,7 +117,7 @@ def test_a_declared_table_is_written_later(namespace: ld.DirectoryNamespace) -> 
         assert namespace.create_table(name, ROWS).uri == place.location
 
 
-def test_a_table_that_cannot_be_written_leaves_no_name(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_name(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
     namespace.create_namespace("a")
     for name in ("t", "a$t"):
         with pytest.raises(LanceDuckError):
@@ -164,7 +164,7 @@ def test_a_renamed_table_keeps_its_folder(namespace: ld.DirectoryNamespace) -> N
     assert namespace.list_tables("a") == []
 
 
-def test_writers_that_meet_lose_no_name(tmp_path: Path) -> None:
+def test_concurrent_writers_lose_no_name(tmp_path: Path) -> None:
     ld.DirectoryNamespace(str(tmp_path)).create_namespace("a")
 
     def create(i: int) -> None:
@@ -244,7 +244,7 @@ def test_one_invalid_row_does_not_hide_other_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before it is written", "while it is written", "once it is written"])
-def test_a_table_that_is_dropped_while_it_is_written_leaves_nothing(moment: str, tmp_path: Path) -> None:
+def test_dropping_a_table_during_its_creation_leaves_nothing(moment: str, tmp_path: Path) -> None:
     writer, other = ld.DirectoryNamespace(str(tmp_path)), ld.DirectoryNamespace(str(tmp_path))
     writer.create_namespace("a")
 
@@ -286,7 +286,7 @@ def test_with_and_without_a_manifest(tmp_path: Path) -> None:
     assert json.loads(json.dumps(sorted(Listing(str(tmp_path)).objects()))) == ["u"]
 
 
-def test_properties_are_checked_and_settings_of_the_store_reach_it() -> None:
+def test_properties_are_validated_and_storage_options_are_passed_on() -> None:
     namespace = ld.connect_namespace("dir", {"root": "memory://ns-options", "storage.checksums": "false"})
     namespace.create_table("t", ROWS)
     assert namespace.describe_table("t").storage_options == {"checksums": "false"}
@@ -370,7 +370,7 @@ def test_rows_are_added_to_vectors_and_vector_columns_replaces_the_rule(namespac
     assert half.schema.field("vector").type == pa.list_(pa.float16(), 2)
 
 
-def test_vectors_of_different_lengths_are_refused_and_leave_no_name(
+def test_vectors_of_different_lengths_are_rejected_and_leave_no_name(
     namespace: ld.DirectoryNamespace, tmp_path: Path
 ) -> None:
     with pytest.raises(DataMismatchError, match=r"column 'vector', row 1: .*expected 2, found 1"):

@@ -86,7 +86,7 @@ def test_a_response_that_is_not_a_json_object_is_an_error(service: Service, body
         {"tables": ["t"], "page_token": {"x": 1}},
     ],
 )
-def test_a_listing_without_sense_or_end_is_refused(service: Service, answer: dict[str, object]) -> None:
+def test_an_invalid_or_endless_listing_is_rejected(service: Service, answer: dict[str, object]) -> None:
     service.body = json.dumps(answer).encode()
     with pytest.raises(StoreError):
         opened(service).list_tables()
@@ -94,7 +94,7 @@ def test_a_listing_without_sense_or_end_is_refused(service: Service, answer: dic
 
 
 @pytest.mark.parametrize("location", ["t", "./t.lance", "..", "~/t.lance", "t$", "data/t"])
-def test_a_location_below_the_working_directory_is_refused(service: Service, location: str) -> None:
+def test_a_relative_location_is_rejected(service: Service, location: str) -> None:
     service.body = json.dumps({"location": location}).encode()
     namespace = opened(service)
     for call in (lambda: namespace.describe_table("t"), lambda: namespace.create_table("t", {"x": [1]})):
@@ -105,7 +105,7 @@ def test_a_location_below_the_working_directory_is_refused(service: Service, loc
         assert namespace.describe_table("t").location == other
 
 
-def test_a_small_answer_does_not_unpack_to_a_large_one(service: Service) -> None:
+def test_the_size_of_a_decompressed_response_is_limited(service: Service) -> None:
     packer = zlib.compressobj(wbits=31)
     service.body = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(80)) + packer.flush()
     service.headers = {"content-encoding": "gzip"}
@@ -121,7 +121,7 @@ def test_retry_after_does_not_delay_errors(service: Service) -> None:
     assert time.monotonic() - start < 60
 
 
-def test_errors_and_reprs_show_no_secrets(service: Service) -> None:
+def test_errors_and_reprs_contain_no_secrets(service: Service) -> None:
     service.status = 401
     service.body = json.dumps({"error": f"who is Bearer {TOKEN}, or {TOKEN}?", "code": True}).encode()
     with pytest.raises(StoreError, match="who is") as caught:
@@ -136,7 +136,7 @@ def test_errors_and_reprs_show_no_secrets(service: Service) -> None:
 
 
 @pytest.mark.parametrize("uri", ["http://", "http://[::1", "http://h:99999", "http://h/?token=hidden-word", "ftp://h"])
-def test_addresses_are_checked_at_once(uri: str) -> None:
+def test_invalid_addresses_are_rejected_immediately(uri: str) -> None:
     with pytest.raises(InvalidInputError, match="address of a namespace") as caught:
         ld.RestNamespace(uri)
     assert "hidden-word" not in str(caught.value)
@@ -155,7 +155,7 @@ def test_a_table_dropped_during_listing_is_skipped(service: Service) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"])
-def test_a_service_that_never_ends_its_answer_is_given_up(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_response_is_aborted(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "_TIMEOUT", 0.3)
     monkeypatch.setattr(requests, "_LONGEST", 0.3)
     ends = threading.Event()

@@ -69,7 +69,7 @@ def test_values_that_are_not_strings_are_rejected(texts: Any) -> None:
         ld.highlight(texts, "duck")
 
 
-def test_halves_of_surrogate_pairs_are_refused() -> None:
+def test_lone_surrogates_are_rejected() -> None:
     for texts in ("a\ud800", ["a\ud800"]):
         with pytest.raises(ld.InvalidInputError, match=r"highlight: bad texts?: expected Unicode text"):
             ld.highlight(texts, "duck")
@@ -81,7 +81,7 @@ def test_halves_of_surrogate_pairs_are_refused() -> None:
         ld.snippet("duck", "duck", gap="\ud800")
 
 
-def test_wrong_calls_name_the_argument() -> None:
+def test_invalid_calls_name_the_argument() -> None:
     with pytest.raises(ld.WrongTypeError, match=r"bad query: expected str, or a query of .*, found int"):
         ld.highlight("duck", 5)  # type: ignore[call-overload]
     with pytest.raises(ld.WrongTypeError, match="highlight: pre: expected str, found 5 of type int"):

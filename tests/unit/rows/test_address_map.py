@@ -32,14 +32,14 @@ def group(old: list[tuple[int, int, list[int]]], new: list[tuple[int, int]]) -> 
     return MovedGroup(tuple(i for i, _, _ in old), tuple(new), *runs)
 
 
-def test_rows_follow_in_order_across_old_and_new_fragments() -> None:
+def test_rows_are_remapped_in_order_across_fragments() -> None:
     moved = AddressMap([group([(0, 4, [1]), (1, 3, [0, 2])], [(5, 2), (6, 2)])])
     found, lives = moved.follow(addresses((0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (2, 7)))
     assert lives.tolist() == [True, False, True, True, False, True, False, True]
     assert found[lives].tolist() == addresses((5, 0), (5, 1), (6, 0), (6, 1), (2, 7)).tolist()
 
 
-def test_a_fragment_without_a_live_row_leaves_nothing() -> None:
+def test_a_fragment_without_live_rows_maps_to_nothing() -> None:
     moved = AddressMap([group([(3, 2, [0, 1])], [])])
     assert moved.follow(addresses((3, 0), (3, 1), (4, 0)))[1].tolist() == [False, False, True]
 
@@ -117,7 +117,7 @@ def test_treemap_runs_include_their_fragment() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 4, 8, 11, 20])
-def test_a_treemap_that_is_cut_is_refused(cut: int) -> None:
+def test_a_truncated_treemap_is_rejected(cut: int) -> None:
     data = treemap(RowSet.of_ranges([(0, 0, 10), (1, 0, 10)]))
     with pytest.raises(CorruptError):
         treemap_runs(data[:cut], "test")

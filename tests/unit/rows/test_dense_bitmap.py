@@ -41,7 +41,7 @@ def test_kernels_are_their_references(seed):
     size=st.sampled_from([1, 65_536, 65_537, 400_000]),
     least=st.sampled_from([0, 7, (1 << 32) - 3]),
 )
-def test_many_names_become_the_same_set(seed, fragments, size, least):
+def test_many_row_ids_become_the_same_set(seed, fragments, size, least):
     rng = np.random.default_rng(seed)
     many = names(rng, int(rng.choice([20_000, 60_000])), fragments, size, least)
     expected: dict[int, BitMap] = {}

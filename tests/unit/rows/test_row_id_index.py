@@ -44,7 +44,7 @@ def test_deletion_vectors_are_read_only_for_fragments_with_hits() -> None:
     assert asked == [2]
 
 
-def test_a_fragment_of_several_segments_counts_offsets_across_them() -> None:
+def test_offsets_continue_across_segments_of_a_fragment() -> None:
     both = sequence({"range": {"start": 100, "end": 110}}, {"range": {"start": 0, "end": 5}})
     addresses, lives = RowIdIndex([(2, both)], lambda _: None).addresses(np.array([4, 109], np.uint64))
     assert addresses.tolist() == [(2 << 32) + 14, (2 << 32) + 9]

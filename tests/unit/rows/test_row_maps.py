@@ -44,7 +44,9 @@ def test_maps_written_together_can_be_read_together(lists: list[list[int]]) -> N
 
 
 @given(sets, st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=4))
-def test_broken_maps_are_read_as_one_by_one_or_left(lists: list[list[int]], changes: list[tuple[int, int]]) -> None:
+def test_damaged_maps_are_read_equally_or_left_to_the_general_reader(
+    lists: list[list[int]], changes: list[tuple[int, int]]
+) -> None:
     data, offsets = array_maps(*flat(lists))
     for place, byte in changes:
         data[place % max(len(data), 1) : place % max(len(data), 1) + 1] = byte

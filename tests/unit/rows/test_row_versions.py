@@ -16,7 +16,7 @@ def message(runs: list[tuple[int, int]]) -> bytes:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**64 - 1)), max_size=6), st.data())
-def test_runs_give_each_row_its_version(runs: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_runs_assign_a_version_to_each_row(runs: list[tuple[int, int]], data: st.DataObject) -> None:
     rows = [v for n, v in runs for _ in range(n)]
     sequence = read_versions(message(runs), "here", len(rows))
     start = data.draw(st.integers(0, len(rows)))

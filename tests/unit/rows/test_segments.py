@@ -127,7 +127,7 @@ def test_an_unknown_segment_form_is_unsupported() -> None:
         segment_from_proto(rowids_pb2.U64Segment(), "here")
 
 
-def test_a_huge_range_is_refused_without_being_laid_out() -> None:
+def test_a_huge_range_is_rejected_without_expansion() -> None:
     message = rowids_pb2.RowIdSequence(segments=[{"range": {"start": 0, "end": 2**60}}])
     with pytest.raises(CorruptError):
         read_row_ids(message.SerializeToString(), "here")

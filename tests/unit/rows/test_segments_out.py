@@ -73,7 +73,7 @@ def test_row_versions_round_trip_after_concat_and_select(one: list[int], other: 
     assert both.select(np.array(kept, np.int64)).slice(0, len(kept)).tolist() == [versions[i] for i in kept]
 
 
-def test_one_version_for_all_rows_is_one_run() -> None:
+def test_equal_versions_are_stored_as_one_run() -> None:
     message = rowids_pb2.RowDatasetVersionSequence.FromString(VersionSequence.constant(4, 1000).to_bytes())
     assert [(run.version, run.span.range.end) for run in message.runs] == [(4, 1000)]
     assert VersionSequence.constant(4, 0).to_bytes() == b""

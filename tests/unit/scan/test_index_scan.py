@@ -78,7 +78,7 @@ def test_only_rows_found_by_the_index_are_read() -> None:
     assert snapshot.deletions_read == 0
 
 
-def test_fragments_that_no_segment_covers_are_scanned() -> None:
+def test_uncovered_fragments_are_scanned() -> None:
     snapshot = table()
     Indexes(snapshot).add("i", [[0], [2]])
     found = read(snapshot, columns=["i"], filter="i IN (1, 60, 110, 199)")
@@ -120,7 +120,7 @@ def test_an_unsatisfiable_condition_reads_nothing() -> None:
     assert snapshot.reads == []
 
 
-def test_ranges_of_one_column_are_one_question() -> None:
+def test_ranges_on_one_column_become_one_index_query() -> None:
     snapshot = table()
     (index,) = Indexes(snapshot).add("i", [range(4)])
     read(snapshot, filter="i >= 10 AND s IS NOT NULL AND i < 20 AND i <= 15")
@@ -168,7 +168,7 @@ def test_one_index_covers_fragments_the_other_lacks() -> None:
     "text",
     ["i = 5 AND a = 1", "i < 20 OR i >= 190", "st.x = 70", "NOT (i < 190)", "a = 1 OR s = 'b'", "NOT (i <> 77)"],
 )
-def test_the_same_rows_as_without(text: str) -> None:
+def test_an_index_scan_returns_the_same_rows_as_a_scan(text: str) -> None:
     snapshot = table()
     made = Indexes(snapshot)
     for path in ("i", "a", "st.x"):
@@ -177,7 +177,7 @@ def test_the_same_rows_as_without(text: str) -> None:
     assert same(found, plain)
 
 
-def test_options_hold_as_ever() -> None:
+def test_scan_options_apply_to_index_scans() -> None:
     snapshot = table()
     (index,) = Indexes(snapshot).add("i", [range(4)])
     wanted = {"columns": ["i", "_rowoffset"], "filter": "i >= 20 AND i < 120"}
@@ -268,7 +268,7 @@ PREDICATES = st.recursive(
 
 @settings(max_examples=150)
 @given(predicate=PREDICATES, seed=st.integers(0, 9999), data=st.data())
-def test_indexes_never_change_an_answer(predicate: Predicate, seed: int, data: st.DataObject) -> None:
+def test_indexes_never_change_a_result(predicate: Predicate, seed: int, data: st.DataObject) -> None:
     snapshot = table(seed=seed)
     made = Indexes(snapshot)
     for column in data.draw(st.lists(st.sampled_from(list(COLUMNS)), unique=True)):

@@ -10,7 +10,7 @@ import lance_duck as ld
 from lance_duck.scan.options import OptionCache, ScanOptions
 
 
-def test_columns_are_remembered_by_their_forms(tmp_path: Path) -> None:
+def test_projections_are_cached_by_requested_types(tmp_path: Path) -> None:
     snapshot = ld.write_dataset(pa.table({"s": ["a", "b"], "x": [1, 2]}), tmp_path / "t.lance").handle.snapshot
     cache, options = OptionCache(), ScanOptions(columns=["s", "x"])
     plain, large = {"s": pa.string()}, {"s": pa.large_string()}

@@ -39,7 +39,7 @@ def test_a_width_that_was_learnt_counts() -> None:
     assert sizer.take() <= 12
 
 
-def test_morsels_of_a_filter_are_large_while_few_rows_stay() -> None:
+def test_filtered_morsels_grow_while_few_rows_match() -> None:
     sizer = Sizer(4096, filtered=8)
     sizes = [sizer.take() for _ in range(6)]
     assert sizes[0] == SMALL_BATCH_BYTES // 4096
@@ -73,7 +73,7 @@ def test_a_plan_is_built_lazily() -> None:
 @pytest.mark.parametrize(
     "type_", [pa.string_view(), pa.string(), pa.binary_view(), pa.dictionary(pa.int8(), pa.string())]
 )
-def test_rows_of_every_form_are_chosen(type_: pa.DataType) -> None:
+def test_rows_of_every_type_can_be_selected(type_: pa.DataType) -> None:
     long = "a value of more than twelve bytes"
     values = ["a", None, long, "b"]
     array = pa.array(values).cast(pa.binary() if type_ == pa.binary_view() else pa.string())
@@ -87,7 +87,7 @@ def test_rows_of_every_form_are_chosen(type_: pa.DataType) -> None:
     assert kept.cast(pa.string()).to_pylist() == [None, "b"]
 
 
-def test_descend_keeps_the_nulls_of_the_structs_above() -> None:
+def test_descend_keeps_the_nulls_of_outer_structs() -> None:
     array = pa.array([{"a": {"b": 1}}, {"a": None}, None])
     assert descend(array, ("a", "b")).to_pylist() == [1, None, None]
     assert descend(array, ()) is array

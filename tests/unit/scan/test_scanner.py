@@ -23,7 +23,7 @@ def dataset(tmp_path: Path) -> ld.LanceDataset:
     return ld.write_dataset(pa.table({"a": TEXTS, "b": ["duck", "Lakes", "swimming lakes"]}), tmp_path / "t.lance")
 
 
-def test_words_of_the_query_are_marked_as_the_column_analyses_them(dataset: ld.LanceDataset) -> None:
+def test_query_words_are_marked_with_the_analyser_of_the_column(dataset: ld.LanceDataset) -> None:
     query = BooleanQuery([(Occur.SHOULD, MatchQuery("duck", "a")), (Occur.SHOULD, PrefixQuery("sw", "b"))])
     scanner = dataset.scanner(full_text_query=query)
     assert scanner.searched_texts == ("a", "b")
@@ -81,7 +81,7 @@ def test_row_allowlists_may_be_address_maps(numbers: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("rows", [b"zz", [-1], [1.5], [None], ["x"], 3])
-def test_lists_of_no_rows_are_refused(rows: Any, numbers: ld.LanceDataset) -> None:
+def test_empty_row_allowlists_are_rejected(rows: Any, numbers: ld.LanceDataset) -> None:
     with pytest.raises(ld.InvalidInputError, match="row_addr_allowlist"):
         numbers.to_table(row_addr_allowlist=rows)
 

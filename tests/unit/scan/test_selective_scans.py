@@ -41,7 +41,7 @@ def test_batches_are_few_and_their_dictionaries_small(table: ld.LanceDataset, co
 
 
 @pytest.mark.parametrize("any_form", [False, True])
-def test_duckdb_is_given_few_batches_and_small_dictionaries(table: ld.LanceDataset, any_form: bool) -> None:
+def test_duckdb_receives_few_batches_and_small_dictionaries(table: ld.LanceDataset, any_form: bool) -> None:
     schema = pa.schema([("text", pa.string()), ("dictionary", pa.dictionary(pa.int32(), pa.string()))])
     condition = Compare("<", ("n",), pa.scalar(4, pa.int64()))
     batches = list(table.duckdb_reader(schema, condition, any_form=any_form))
@@ -57,7 +57,7 @@ def test_taken_rows_carry_only_their_dictionary_entries(table: ld.LanceDataset) 
     assert len(found.dictionary) == 2
 
 
-def test_tables_of_tiny_fragments_reach_duckdb_in_few_batches(tmp_path: Path) -> None:
+def test_tiny_fragments_reach_duckdb_in_few_batches(tmp_path: Path) -> None:
     rows = pa.table({"i": np.arange(200)})
     tiny = ld.write_dataset(rows, str(tmp_path / "t.lance"), max_rows_per_file=5)
     batches = list(tiny.duckdb_reader(rows.schema, None))
@@ -73,7 +73,7 @@ def test_filtered_batches_have_the_requested_size(table: ld.LanceDataset) -> Non
     assert sum(size < 100 for size in sizes) <= 4
 
 
-def test_batches_of_one_fragment_stay_so(table: ld.LanceDataset) -> None:
+def test_tagged_batches_belong_to_one_fragment(table: ld.LanceDataset) -> None:
     for batch, fragment in (
         (tagged.record_batch, tagged.fragment) for tagged in table.scanner(columns=["i"], filter="n < 9").scan_batches()
     ):

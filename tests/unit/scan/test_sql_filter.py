@@ -207,7 +207,7 @@ def test_an_unknown_column_error_lists_the_columns() -> None:
         make_filter("nope LIKE 'a'", BATCH.schema)
 
 
-def test_the_evaluator_reads_no_file_and_no_variable() -> None:
+def test_filter_evaluation_reads_no_files_or_variables() -> None:
     secret = BATCH  # noqa: F841
     for text in ("(FROM secret) IS NULL", "read_text('/etc/hostname') IS NULL"):
         with pytest.raises(InvalidInputError):
@@ -253,7 +253,7 @@ def test_keywords_used_as_column_names_keep_their_meaning() -> None:
         ("json_array_length(j, '$.tags') = 2", [0]),
     ],
 )
-def test_functions_on_json(text: str, expected: list[int]) -> None:
+def test_json_functions_are_supported(text: str, expected: list[int]) -> None:
     documents = [
         '{"name": "Ann", "age": 30, "score": 1.5, "tags": ["x", "y"], "deep": {"a/b": [7, 8]}}',
         '{"name": "Bob", "age": 31, "ok": true, "tags": ["x"]}',
@@ -295,7 +295,7 @@ def test_dialect_functions_with_another_meaning_are_rejected(text: str) -> None:
         parse_sql(text, BATCH.schema, "filter")
 
 
-def test_hidden_twins_by_case_are_refused_only_when_both_are_read() -> None:
+def test_names_that_differ_by_case_are_rejected_only_if_both_are_read() -> None:
     schema = pa.schema([("a", pa.int8()), ("A", pa.int8())])
     assert parse_sql("a + 1 = 2", schema, "filter").paths == (("a",),)
     with pytest.raises(InvalidInputError, match="only by case"):
@@ -315,7 +315,7 @@ def test_expressions_on_unknown_columns_or_wrong_types_are_rejected() -> None:
             make_filter(expression, BATCH.schema)
 
 
-def test_expression_by_position_reads_all_columns() -> None:
+def test_positional_expressions_read_all_columns() -> None:
     found = make_filter(pc.field(0) > 0, BATCH.schema)
     assert found is not None
     assert len(found.paths()) == len(BATCH.column_names)
@@ -356,7 +356,7 @@ texts = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(texts)
-def test_the_tree_never_differs_from_duckdb(text: str) -> None:
+def test_the_expression_tree_always_agrees_with_duckdb(text: str) -> None:
     tree = tree_from_sql(text, BATCH.schema)
     if tree is not None:
         assert TreeFilter(tree).mask(COLUMNS, BATCH.num_rows).to_pylist() == by_duckdb(text)

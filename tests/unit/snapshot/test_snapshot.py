@@ -33,7 +33,7 @@ def file(path: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_counts_come_from_the_metadata_alone(hand_made: Make, tmp_path: Path) -> None:
+def test_counts_come_from_metadata(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     deletion = {"read_version": 1, "id": 5, "num_deleted_rows": 3}
     table.commit(
@@ -93,7 +93,7 @@ def test_a_file_with_another_size_than_its_manifest_entry_is_corrupt(
 
 @pytest.mark.parametrize("kind", ["absolute", "parent", "link"])
 @pytest.mark.parametrize("allowed", [False, True])
-def test_paths_leave_the_root_only_into_a_base_path(
+def test_paths_may_leave_the_root_only_into_a_base_path(
     hand_made: Make, make_data_file: DataFile, tmp_path: Path, kind: str, allowed: bool
 ) -> None:
     outside = tmp_path / "outside"
@@ -195,7 +195,7 @@ def test_tables_without_stable_row_ids_have_no_row_id_index(hand_made: Make, tmp
     assert snapshot.row_id_index is None
 
 
-def test_missing_and_miscounted_row_ids_are_refused(hand_made: Make, tmp_path: Path) -> None:
+def test_missing_and_miscounted_row_ids_are_rejected(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.commit(1, reader_feature_flags=2, fragments=[{"physical_rows": 4}])
     table.commit(2, reader_feature_flags=2 | 2048, fragments=[{"physical_rows": 4}])
@@ -207,7 +207,7 @@ def test_missing_and_miscounted_row_ids_are_refused(hand_made: Make, tmp_path: P
             snapshot.row_ids(snapshot.fragments[0])
 
 
-def test_transactions_come_inline_or_from_their_file(hand_made: Make, tmp_path: Path) -> None:
+def test_transactions_are_read_inline_or_from_their_file(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     append = transaction_pb2.Transaction(uuid="u", read_version=0, append={})
     table.commit(1, transaction=append)
@@ -220,7 +220,7 @@ def test_transactions_come_inline_or_from_their_file(hand_made: Make, tmp_path: 
     assert [t and (t.uuid, t.operation) for t in found] == [("u", "Append"), ("v", "Unknown"), None, None]
 
 
-def test_a_snapshot_pickles(hand_made: Make, tmp_path: Path) -> None:
+def test_a_snapshot_can_be_pickled(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.commit(1)
     table.commit(2)
@@ -229,7 +229,7 @@ def test_a_snapshot_pickles(hand_made: Make, tmp_path: Path) -> None:
     assert snapshot.latest_version() == 2
 
 
-def test_fragments_with_one_id_are_corrupt(hand_made: Make, tmp_path: Path) -> None:
+def test_duplicate_fragment_ids_are_corrupt(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     table.commit(1, fragments=[{"id": 1}, {"id": 1}])
     with pytest.raises(CorruptError, match="duplicate fragment id"):

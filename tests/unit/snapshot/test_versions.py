@@ -33,7 +33,7 @@ def test_versions_are_sorted_with_either_naming_scheme(hand_made: Make, tmp_path
 
 
 @pytest.mark.parametrize("hint", [b'{"version":1}', b'{"version":99}', b"garbage", b"[]", None])
-def test_the_hint_decides_nothing(hand_made: Make, tmp_path: Path, hint: bytes | None) -> None:
+def test_a_wrong_hint_does_not_matter(hand_made: Make, tmp_path: Path, hint: bytes | None) -> None:
     table = hand_made()
     table.commit(1)
     table.commit(2)
@@ -58,7 +58,7 @@ def test_opening_a_folder_of_tables_suggests_its_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, -1, 3, 2**64, 2**70])
-def test_a_version_that_does_not_exist_is_not_found(hand_made: Make, tmp_path: Path, version: int) -> None:
+def test_a_missing_version_raises_not_found(hand_made: Make, tmp_path: Path, version: int) -> None:
     table = hand_made()
     table.commit(1)
     with pytest.raises(NotFoundError, match="expected one of 1;"):
@@ -87,7 +87,7 @@ def test_values_that_are_not_timestamps_are_rejected(moment: Any) -> None:
         to_moment(moment)
 
 
-def test_versions_are_described_as_pylance_does(hand_made: Make, tmp_path: Path) -> None:
+def test_versions_are_described_like_in_pylance(hand_made: Make, tmp_path: Path) -> None:
     table = hand_made()
     fragment = {"id": 0, "physical_rows": 10, "files": [{"path": "x.lance", "file_size_bytes": 7}]}
     deletion = {"read_version": 1, "id": 1, "num_deleted_rows": 3}
@@ -130,7 +130,7 @@ def test_a_recreated_table_does_not_count_as_newest(tmp_path: Path) -> None:
     assert before.checkout().manifest.transaction_name == after.manifest.transaction_name
 
 
-def test_a_version_that_is_still_the_newest_is_not_read_again(tmp_path: Path) -> None:
+def test_an_unchanged_newest_version_is_not_read_again(tmp_path: Path) -> None:
     table = _table(tmp_path / "t").handle.snapshot
     assert table.checkout() is table
     table.store.delete([transaction_file(table.manifest.transaction_name)])

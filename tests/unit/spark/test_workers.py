@@ -65,7 +65,7 @@ def test_a_spark_connect_session_is_unchanged() -> None:
     use_this_python(SimpleNamespace())  # type: ignore[arg-type]
 
 
-def test_a_choice_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_user_choice_of_python_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     chosen = tmp_path / "chosen"
     monkeypatch.setenv("PYSPARK_PYTHON", str(chosen))
     chosen.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -76,7 +76,7 @@ def test_a_choice_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 @pytest.mark.parametrize("setting", ["spark.pyspark.python", "spark.pyspark.driver.python"])
-def test_a_python_that_does_not_run_is_named(setting: str, tmp_path: Path) -> None:
+def test_a_python_that_fails_to_start_is_named(setting: str, tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
     with pytest.raises(JobError, match=f"{nowhere}: does not run"):
         use_this_python(session(python=nowhere, settings=(setting,)))
@@ -94,7 +94,7 @@ def test_a_python_without_this_package_is_named(monkeypatch: pytest.MonkeyPatch,
     use_this_python(spark)
 
 
-def test_a_worker_loads_the_source_and_keeps_it_from_the_garbage_collector() -> None:
+def test_a_worker_loads_the_source_and_freezes_it_for_garbage_collection() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     run = subprocess.run([sys.executable, "-c", LOADING], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

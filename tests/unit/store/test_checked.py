@@ -125,7 +125,7 @@ def test_positions_of_upcoming_reads_are_checked() -> None:
             checked.check(start, *(np.array([place]) for place in places))
 
 
-def test_every_damaged_block_is_listed_each_time() -> None:
+def test_every_damaged_block_is_listed() -> None:
     start, _ = EXTENTS[2]
     checked, _ = source(flipped(3, start + 3 * BLOCK + 1))
     assert checked.damaged() == checked.damaged() == [(0, 10), (start + 3 * BLOCK, 5)]

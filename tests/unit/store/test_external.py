@@ -32,7 +32,7 @@ def test_a_version_is_claimed_once(store: ExternalManifestStore) -> None:
     assert store.get_latest(TABLE) == (10, "d")
 
 
-def test_only_a_claimed_version_can_be_changed(store: ExternalManifestStore) -> None:
+def test_only_a_claimed_version_can_be_updated(store: ExternalManifestStore) -> None:
     store.put_if_not_exists(TABLE, 1, "a")
     store.put_if_exists(TABLE, 1, "b")
     assert store.get(TABLE, 1) == "b"
@@ -86,7 +86,7 @@ def test_the_manifest_store_option_selects_a_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite://host/x.db", "sqlite://", "sqlite:///", "sqlite:///a%00b"])
-def test_a_url_of_no_file_is_refused(url: str) -> None:
+def test_an_invalid_manifest_store_url_is_rejected(url: str) -> None:
     with pytest.raises(InvalidInputError, match="URL of a file"):
         manifest_store(url)
 
@@ -108,7 +108,7 @@ def test_custom_manifest_stores_can_be_registered() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "", "a b", "Mine", "x:"])
-def test_only_free_schemes_can_be_registered(scheme: str) -> None:
+def test_only_unused_schemes_can_be_registered(scheme: str) -> None:
     with pytest.raises(InvalidInputError):
         register_manifest_store(scheme, SqliteManifestStore)
 

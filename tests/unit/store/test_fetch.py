@@ -25,7 +25,7 @@ class Numbered:
         return [np.arange(self.base + a, self.base + a + n, dtype=np.uint8) for a, n in ranges]
 
 
-def test_ranges_of_several_sources_come_back_in_order_with_one_call_each() -> None:
+def test_ranges_of_several_sources_are_read_in_order_with_one_call_each() -> None:
     first, second = Numbered(0, remote=False), Numbered(100, remote=False)
 
     found = fetch([ByteRange(first, 5, 2), ByteRange(second, 1, 1), ByteRange(first, 9, 1)])

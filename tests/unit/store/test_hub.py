@@ -127,7 +127,7 @@ def test_a_table_on_the_hub_is_read_at_its_newest_version(hub: Hub, monkeypatch:
     assert {token for _, token in hub.asked} == {None}
 
 
-def test_a_revision_is_chosen_by_its_name(hub: Hub) -> None:
+def test_a_revision_is_selected_by_name(hub: Hub) -> None:
     ld.write_dataset({"x": [1]}, published(hub, "main"))
     shutil.copytree(published(hub, "main"), published(hub, "v1"))
     ld.write_dataset({"x": [2]}, published(hub, "main"), mode="overwrite")
@@ -179,7 +179,7 @@ def test_the_tables_of_a_repository_are_listed(hub: Hub) -> None:
     assert {token for _, token in hub.asked} == {f"Bearer {TOKEN}"}
 
 
-def test_a_listing_of_several_pages_is_read_to_its_end(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_paged_listing_is_read_completely(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [{"type": "directory", "path": f"data/{number:04}.lance"} for number in range(2500)]
     monkeypatch.setattr(hub, "listing", lambda path: entries)
     store = open_store("hf://datasets/ann/trips/data", {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN})
@@ -232,7 +232,7 @@ def test_an_invalid_listing_is_rejected(hub: Hub, monkeypatch: pytest.MonkeyPatc
     ("written", "name"),
     [("refs%2Fpr%2F1", "refs%2Fpr%2F1"), ("refs/pr/1", "refs%2Fpr%2F1"), ("refs/convert/x", "refs%2Fconvert%2Fx")],
 )
-def test_the_name_of_a_revision_may_have_slashes(hub: Hub, written: str, name: str) -> None:
+def test_a_revision_name_may_contain_slashes(hub: Hub, written: str, name: str) -> None:
     ld.write_dataset({"x": [1, 2]}, published(hub, name))
     options = {**HTTP, "hf_endpoint": hub.endpoint}
     table = ld.dataset(f"hf://datasets/ann/trips@{written}/data/t.lance", storage_options=options)

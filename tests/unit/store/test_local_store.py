@@ -73,14 +73,14 @@ def test_a_read_beyond_the_end_is_corrupt(tmp_path: Path, wanted: tuple[int, int
         look(open_store(tmp_path).open("f"), *wanted, 1)
 
 
-def test_an_empty_file_reads_as_nothing(tmp_path: Path) -> None:
+def test_an_empty_file_reads_as_empty(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"")
     file = MappedFile(str(tmp_path / "f"))
     assert [len(f) for f in file.read([(0, 0)])] == [0]
     file.release()
 
 
-def test_a_size_that_is_given_is_checked(tmp_path: Path) -> None:
+def test_an_expected_size_is_checked(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"0123")
     assert open_store(tmp_path).open("f", 4).size == 4
     with pytest.raises(CorruptError, match="expected 5, found 4"):
@@ -99,7 +99,7 @@ def test_views_outlive_their_file_and_a_release(tmp_path: Path) -> None:
     assert bytes(view) == b"x" * 50_000
 
 
-def test_maps_that_were_not_used_for_long_are_released_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_maps_are_released_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released = []
     monkeypatch.setattr(MappedFile, "release", lambda self: released.append(Path(self.path).name))
     files = []
@@ -200,7 +200,7 @@ def test_mapped_files_hold_no_descriptor_and_their_number_is_limited(
     assert maps(tmp_path) == 0
 
 
-def test_a_file_that_is_read_again_and_again_stays_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frequently_read_file_stays_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(20))
     for i in range(100):
         (tmp_path / str(i)).write_bytes(b"x")
@@ -214,9 +214,7 @@ def test_a_file_that_is_read_again_and_again_stays_mapped(tmp_path: Path, monkey
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
-def test_deleted_files_are_let_go_soon_after_they_are_last_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleted_files_are_unmapped_soon_after_their_last_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(1000))
     files = []
     for i in range(100):
@@ -236,9 +234,7 @@ def test_deleted_files_are_let_go_soon_after_they_are_last_read(
         bytes_of(files[7])
 
 
-def test_a_file_that_was_replaced_is_not_read_as_the_one_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replaced_file_is_read_with_its_new_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(1000))
     (tmp_path / "f").write_bytes(b"before")
     file = MappedFile(str(tmp_path / "f"))
@@ -265,7 +261,7 @@ def test_threads_can_read_files_that_are_unmapped_concurrently(tmp_path: Path, m
         assert all(pool.map(read, range(8)))
 
 
-def test_files_of_a_directory_come_by_name(tmp_path: Path) -> None:
+def test_files_of_a_directory_are_listed_by_name(tmp_path: Path) -> None:
     (tmp_path / "d" / "sub").mkdir(parents=True)
     for name in ("b", "a", "c"):
         (tmp_path / "d" / name).write_bytes(name.encode() * 3)
@@ -292,7 +288,7 @@ def test_a_missing_file_raises_not_found(tmp_path: Path) -> None:
         store.get("d")
 
 
-def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_named_pipe_is_rejected_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for read in (open_store(tmp_path).get, open_store(tmp_path).open):
         with pytest.raises(StoreError, match="regular"):
@@ -300,7 +296,7 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "../x", "a/../../x", "/etc/passwd", "a\0b"])
-def test_paths_that_leave_the_root_are_refused(tmp_path: Path, path: str) -> None:
+def test_paths_outside_the_root_are_rejected(tmp_path: Path, path: str) -> None:
     store = open_store(tmp_path)
     for read in (store.get, store.open, store.exists, lambda p: list(store.entries(p))):
         with pytest.raises(InvalidInputError, match="leaves the root"):

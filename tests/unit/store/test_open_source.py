@@ -10,7 +10,7 @@ from lance_duck.store import open_source
 from lance_duck.store.client import MEMORY
 
 
-def test_one_file_is_opened_by_its_path_or_uri(tmp_path: Path) -> None:
+def test_a_file_opens_by_path_or_uri(tmp_path: Path) -> None:
     place = tmp_path / "sub dir" / "c%.bin"
     place.parent.mkdir()
     place.write_bytes(b"local")

@@ -17,7 +17,7 @@ from lance_duck.store import mapped, pages
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are dropped by a call of Linux")
-def test_pages_that_the_system_dropped_are_not_resident(tmp_path: Path) -> None:
+def test_pages_evicted_by_the_system_are_not_resident(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(64 * mmap.PAGESIZE))
     with path.open("rb") as file:

@@ -179,7 +179,7 @@ def test_deletes_remove_files_and_ignore_missing_ones(store: Store) -> None:
     assert files(store) == {"c": 1}
 
 
-def test_many_files_are_deleted_at_once(store: Store) -> None:
+def test_many_files_are_deleted_together(store: Store) -> None:
     for at in range(5):
         store.put(f"d/{at}", b"")
     store.delete(f"d/{at}" for at in range(1, 1100))
@@ -271,7 +271,7 @@ def test_a_local_link_out_of_the_root_is_not_followed(tmp_path: Path) -> None:
     assert sorted(os.listdir(outside)) == ["file"]
 
 
-def test_directories_that_become_empty_go_but_not_the_root(local: Store, tmp_path: Path) -> None:
+def test_empty_directories_are_removed_except_the_root(local: Store, tmp_path: Path) -> None:
     local.put("data/a/1", b"")
     local.put("data/b/2", b"")
     local.delete(["data/a/1"])
@@ -284,7 +284,7 @@ def test_directories_that_become_empty_go_but_not_the_root(local: Store, tmp_pat
     assert os.listdir(tmp_path / "u") == []
 
 
-def test_directories_may_vanish_under_a_writer(local: Store) -> None:
+def test_directories_may_disappear_under_a_writer(local: Store) -> None:
     def churn(at: int) -> None:
         for turn in range(60):
             local.put(f"data/d/{at}-{turn}", b"", safe=False)
@@ -380,7 +380,7 @@ def test_a_disk_without_hard_links_requires_a_manifest_store(local: Store, monke
     assert files(local) == {}
 
 
-def test_a_link_whose_answer_was_lost_is_a_success(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_with_a_lost_response_succeeds(local: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     really = os.link
 
     def link(source: str, target: str) -> None:

@@ -60,7 +60,7 @@ def test_every_string_type_gives_the_same_tokens(type_: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("list_", [pa.list_, pa.large_list, lambda type_: pa.list_(type_, 3)])
-def test_positions_run_on_over_the_elements_of_a_list(list_: Any) -> None:
+def test_positions_continue_across_list_elements(list_: Any) -> None:
     rows = [["no", "no", "no"], ["a the", None, "b"], None, ["", "c", "c"]]
     tokens = analyser().analyse(pa.array(rows, list_(pa.string())).slice(1))
     assert listed(tokens) == [[("b", 2)], [], [("c", 0), ("c", 1)]]
@@ -96,7 +96,7 @@ def test_strings_below_nulls_are_not_read() -> None:
         ("𝒳𐐀😀x", ["𝒳𐐀", "x"]),
     ],
 )
-def test_simple_takes_letters_their_marks_and_numbers(text: str, words: Any) -> None:
+def test_simple_tokenizer_keeps_letters_marks_and_numbers(text: str, words: Any) -> None:
     assert terms(text, **PLAIN) == words
     assert listed(analyser(**PLAIN).analyse(pa.array([text]))) == [[(w, i) for i, w in enumerate(words)]]
 
@@ -187,7 +187,7 @@ def test_other_types_are_rejected() -> None:
         analyser().analyse(pa.array([[1]]))
 
 
-def test_half_of_a_surrogate_pair_is_refused() -> None:
+def test_a_lone_surrogate_is_rejected() -> None:
     with pytest.raises(InvalidInputError, match=r"bad text: expected Unicode text, found 'a \\ud800'"):
         analyser().terms_of("a \ud800")
 
@@ -199,5 +199,5 @@ def test_invalid_utf8_is_rejected() -> None:
         analyser().analyse(broken)
 
 
-def test_the_stemmers_have_a_version() -> None:
+def test_the_stemmer_version_is_known() -> None:
     assert re.fullmatch(r"Snowball, PyStemmer 3\.1\.\d+", STEMMER)

@@ -63,7 +63,7 @@ def test_words_that_fold_or_stem_to_a_term_are_marked() -> None:
     assert folded.to_pylist() == ["<b>Café</b> <b>\uff26\uff2f\uff38</b> <b>running</b>"]
 
 
-def test_ngrams_that_overlap_or_touch_have_marks_together() -> None:
+def test_overlapping_ngrams_are_marked_together() -> None:
     texts = pa.array(["abcdef abc", "bcd"])
     assert highlight(texts, ["abc", "bcd", "bcde"], NGRAMS).to_pylist() == ["<b>abcde</b>f <b>abc</b>", "<b>bcd</b>"]
     assert highlight(texts, ["abc", "def"], NGRAMS).to_pylist() == ["<b>abcdef</b> <b>abc</b>", "bcd"]
@@ -94,7 +94,7 @@ def test_tokens_above_the_limit_are_not_marked() -> None:
         (["b"], 99, LETTERS.replace("b", "<b>b</b>")),
     ],
 )
-def test_a_snippet_has_the_most_terms_in_its_middle(terms: list[str], words: int, part: str) -> None:
+def test_a_snippet_centres_the_most_terms(terms: list[str], words: int, part: str) -> None:
     assert snippet(pa.array([LETTERS]), terms, PLAIN, words=words).to_pylist() == [part]
 
 
@@ -125,7 +125,7 @@ def test_removing_the_marks_restores_the_string(texts: Any, analyser: Analyser) 
         assert (text is None and shown is None) or shown.strip("…") in text
 
 
-def test_wrong_calls_are_refused() -> None:
+def test_invalid_calls_are_rejected() -> None:
     with pytest.raises(WrongTypeError, match="highlight: texts of a wrong type: expected string, large_string"):
         highlight(pa.array([1]), ["fox"], ENGLISH)
     with pytest.raises(InvalidInputError, match="snippet: bad words: expected 1 or more, found 0"):

@@ -29,7 +29,7 @@ values = st.recursive(
 )
 
 
-def test_each_leaf_is_a_term_with_its_path_and_its_type() -> None:
+def test_each_json_leaf_is_a_term_with_its_path_and_type() -> None:
     assert list(json_tokens_reference(DOCUMENT, JSON)) == TERMS
     assert [token.text for token in ld.tokenize(DOCUMENT, lance_tokenizer="json")] == TERMS
     assert list(json_tokens_reference('["x",1,[true]]', JSON)) == [",str,x", ",number,1", ",bool,true"]
@@ -79,7 +79,7 @@ def test_kernel_and_reference_produce_the_same_terms(document) -> None:
     assert plain_terms(texts, parameters) == [list(json_tokens_reference(text, parameters)) for text in texts]
 
 
-def test_many_leaves_paths_and_terms_find_room() -> None:
+def test_documents_with_many_leaves_paths_and_terms_fit() -> None:
     wide = json.dumps({f"key{i}": [f"word{i}", i, "x" * i] for i in range(3000)})
     deep = json.dumps([list(range(5000)), "é" * 5000])
     texts = [wide, deep, wide]

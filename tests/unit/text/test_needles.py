@@ -24,7 +24,7 @@ def test_words_of_a_part(part: str, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("character", "\u212aﬃ™½\u0301ĸŉ\uff21²")
-def test_characters_that_tables_may_differ_in_end_a_word(character: str) -> None:
+def test_characters_with_ambiguous_case_mappings_end_a_word(character: str) -> None:
     assert certain_words(f"abc{character}def") == ("abc", "def")
 
 

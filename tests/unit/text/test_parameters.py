@@ -21,7 +21,7 @@ def test_default_parameters_are_stored_like_in_pylance() -> None:
     assert AnalyserParameters.from_arguments({}).to_json() == STORED
 
 
-def test_parameters_survive_json() -> None:
+def test_parameters_round_trip_through_json() -> None:
     parameters = AnalyserParameters.from_arguments(
         {"language": "German", "max_token_length": None, "custom_stop_words": ["grün"], "with_position": True}
     )
@@ -70,7 +70,7 @@ def test_none_is_the_default_except_for_the_longest_token() -> None:
         ({"block_size": 64}, InvalidInputError, "expected 128 or 256, found 64"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: type[Exception], words: Any) -> None:
+def test_invalid_arguments_are_rejected(arguments: dict[str, Any], error: type[Exception], words: Any) -> None:
     with pytest.raises(error, match=f"tokenize: .*{words}"):
         AnalyserParameters.from_arguments(arguments, "tokenize")
 
@@ -105,7 +105,7 @@ def test_unsupported_parameters_are_readable_but_not_usable(stored: dict[str, st
         Analyser(parameters)
 
 
-def test_ngrams_of_no_length_are_read_and_not_used() -> None:
+def test_ngrams_of_length_zero_are_readable_but_not_usable() -> None:
     parameters = AnalyserParameters.from_json('{"base_tokenizer":"ngram","min_ngram_length":0}')
     with pytest.raises(UnsupportedError, match="n-grams of 0 to 3 characters are not supported"):
         Analyser(parameters)

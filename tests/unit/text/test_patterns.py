@@ -23,7 +23,7 @@ def said(pattern: str) -> list[list[str]]:
     ("pattern", "parts"),
     [("%hello%", ["", "hello", ""]), ("hel%lo", ["hel", "lo"]), ("a_b", ["a", "b"]), ("%", ["", ""]), ("", [""])],
 )
-def test_parts_of_like(pattern: str, parts: list[str]) -> None:
+def test_like_patterns_are_split_into_required_parts(pattern: str, parts: list[str]) -> None:
     assert list(like_parts(pattern)) == parts
 
 
@@ -34,7 +34,7 @@ def test_an_escape_ends_a_required_part() -> None:
     assert like_parts("abc^def", "^") == ("abc", "def")
 
 
-def test_parts_of_glob() -> None:
+def test_glob_patterns_are_split_into_required_parts() -> None:
     assert glob_parts("*hel?o*") == ("", "hel", "o", "")
     assert glob_parts("*[abc]def") == ()
     assert glob_parts("abc\\*def") == ()
@@ -75,7 +75,7 @@ def test_parts_of_glob() -> None:
         ("a{x}bc", [["a{x}bc"]]),
     ],
 )
-def test_parts_of_regular_expressions(pattern: str, parts: list[list[str]]) -> None:
+def test_regular_expressions_are_split_into_required_parts(pattern: str, parts: list[list[str]]) -> None:
     assert said(pattern) == parts
 
 

@@ -14,13 +14,13 @@ from lance_duck.text.tables import alphanumeric
 
 
 @given(st.text(st.characters(max_codepoint=0x17F)))
-def test_letters_and_digits_are_cut_as_by_their_table(text: str) -> None:
+def test_words_are_split_at_characters_outside_the_table(text: str) -> None:
     tokens = [token for token, _ in words.tokens_of_text(text, AnalyserParameters(max_token_length=None))]
     assert tokens == list(words._runs(text, alphanumeric()))
 
 
 @pytest.mark.parametrize("tokenizer", ["simple", "whitespace"])
-def test_every_character_is_cut_as_by_the_reference(tokenizer: str) -> None:
+def test_every_character_is_split_like_in_the_reference(tokenizer: str) -> None:
     parameters = AnalyserParameters(base_tokenizer=tokenizer, max_token_length=None)
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     text = "".join(f"b{character}cd 7" for character in characters)

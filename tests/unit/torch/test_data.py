@@ -37,7 +37,7 @@ def ids(batches: Any) -> list[int]:
     return [number for column in columns for number in column.tolist()]
 
 
-def test_batches_of_tensors_come_in_order(table: ld.LanceDataset) -> None:
+def test_tensor_batches_are_ordered(table: ld.LanceDataset) -> None:
     first, *rest = data.LanceDataset(table, 20)
     assert (first["id"].dtype, first["v"].dtype, first["v"].shape) == (torch.int64, torch.float32, (20, 4))
     assert first["s"][:2] == ["row 0", "row 1"]
@@ -53,7 +53,7 @@ def test_batches_of_tensors_come_in_order(table: ld.LanceDataset) -> None:
     assert plain["twice"].to_pylist()[:2] == [0, 2]
 
 
-def test_a_batch_of_one_column_is_its_tensor_alone(table: ld.LanceDataset) -> None:
+def test_a_single_column_batch_is_a_tensor(table: ld.LanceDataset) -> None:
     (batch,) = data.LanceDataset(table, 50, columns=["v"])
     assert batch.shape == (45, 4)
     (text,) = data.LanceDataset(table, 50, columns=["s"], filter="id < 2")
@@ -75,7 +75,7 @@ def test_numbers_without_a_sign_are_int64(tmp_path: Path) -> None:
     assert [b["n"].dtype for b in data.LanceDataset(dataset, 4, to_tensor_fn=tensors.to_tensors)] == [torch.uint64]
 
 
-def test_arguments_of_pylance_are_taken_or_refused_by_name(table: ld.LanceDataset) -> None:
+def test_pylance_arguments_are_accepted_or_rejected_by_name(table: ld.LanceDataset) -> None:
     assert ids(data.LanceDataset(table, 9, columns=["id"], cache=True, batch_readahead=4)) == IDS
     with pytest.raises(UnsupportedError, match="sampler is not supported; shard_granularity"):
         data.LanceDataset(table, 9, sampler=object())
@@ -94,7 +94,7 @@ def test_samples_are_rows_at_random_in_order(table: ld.LanceDataset) -> None:
 
 @pytest.mark.parametrize("by", [None, "batch", "fragment"])
 @pytest.mark.parametrize("shuffle", [None, 3])
-def test_each_row_comes_from_one_rank(table: ld.LanceDataset, by: Any, shuffle: int | None) -> None:
+def test_each_row_is_read_by_one_rank(table: ld.LanceDataset, by: Any, shuffle: int | None) -> None:
     parts = [
         ids(data.LanceDataset(table, 4, columns=["id"], rank=r, world_size=3, shard_granularity=by, shuffle=shuffle))
         for r in range(3)
@@ -130,7 +130,7 @@ def test_each_epoch_has_a_different_order(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_each_row_comes_from_one_worker(table: ld.LanceDataset, context: str) -> None:
+def test_each_row_is_read_by_one_worker(table: ld.LanceDataset, context: str) -> None:
     assert len(list(data.LanceDataset(table, 7))) == 7  # reads before it forks
     rows = RowSelection.of(table, "id < 40").shuffle(1)
     streamed = data.LanceDataset(rows, 7, columns=["id", "v"])
@@ -155,7 +155,7 @@ def test_getitems_reads_a_batch_of_positions(table: ld.LanceDataset) -> None:
     assert [len(batch["s"]) for batch in loader] == [10] * 4
 
 
-def test_rows_as_dicts_are_collated_by_torch(table: ld.LanceDataset) -> None:
+def test_rows_as_dicts_can_be_collated_by_torch(table: ld.LanceDataset) -> None:
     rows = pickle.loads(pickle.dumps(data.SafeLanceDataset(table.uri, columns=["id", "v"], filter="id >= 40")))
     assert rows[0] == {"id": 40, "v": [40.0] * 4}
     assert [row["id"] for row in rows.__getitems__([2, 0])] == [42, 40]
@@ -193,7 +193,7 @@ def test_tensors_share_memory_only_with_unshared_buffers(table: ld.LanceDataset)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_changing_a_tensor_changes_nothing_that_is_read_later(table: ld.LanceDataset, shuffle: bool) -> None:
+def test_changing_a_tensor_does_not_affect_later_reads(table: ld.LanceDataset, shuffle: bool) -> None:
     rows = RowSelection.of(table).shuffle(2) if shuffle else RowSelection.of(table)
     mapped = data.BatchedLanceDataset(rows, columns=["id", "v"])
     before = ids([mapped.__getitems__(list(range(45)))])
@@ -245,7 +245,7 @@ def test_the_table_may_be_written_while_workers_read(tmp_path: Path) -> None:
     assert ids(loader) == list(range(20))
 
 
-def test_columns_of_tensors_keep_their_shape(tmp_path: Path) -> None:
+def test_tensor_columns_keep_their_shape(tmp_path: Path) -> None:
     values = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
     column = pa.FixedShapeTensorArray.from_numpy_ndarray(values)
     dataset = ld.write_dataset(pa.table({"t": column}), tmp_path / "t.lance")

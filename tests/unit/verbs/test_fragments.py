@@ -21,7 +21,7 @@ def table(place: str, hasty: dict[str, str]) -> ld.LanceDataset:
     return ld.write_dataset(ROWS, place, max_rows_per_file=2, storage_options=hasty)
 
 
-def test_fragments_are_written_first_and_make_a_table_later(place: str) -> None:
+def test_fragments_can_be_written_before_the_table_exists(place: str) -> None:
     written = write_fragments(ROWS, place, max_rows_per_file=2)
     assert [(f.id, f.physical_rows) for f in written] == [(0, 2), (0, 1)]
     passed_on = [FragmentMetadata.from_json(json.dumps(f.to_json())) for f in pickle.loads(pickle.dumps(written))]
@@ -36,7 +36,7 @@ def test_a_transaction_of_written_fragments_is_committed(table: ld.LanceDataset,
     assert made.count_rows() == (6 if mode == "append" else 3)
 
 
-def test_fragments_for_a_table_have_its_columns(table: ld.LanceDataset) -> None:
+def test_fragments_for_a_table_follow_its_schema(table: ld.LanceDataset) -> None:
     (made,) = write_fragments(pa.table({"b": ["w"]}), table.uri)  # type: ignore[misc]
     assert made.files[0].fields == [1]
     with pytest.raises(InvalidInputError, match="not in the table"):
@@ -62,9 +62,7 @@ def test_create_writes_all_rows_to_one_fragment(table: ld.LanceDataset, tmp_path
         ),
     ],
 )
-def test_columns_are_added_fragment_by_fragment(
-    table: ld.LanceDataset, values: object, options: dict[str, object]
-) -> None:
+def test_columns_are_added_to_each_fragment(table: ld.LanceDataset, values: object, options: dict[str, object]) -> None:
     made = [fragment.merge_columns(values, **options) for fragment in table.get_fragments()]  # type: ignore[arg-type]
     schema = made[0][1]
     operation = ld.LanceOperation.Merge([fragment for fragment, _ in made], schema)
@@ -113,9 +111,7 @@ def test_columns_are_updated_in_place(table: ld.LanceDataset) -> None:
         (pa.table({"a": [1], "b": [[1]]}), "a", "another type"),
     ],
 )
-def test_invalid_updates_are_rejected(
-    table: ld.LanceDataset, data: pa.Table, left_on: str, message: str
-) -> None:
+def test_invalid_updates_are_rejected(table: ld.LanceDataset, data: pa.Table, left_on: str, message: str) -> None:
     before = len(list((Path(table.uri) / "data").iterdir()))
     with pytest.raises(InvalidInputError, match=message):
         table.get_fragments()[0].update_columns(data, left_on)
@@ -203,7 +199,7 @@ def test_files_that_do_not_match_the_table_are_rejected(place: str, hasty: dict[
         DataFile.create(table, "nowhere.lance")
 
 
-def test_deletion_files_go_to_json_and_back() -> None:
+def test_deletion_files_round_trip_through_json() -> None:
     file = DeletionFile(3, 9, "bitmap", 2, base_id=1)
     assert file.asdict() == {"read_version": 3, "id": 9, "file_type": "bitmap", "num_deleted_rows": 2, "base_id": 1}
     assert DeletionFile.from_json(file.json()) == file

@@ -20,7 +20,7 @@ def ds(tmp_path: Path) -> ld.LanceDataset:
     return ld.write_dataset(pa.table({"id": [1, 2, 3]}), tmp_path / "t", storage_options=OPTIONS)
 
 
-def test_a_change_moves_the_handle_of_its_dataset_alone(ds: ld.LanceDataset) -> None:
+def test_a_change_moves_only_the_handle_of_its_dataset(ds: ld.LanceDataset) -> None:
     other = ld.dataset(ds.uri)
     handle = ds.handle
     ds.delete("id = 1")
@@ -29,13 +29,13 @@ def test_a_change_moves_the_handle_of_its_dataset_alone(ds: ld.LanceDataset) -> 
     assert handle.table.snapshot is handle.snapshot
 
 
-def test_pyarrow_follows_the_handle(ds: ld.LanceDataset) -> None:
+def test_pyarrow_operations_follow_the_handle(ds: ld.LanceDataset) -> None:
     ds.add_columns({"twice": "id * 2"})
     expected = pa.table({"id": [1, 2, 3], "twice": [2, 4, 6]})
     assert pads.Scanner.from_dataset(pads.UnionDataset(expected.schema, [ds])).to_table() == expected
 
 
-def test_a_change_starts_from_the_version_that_the_handle_is_on(ds: ld.LanceDataset) -> None:
+def test_a_change_starts_from_the_version_of_the_handle(ds: ld.LanceDataset) -> None:
     assert ds.handle.base is ds.handle.snapshot
 
 

@@ -71,7 +71,7 @@ def test_in_place_changes_reduce_coverage_of_the_changed_columns(
         check(after, column)
 
 
-def test_an_indexed_column_is_not_cast_before_its_index_is_dropped(dataset: ld.LanceDataset) -> None:
+def test_a_column_must_lose_its_index_before_a_cast(dataset: ld.LanceDataset) -> None:
     version = dataset.version
     with pytest.raises(ReferencedError, match=r"x.*drop_index"):
         dataset.alter_columns({"path": "x", "data_type": pa.int32()})

@@ -87,7 +87,7 @@ def test_without_its_transaction_a_version_is_compared(table: ld.LanceDataset, m
     assert last(table) == Arrivals(4, "Unknown", (), changed=True)
 
 
-def test_fragments_are_as_written_until_files_or_deletions_change(table: ld.LanceDataset) -> None:
+def test_fragments_count_as_written_until_files_or_deletions_change(table: ld.LanceDataset) -> None:
     written = {f.id: tuple(file.path for file in f.files) for f in snapshot(table, 2).fragments}
     assert unchanged_fragments(written, snapshot(table, 2)) == {0, 1, 2}
     table.delete("a = 5")

@@ -17,7 +17,7 @@ def widths(dataset: ld.LanceDataset, color: str) -> list[float]:
     return [float(width) for width in re.findall(rf'width="([0-9.]+)" height="[0-9.]+" fill="{color}"', picture)]
 
 
-def test_fragments_are_as_wide_as_their_rows_and_deleted_ones_are_marked(tmp_path: Path) -> None:
+def test_fragment_widths_follow_rows_and_deletions_are_marked(tmp_path: Path) -> None:
     made = ld.write_dataset({"id": range(400)}, tmp_path / "t.lance")
     made.insert({"id": range(400, 500)})
     assert widths(made, BLUE) == [400, 100]

@@ -124,7 +124,7 @@ def test_unused_segments_are_closed_and_old_versions_still_work(
     assert len(os.listdir("/proc/self/fd")) <= before + 2 * ROUNDS + 4
 
 
-def test_handles_that_are_dropped_leave_no_file_open(table: ld.LanceDataset) -> None:
+def test_dropped_handles_leave_no_open_files(table: ld.LanceDataset) -> None:
     def use() -> int:
         for number in range(10):
             search(ld.dataset(table.uri), number)

@@ -27,7 +27,7 @@ def test_a_name_of_another_library_suggests_the_lance_duck_name(table: ld.LanceD
         getattr(table, name)
 
 
-def test_a_misspelt_name_is_answered_with_the_nearest(table: ld.LanceDataset) -> None:
+def test_a_misspelled_name_suggests_the_nearest(table: ld.LanceDataset) -> None:
     assert not hasattr(table, "to_polarz")
     with pytest.raises(AttributeError, match=r"no attribute 'to_polarz'; did you mean 'to_polars'\?$"):
         _ = table.to_polarz  # type: ignore[attr-defined]
@@ -35,7 +35,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest(table: ld.LanceDataset) ->
         _ = table._versions  # type: ignore[attr-defined]
 
 
-def test_a_dataset_is_one_object_to_numpy(table: ld.LanceDataset) -> None:
+def test_numpy_treats_a_dataset_as_one_object(table: ld.LanceDataset) -> None:
     assert np.array([table, table], dtype=object).shape == (2,)
     assert np.ndim(table) == 0  # type: ignore[call-overload]
 
@@ -47,7 +47,7 @@ def test_creating_another_index_kind_suggests_the_right_method(table: ld.LanceDa
         table.create_index("id", "HNSW")
 
 
-def test_rows_instead_of_keys_are_answered_with_the_order_of_a_merge(table: ld.LanceDataset) -> None:
+def test_merge_insert_with_rows_suggests_the_argument_order(table: ld.LanceDataset) -> None:
     with pytest.raises(ld.WrongTypeError, match="on: expected names, found Table; rows are given last"):
         table.merge_insert(table.to_table())  # type: ignore[arg-type]
 
@@ -60,7 +60,7 @@ def test_an_attribute_error_inside_a_property_is_not_replaced(
         _ = table.tags
 
 
-def test_datasets_still_copy_and_pickle(table: ld.LanceDataset) -> None:
+def test_datasets_can_be_copied_and_pickled(table: ld.LanceDataset) -> None:
     assert copy.copy(table).count_rows() == pickle.loads(pickle.dumps(table)).count_rows() == 2
 
 

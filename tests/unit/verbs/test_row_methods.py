@@ -84,13 +84,13 @@ def test_changes_accept_messages_and_properties(ds: ld.LanceDataset) -> None:
     ],
     ids=["sql", "parameters", "expression", "subquery", "subquery with parameters"],
 )
-def test_rows_are_chosen_by_conditions_of_all_kinds(ds: ld.LanceDataset, where: Any) -> None:
+def test_conditions_of_every_kind_select_rows(ds: ld.LanceDataset, where: Any) -> None:
     assert ds.update({"n": "100"}, where=where) == {"num_rows_updated": 2}
     assert content(ds) == {**{i: i for i in range(8)}, 8: 100, 9: 100}
     assert ds.delete("n = 100") == {"num_deleted_rows": 2}
 
 
-def test_fragments_that_lose_all_rows_leave_the_table(ds: ld.LanceDataset) -> None:
+def test_emptied_fragments_are_removed(ds: ld.LanceDataset) -> None:
     ds.delete("id < 3")
     assert ds.fragment_ids() == [0, 1]
     ds.delete("id < 5")
@@ -152,13 +152,13 @@ def test_new_values_see_the_old_ones(ds: ld.LanceDataset) -> None:
     assert row == [{"id": 4, "name": "s44", "n": 5, "must": 0}]
 
 
-def test_hidden_columns_can_be_read_by_conditions_and_expressions(ds: ld.LanceDataset) -> None:
+def test_conditions_and_expressions_can_read_hidden_columns(ds: ld.LanceDataset) -> None:
     ds.update({"n": "CAST(_rowid + 1000 AS INTEGER)"}, where="_rowaddr IN (1, 2)")
     assert content(ds)[1] == 1001
     assert ds.delete("_rowid = 0") == {"num_deleted_rows": 1}
 
 
-def test_new_values_may_come_from_subqueries(ds: ld.LanceDataset) -> None:
+def test_new_values_may_use_subqueries(ds: ld.LanceDataset) -> None:
     ranks = "(SELECT count(*) FROM target AS other WHERE other.id > target.id)"
     ds.update({"n": f"{ranks} * 10", "name": "name || (SELECT max(id) FROM t)"}, where="id >= 7")
     assert content(ds) == {**{i: i for i in range(7)}, 7: 20, 8: 10, 9: 0}
@@ -181,7 +181,7 @@ def test_upserts_report_their_counts(ds: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("matches", [True, False])
-def test_a_key_twice_in_the_source_is_refused_by_name(ds: ld.LanceDataset, matches: bool) -> None:
+def test_a_duplicate_source_key_is_rejected_by_name(ds: ld.LanceDataset, matches: bool) -> None:
     key = 3 if matches else 33
     before = files(ds)
     with pytest.raises(InvalidInputError, match=f"id = {key}"):
@@ -191,7 +191,7 @@ def test_a_key_twice_in_the_source_is_refused_by_name(ds: ld.LanceDataset, match
     assert content(ds)[key] == 6
 
 
-def test_keys_with_a_null_are_inserted_each_time(ds: ld.LanceDataset) -> None:
+def test_null_keys_are_always_inserted(ds: ld.LanceDataset) -> None:
     source = pa.table({"id": pa.array([None, None, 2], pa.int64()), "must": pa.array([0, 1, 2], pa.int32())})
     for _ in range(2):
         assert upsert(ds).execute(source)["num_inserted_rows"] == 2
@@ -345,7 +345,7 @@ def test_merge_plans_describe_the_merge_and_change_nothing(ds: ld.LanceDataset) 
     assert files(ds) == before
 
 
-def test_a_merge_can_be_committed_by_someone_else(ds: ld.LanceDataset) -> None:
+def test_a_merge_can_be_committed_by_another_process(ds: ld.LanceDataset) -> None:
     transaction, result = upsert(ds).execute_uncommitted(table([3, 12], n=[30, 120]))
     assert (result["num_updated_rows"], ds.version, ds.latest_version) == (1, 1, 1)
     after = ld.LanceDataset.commit(ds.uri, transaction)
@@ -377,7 +377,7 @@ def test_a_merge_of_many_batches_keeps_every_row(tmp_path: Path) -> None:
     assert ds.count_rows("n = -1") == 100_000
 
 
-def test_a_part_of_a_table_that_a_filter_chose_is_not_changed(ds: ld.LanceDataset) -> None:
+def test_filtered_datasets_reject_every_change(ds: ld.LanceDataset) -> None:
     part = ds.filter("id < 5")
     for change in (
         lambda: part.delete("true"),
@@ -410,7 +410,7 @@ def test_merges_use_the_primary_key_by_default(tmp_path: Path) -> None:
     assert ds.to_table().sort_by("v")["v"].to_pylist() == [1, 20, 30]
 
 
-def test_members_of_structs_that_the_source_lacks_stay_as_they_are(tmp_path: Path) -> None:
+def test_struct_fields_missing_in_the_source_keep_their_values(tmp_path: Path) -> None:
     deep = pa.struct([("x", pa.int64()), ("y", pa.string()), ("in", pa.struct([("p", pa.int64()), ("q", pa.int64())]))])
     before = [
         {"x": 1, "y": "a", "in": {"p": 1, "q": 2}},

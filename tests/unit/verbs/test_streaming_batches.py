@@ -22,7 +22,7 @@ def land(snapshot: Snapshot, batch: StreamBatch) -> Snapshot:
     return commit(snapshot, Append(()), guard=batch.guard, amend=batch.amend, properties=batch.properties)
 
 
-def test_a_batch_has_landed_when_it_or_a_later_one_has(table: Snapshot) -> None:
+def test_a_batch_counts_as_committed_if_a_later_one_is(table: Snapshot) -> None:
     after = land(table, StreamBatch("q", 3))
     assert after.config == {"lance.streaming.epoch.q": "3"}
     assert after.manifest.writer_flags & flags.TABLE_CONFIG
@@ -51,7 +51,7 @@ def test_transactions_record_batches_missing_from_the_config(table: Snapshot) ->
     assert [StreamBatch("r", n).has_landed(now) for n in (7, 8)] == [True, False]
 
 
-def test_cleanup_forgets_no_batch(table: Snapshot) -> None:
+def test_cleanup_keeps_committed_batch_numbers(table: Snapshot) -> None:
     land(land(table, StreamBatch("q", 5)), StreamBatch("r", 0))
     ld.dataset(table.uri).cleanup_old_versions(retain_versions=1)
     assert StreamBatch("q", 5).has_landed(open_snapshot(table.uri))

@@ -109,7 +109,7 @@ def test_other_storage_types_are_rejected() -> None:
             BlobType(storage)
 
 
-def test_columns_of_the_type_are_blobs_of_version_2() -> None:
+def test_blob_type_columns_are_version_2_blobs() -> None:
     schema = schema_from_arrow(pa.schema([blob_field("b", inline_size_threshold=3)]))
     (field,) = schema.fields
     assert field.blob_version == 2

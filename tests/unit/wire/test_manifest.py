@@ -53,7 +53,7 @@ def whole() -> table_pb2.Manifest:
     return manifest
 
 
-def test_all_parts_of_a_manifest_are_read(make_manifest: Make) -> None:
+def test_all_manifest_sections_are_read(make_manifest: Make) -> None:
     index = table_pb2.IndexMetadata(
         uuid={"uuid": UUID_BYTES},
         name="i",
@@ -118,7 +118,7 @@ def test_data_files_name_their_version(major: int, minor: int, version: str) -> 
     assert DataFile("x", (), (), (major, minor), None, None).version == version
 
 
-def test_counts_of_the_first_writers_are_not_trusted(make_manifest: Make) -> None:
+def test_row_counts_of_early_writers_are_not_trusted(make_manifest: Make) -> None:
     manifest = table_pb2.Manifest(version=1)
     manifest.fragments.add(id=0, physical_rows=90, files=[{"path": "x", "fields": [0]}])
     assert read_manifest(make_manifest(manifest), "here").fragments.row_counts() is None
@@ -137,7 +137,7 @@ def test_counts_of_the_first_writers_are_not_trusted(make_manifest: Make) -> Non
         {"physical_rows": 2**40},
     ],
 )
-def test_fragments_that_contradict_themselves_are_corrupt(make_manifest: Make, change: dict[str, Any]) -> None:
+def test_contradictory_fragments_are_corrupt(make_manifest: Make, change: dict[str, Any]) -> None:
     manifest = table_pb2.Manifest(version=1, fragments=[change])
     with pytest.raises(CorruptError):
         _ = read_manifest(make_manifest(manifest), "here").fragments[0]

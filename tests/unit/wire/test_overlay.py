@@ -24,7 +24,7 @@ def fragment(*versions: int) -> table_pb2.DataFragment:
     return table_pb2.DataFragment(id=1, physical_rows=3, files=[file], overlays=overlays)
 
 
-def test_a_higher_version_comes_last_and_equal_ones_keep_their_order() -> None:
+def test_overlays_are_ordered_by_version() -> None:
     overlays = fragment_from_proto(fragment(7, 5, 7, 6), "t").overlays
     assert [(o.committed_version, o.file.path) for o in overlays] == [
         *((5, "1.lance"), (6, "3.lance")),

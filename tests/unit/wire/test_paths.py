@@ -19,7 +19,7 @@ def test_manifest_names_round_trip(version: int, naming: int) -> None:
 
 
 @pytest.mark.parametrize("naming", [1, 2])
-def test_a_staged_manifest_is_of_a_version_but_no_manifest(naming: int) -> None:
+def test_a_staged_manifest_is_not_a_manifest(naming: int) -> None:
     name = ManifestName(7, naming)
     staged = paths.staged_manifest(name, UUID(int=1))
     assert staged == f"{name.path}-00000000-0000-0000-0000-000000000001"
@@ -84,7 +84,7 @@ def test_the_newest_manifest_is_found_in_any_order_among_other_files(other: str)
 
 
 @given(st.lists(st.sampled_from(["", "d", "0", "٣", "-"]) | st.just(""), max_size=2), st.data())
-def test_the_newest_manifest_is_the_greatest_of_names_parsed_one_by_one(odd: list[str], data: st.DataObject) -> None:
+def test_the_newest_manifest_equals_the_maximum_of_parsed_names(odd: list[str], data: st.DataObject) -> None:
     named = st.builds(ManifestName, st.integers(1, 2**64 - 1) | st.integers(1, 12), st.sampled_from([0, 1, 2]))
     kinds = data.draw(st.sampled_from([(1,), (2,), (1, 2), (0, 1, 2)]))
     drawn = data.draw(st.lists(named.filter(lambda name: name.naming in kinds), max_size=6))

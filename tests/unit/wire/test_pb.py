@@ -43,7 +43,7 @@ def test_the_oldest_libraries_of_the_tests_are_the_lower_bounds() -> None:
 
 
 @pytest.mark.parametrize("module", ["table_pb2", "encodings21_pb2"])
-def test_a_protobuf_that_warns_of_older_code_is_not_heard(module: str) -> None:
+def test_protobuf_warnings_about_older_code_are_suppressed(module: str) -> None:
     script = f"""
 import warnings
 from google.protobuf import runtime_version

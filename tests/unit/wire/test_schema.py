@@ -179,7 +179,7 @@ def test_json_is_read_as_string() -> None:
     assert schema.by_path("l.item").is_json
 
 
-def test_blobs_scan_as_descriptions() -> None:
+def test_blobs_are_scanned_as_descriptions() -> None:
     schema = schema_from_proto(
         [
             field("one", "large_binary", 0, metadata={"lance-encoding:blob": b"true"}),

@@ -145,12 +145,12 @@ REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
 @pytest.mark.parametrize(
     ("array", "wanted", "message"), REFUSED, ids=lambda value: str(getattr(value, "type", value))[:40]
 )
-def test_values_that_would_change_are_refused(array: pa.Array, wanted: pa.DataType, message: str) -> None:
+def test_lossy_casts_are_rejected(array: pa.Array, wanted: pa.DataType, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         one(array, wanted)
 
 
-def test_more_distinct_values_than_indices_can_count_come_in_parts() -> None:
+def test_dictionaries_that_overflow_their_indices_are_split() -> None:
     schema = schema_from_arrow(pa.schema([("c", pa.dictionary(pa.int8(), pa.string()))]), "2.2")
     texts = [str(number) for number in range(200)]
     parts = list(coerce([pa.record_batch({"c": texts})], schema))
@@ -171,7 +171,7 @@ def test_more_distinct_values_than_indices_can_count_come_in_parts() -> None:
     ],
     ids=["large string", "dictionary", "large list", "run ends"],
 )
-def test_values_that_one_array_cannot_hold_come_in_parts(
+def test_values_that_exceed_one_array_are_split(
     monkeypatch: pytest.MonkeyPatch, array: pa.Array, wanted: pa.DataType
 ) -> None:
     monkeypatch.setattr(limits, "MOST_BYTES", 150)
@@ -238,7 +238,7 @@ def test_values_below_a_null_may_be_null() -> None:
 
 
 @pytest.mark.parametrize("kind", ["list", "large_list", "vector", "map"])
-def test_items_that_may_not_be_null_are_cast_within_structs(kind: str) -> None:
+def test_not_null_items_are_cast_within_structs(kind: str) -> None:
     def of(item: pa.DataType, *, nullable: bool) -> pa.DataType:
         field = pa.field("item", item, nullable)
         lists = {"list": pa.list_(field), "large_list": pa.large_list(field), "vector": pa.list_(field, 1)}
@@ -250,7 +250,7 @@ def test_items_that_may_not_be_null_are_cast_within_structs(kind: str) -> None:
         assert found.to_pylist() == rows
 
 
-def test_bytes_become_blobs() -> None:
+def test_binary_columns_become_blobs() -> None:
     blob = pa.field("c", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     found = fit(pa.table({"c": pa.array([b"ab", None])}), blob)["c"]
     assert found.to_pylist() == [{"data": b"ab", "uri": None}, None]
@@ -268,7 +268,7 @@ def test_batches_that_differ_from_their_schema_are_rejected() -> None:
         fit(reader, ("c", pa.int64()))
 
 
-def test_broken_batches_are_refused() -> None:
+def test_invalid_batches_are_rejected() -> None:
     broken = pa.Array.from_buffers(
         pa.string(), 2, [None, pa.py_buffer(np.array([0, 900, 5], "i4")), pa.py_buffer(b"abcde")]
     )
@@ -283,7 +283,7 @@ def test_empty_batches_are_skipped_and_empty_streams_are_checked() -> None:
         fit(pa.table({"c": pa.array([], pa.string())}), ("c", pa.int64()))
 
 
-def test_rows_without_columns_are_refused() -> None:
+def test_rows_without_columns_are_rejected() -> None:
     rows = pa.record_batch({"a": [1, 2]}).select([])
     with pytest.raises(InvalidInputError, match="rows without columns"):
         fit([rows])

@@ -40,7 +40,7 @@ def files(root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_a_fragment_is_one_file(tmp_path: Path, version: str) -> None:
+def test_a_fragment_is_written_to_one_file(tmp_path: Path, version: str) -> None:
     (fragment,) = write(tmp_path, data_storage_version=version)
     (file,) = fragment.files
     assert (fragment.id, fragment.physical_rows, fragment.deletion_file, fragment.row_ids) == (0, 10, None, None)
@@ -59,14 +59,14 @@ def test_file_names_are_random_and_unique(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "rows"), [(1, [1] * 10), (3, [3, 3, 3, 1]), (5, [5, 5]), (10, [10]), (11, [10])])
-def test_files_roll_by_rows(tmp_path: Path, limit: int, rows: list[int]) -> None:
+def test_files_are_split_by_rows(tmp_path: Path, limit: int, rows: list[int]) -> None:
     batches = [TABLE.slice(0, 4).to_batches()[0], TABLE.slice(4).to_batches()[0]]
     fragments = write(tmp_path, batches, max_rows_per_file=limit)
     assert [f.physical_rows for f in fragments] == rows
     assert read(tmp_path, fragments).equals(TABLE)
 
 
-def test_files_roll_by_bytes(tmp_path: Path) -> None:
+def test_files_are_split_by_bytes(tmp_path: Path) -> None:
     values = np.random.default_rng(1).integers(0, 2**60, 3 << 20)
     schema = schema_from_arrow(pa.schema([("i", pa.int64())]))
     batches = [pa.record_batch({"i": values[at : at + 65536]}) for at in range(0, len(values), 65536)]
@@ -145,7 +145,7 @@ def test_a_full_disk_deletes_written_files(tmp_path: Path, monkeypatch: pytest.M
     assert files(tmp_path) == []
 
 
-def test_fragments_are_discarded(tmp_path: Path) -> None:
+def test_discarded_fragments_are_deleted(tmp_path: Path) -> None:
     kept = write(tmp_path)
     discard_fragments(store(tmp_path), write(tmp_path, max_rows_per_file=3))
     assert files(tmp_path) == [f"data/{kept[0].files[0].path}"]
@@ -175,7 +175,7 @@ def test_metadata_of_schema_and_options_are_in_the_file(tmp_path: Path) -> None:
     assert read(tmp_path, [fragment]).schema.metadata == {b"a": b"1", b"b": b"2"}
 
 
-def test_new_columns_of_a_fragment_are_one_file(tmp_path: Path) -> None:
+def test_new_columns_of_a_fragment_are_written_to_one_file(tmp_path: Path) -> None:
     schema = schema_from_arrow(pa.schema([("x", pa.int32()), ("st", pa.struct([("y", pa.int8())]))]), first_id=7)
     batches = [pa.record_batch({"x": pa.array([1, 2], pa.int32())}), pa.record_batch({"x": pa.array([3], pa.int32())})]
     file = write_columns(store(tmp_path), schema, batches, 3, WriteOptions(max_rows_per_file=1))
@@ -205,7 +205,7 @@ def test_invalid_options_are_rejected(options: dict[str, Any], error: type[Excep
         WriteOptions(**options)
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+def test_memory_use_does_not_grow_with_the_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     values = rng.random(1 << 17)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(1 << 20, np.float32)), 8)

@@ -74,7 +74,7 @@ def test_a_decimal_negative_zero_becomes_zero() -> None:
         ("(?)", "BIGINT"),
     ],
 )
-def test_everything_else_is_for_duckdb(values: str, type_: str) -> None:
+def test_other_values_are_evaluated_by_duckdb(values: str, type_: str) -> None:
     assert made(values, type_) is None
 
 

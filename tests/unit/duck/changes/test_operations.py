@@ -11,7 +11,7 @@ from lance_duck.duck.history.names import NAMES
 from lance_duck.maintenance.options import CompactionArguments
 
 
-def test_every_option_of_a_compaction_is_an_argument() -> None:
+def test_compaction_arguments_equal_those_of_the_method() -> None:
     assert set(COMPACT.parameters) == {*CompactionArguments.__annotations__, "dry_run"}
 
 
@@ -27,7 +27,7 @@ def test_operation_names_are_unique() -> None:
     assert set(WORDS) >= PROCEDURES.keys()
 
 
-def test_every_operation_can_be_called() -> None:
+def test_every_operation_is_callable() -> None:
     for operation in OPERATIONS:
         assert operation.name or operation.words
         assert not operation.words or operation.words.split()[0].lower() in READERS

@@ -81,7 +81,7 @@ def test_null_differs_from_false_in_other_positions(item: str) -> None:
         ),
     ],
 )
-def test_stars_leave_columns_out(sql: str, left_out: str) -> None:
+def test_stars_exclude_helper_columns(sql: str, left_out: str) -> None:
     text = sql
     for star in reversed(found(sql)[0].stars):
         text = text[: star.place] + star.text.format("c") + text[star.place :]
@@ -108,7 +108,7 @@ def test_unsupported_statements_are_skipped(sql: str) -> None:
     assert found(sql) == []
 
 
-def test_aggregates_take_columns_of_each_row() -> None:
+def test_match_inside_aggregates_is_found() -> None:
     assert len(found(f"SELECT a, max({S}), count(*) FILTER (WHERE {M}) FROM t GROUP BY a")[0].calls) == 2
 
 

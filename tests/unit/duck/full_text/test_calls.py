@@ -60,7 +60,7 @@ def test_other_calls_are_ignored(sql: str) -> None:
         ("s: score(t)", None),
     ],
 )
-def test_columns_of_the_result_keep_their_names(item: str, name: str | None) -> None:
+def test_result_columns_keep_their_names(item: str, name: str | None) -> None:
     for sql in (f"SELECT a, {item}, b FROM t", f"SELECT DISTINCT ON (a, b) {item} FROM t"):
         (call,) = calls(sql)
         assert [title for _, title in call.headings] == ([] if name is None else [name])

@@ -80,7 +80,7 @@ L2 = "array_distance(q.v, t.w)"
         (f"SELECT * FROM q TABLESAMPLE 10% JOIN t NEAREST BY DISTANCE {L2}", []),
     ],
 )
-def test_joins_are_found(sql: str, expected: list[dict[str, Any]]) -> None:
+def test_nearest_by_joins_are_found(sql: str, expected: list[dict[str, Any]]) -> None:
     assert _found(sql) == expected
 
 
@@ -95,7 +95,7 @@ def test_joins_are_found(sql: str, expected: list[dict[str, Any]]) -> None:
         ("COLUMNS('x')", None),
     ],
 )
-def test_only_columns_that_may_be_read_are_given(select: str, columns: set[str] | None) -> None:
+def test_only_needed_columns_are_requested(select: str, columns: set[str] | None) -> None:
     (proposal,) = nearest_by.find(Statement(f"SELECT {select} FROM q JOIN t NEAREST BY DISTANCE {L2}"))
     found = proposal.joins[0].search.inner.columns
     assert found is None if columns is None else found == columns

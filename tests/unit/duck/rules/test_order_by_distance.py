@@ -40,7 +40,7 @@ PROPOSALS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("sql", "expected"), PROPOSALS)
-def test_the_nearest_rows_of_one_table_are_proposed(sql: str, expected: dict[str, Any]) -> None:
+def test_a_nearest_rows_query_on_one_table_is_proposed(sql: str, expected: dict[str, Any]) -> None:
     text = LiftedText.of(sql).text
     (proposal,) = find(Statement.of(text))
     assert {name: getattr(proposal, name) for name in expected} == expected
@@ -102,7 +102,7 @@ def test_nearest_rows_before_left_joins_are_proposed(sql: str, columns: set[str]
         f"SELECT t.id FROM t LEFT JOIN u ON t.id IN (SELECT id FROM w) {LAST}",
     ],
 )
-def test_rows_that_a_join_may_leave_out_are_not_searched(sql: str) -> None:
+def test_rows_that_a_join_may_drop_are_not_searched(sql: str) -> None:
     assert find(Statement.of(sql)) == ()
 
 
@@ -117,7 +117,7 @@ def test_rows_that_a_join_may_leave_out_are_not_searched(sql: str) -> None:
         "DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY array_distance(vec, ?) LIMIT 2)",
     ],
 )
-def test_nothing_else_is_proposed(sql: str) -> None:
+def test_other_queries_are_not_proposed(sql: str) -> None:
     assert find(Statement.of(sql)) == ()
 
 

@@ -46,5 +46,5 @@ def test_a_simple_filter_on_one_table_is_proposed(
         "UPDATE t SET id = 2 WHERE id = 1",
     ],
 )
-def test_nothing_else_is_proposed(sql: str) -> None:
+def test_other_filters_are_not_proposed(sql: str) -> None:
     assert find(Statement.of(sql)) == ()

@@ -93,7 +93,7 @@ def test_paths_and_time_travel_become_lance_scan(before: str, after: str) -> Non
         "SELECT 1",
     ],
 )
-def test_everything_else_keeps_its_bytes(sql: str) -> None:
+def test_other_text_is_unchanged(sql: str) -> None:
     assert rewrite(sql) == sql
 
 

@@ -63,7 +63,7 @@ def test_text_without_a_leading_clause_is_not_split(sql: str) -> None:
     assert Clauses.of(sql).cut("set", "where") is None
 
 
-def test_a_part_without_clauses_has_empty_ones() -> None:
+def test_an_empty_text_has_empty_clauses() -> None:
     assert cut("") == ["", "", "", ""]
 
 
@@ -113,7 +113,7 @@ def test_lists_are_split_outside_parentheses_and_case() -> None:
     assert [part[0].text + part[-1].text for part in parts] == ["a)", "b]", "cEND", "()"]
 
 
-def test_a_parenthesis_finds_the_one_that_closes_it() -> None:
+def test_an_opening_parenthesis_finds_its_closing_one() -> None:
     tokens = tokens_of("f(a[1], (b))")
     assert closing(tokens, 1) == len(tokens) - 1
     assert closing(tokens_of("f(a"), 1) is None

@@ -10,7 +10,7 @@ def test_edits_apply_in_any_order() -> None:
     assert apply("FROM a", []) == "FROM a"
 
 
-def test_edits_that_overlap_are_refused() -> None:
+def test_overlapping_edits_are_rejected() -> None:
     with pytest.raises(ValueError, match="character 3"):
         apply("abcdef", [Edit(3, 5, "x"), Edit(1, 4, "y")])
     assert apply("abcdef", [Edit(1, 3, "x"), Edit(3, 5, "y")]) == "axyf"

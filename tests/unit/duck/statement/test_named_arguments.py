@@ -33,7 +33,7 @@ def named(sql: str) -> str:
         ),
     ],
 )
-def test_an_equals_sign_after_the_name_of_an_argument_names_it(sql: str, expected: str) -> None:
+def test_an_equals_sign_after_an_argument_name_is_accepted(sql: str, expected: str) -> None:
     assert named(sql) == expected
 
 

@@ -54,11 +54,11 @@ def _cut(sql: str) -> list[tuple[str, str, str | None, int]]:
         ("SELECT 'JOIN t NEAREST BY DISTANCE d'", []),
     ],
 )
-def test_clauses_are_cut(sql: str, expected: list[tuple[str, str, str | None, int]]) -> None:
+def test_nearest_clauses_are_extracted(sql: str, expected: list[tuple[str, str, str | None, int]]) -> None:
     assert _cut(sql) == expected
 
 
-def test_kinds_and_orders() -> None:
+def test_join_kinds_and_orders_are_recognised() -> None:
     sql = (
         "FROM q LEFT OUTER JOIN t EXACT NEAREST BY SIMILARITY a INNER JOIN u APPROX NEAREST BY DISTANCE b "
         "LEFT JOIN w NEAREST BY DISTANCE c"

@@ -57,7 +57,7 @@ def _shown(scope: Scope, i: int) -> str:
         ("SELECT CASE WHEN x THEN (SELECT 1) ELSE 2 END FROM t, u", [["t=t", "u=u"]]),
     ],
 )
-def test_tables_of_each_select(sql: str, tables: list[list[str]]) -> None:
+def test_tables_of_each_select_are_found(sql: str, tables: list[list[str]]) -> None:
     assert read(sql) == tables
 
 
@@ -148,5 +148,5 @@ def test_all_readers_of_a_cte_are_found(sql: str, aliases: list[str] | None) -> 
         ("PIVOT t ON a USING sum(b)", ["t"]),
     ],
 )
-def test_tables_whose_columns_no_select_sees(sql: str, hidden: list[str]) -> None:
+def test_tables_hidden_from_every_select_are_found(sql: str, hidden: list[str]) -> None:
     assert [table.alias for table in Scopes(tokens_of(sql)).tables if table.is_hidden] == hidden

@@ -72,7 +72,7 @@ def test_table_offsets_refer_to_the_original_statement() -> None:
     assert sql[start:end] == 'ns."a b"'
 
 
-def test_a_tree_is_let_go_of_when_it_was_read() -> None:
+def test_a_syntax_tree_is_freed_after_use() -> None:
     statement = Statement("SELECT 1")
     assert statement.result("parts", lambda each: len(each.tree.expressions)) == 1
     assert "tree" not in vars(statement)

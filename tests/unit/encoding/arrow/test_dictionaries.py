@@ -18,20 +18,20 @@ def of_texts(places: list[int | None], index: pa.DataType = pa.int32(), *, order
     return pa.DictionaryArray.from_arrays(pa.array(places, index), TEXTS, ordered=ordered)
 
 
-def test_a_dictionary_has_the_entries_that_rows_use_in_their_order() -> None:
+def test_a_compacted_dictionary_has_only_used_entries_in_order() -> None:
     found = compact_dictionaries(of_texts([70, None, 3, 70, 12]))
     assert found.to_pylist() == ["text 70", None, "text 3", "text 70", "text 12"]
     assert found.dictionary.to_pylist() == ["text 3", "text 12", "text 70"]
 
 
-def test_a_dictionary_of_no_more_entries_than_rows_stays_as_it_is() -> None:
+def test_a_small_dictionary_is_unchanged() -> None:
     array = of_texts([5] * 100)
     assert compact_dictionaries(array) is array
 
 
 @pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint64()])
 @pytest.mark.parametrize("ordered", [False, True])
-def test_the_type_stays(index: pa.DataType, ordered: bool) -> None:
+def test_the_dictionary_type_is_kept(index: pa.DataType, ordered: bool) -> None:
     array = of_texts([99, 0], index, ordered=ordered)
     assert compact_dictionaries(array).type == array.type
     assert compact_dictionaries(array).dictionary.to_pylist() == ["text 0", "text 99"]
@@ -48,7 +48,7 @@ def test_null_slots_may_hold_any_index() -> None:
     assert compact_dictionaries(array).to_pylist() == [None, "text 9"]
 
 
-def test_nulls_among_the_entries_stay() -> None:
+def test_null_entries_are_kept() -> None:
     array = pa.DictionaryArray.from_arrays(pa.array([1, 1], pa.int8()), pa.array(["a", None, "b"]))
     assert compact_dictionaries(array).to_pylist() == [None, None]
 

@@ -15,7 +15,7 @@ def batch(numbers: range, index: pa.DataType | None = None, used: int | None = N
     return pa.record_batch({"s": pa.StructArray.from_arrays([array], ["d"])})
 
 
-def test_entries_are_counted_up_to_the_largest_index() -> None:
+def test_the_union_accepts_entries_up_to_the_largest_index() -> None:
     union = DictionaryUnion()
     for numbers in (range(100), range(50, 127), range(100)):
         rows = batch(numbers)

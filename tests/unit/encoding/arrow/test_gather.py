@@ -39,7 +39,7 @@ def test_a_few_rows_from_different_dictionaries_form_one_chunk(table: pa.Table) 
     assert take_rows(table, np.empty(0, np.int64)).num_rows == 0
 
 
-def test_rows_that_are_repeated_beyond_the_limit_are_taken_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_rows_beyond_the_limit_are_taken_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"t": ["x" * 40, "y" * 40]})
     monkeypatch.setattr(limits, "MOST_BYTES", 100)
     taken = take_rows(table, np.array([1, 1, 0, 1, 1]))
@@ -47,7 +47,7 @@ def test_rows_that_are_repeated_beyond_the_limit_are_taken_in_chunks(monkeypatch
     assert max(map(len, taken.column("t").chunks)) == 2
 
 
-def test_a_table_becomes_as_few_batches_as_can_hold_it(table: pa.Table) -> None:
+def test_a_table_becomes_as_few_batches_as_possible(table: pa.Table) -> None:
     assert [batch.num_rows for batch in as_batches(table)] == [75, 75, 75, 75]
     assert combined(table).to_pylist() == table.to_pylist()
     assert [batch.num_rows for batch in as_batches(table.select(["i"]))] == [300]

@@ -94,7 +94,7 @@ def test_empty_jsonb_values_decode_to_empty_strings() -> None:
         (float("inf"), "null"),
     ],
 )
-def test_floats_have_an_exponent_only_when_they_need_one(value: float, text: str) -> None:
+def test_floats_have_an_exponent_only_if_needed(value: float, text: str) -> None:
     assert float_text(value) == text
 
 
@@ -106,7 +106,7 @@ def test_dictionaries_stay_dictionaries() -> None:
     assert found.items.data.tobytes() == b"[1]"
 
 
-def test_deep_nesting_is_refused() -> None:
+def test_deeply_nested_jsonb_is_rejected() -> None:
     data = encode([])
     for _ in range(600):
         data = struct.pack(">2I", 8 << 28 | 1, 5 << 28 | len(data)) + data
@@ -125,7 +125,7 @@ def test_flipped_jsonb_bytes_decode_or_raise_an_error(values: list[Any], data: s
         return
 
 
-def test_a_value_cut_short_is_refused() -> None:
+def test_a_truncated_value_is_rejected() -> None:
     for cut in (2, 6, 9):
         with pytest.raises(CorruptError):
             texts(block_of([encode(["abc"])[:cut]]))

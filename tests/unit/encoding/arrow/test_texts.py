@@ -26,7 +26,7 @@ def test_is_ascii_equals_its_reference(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, 7, 65_535, 65_536, 199_999])
-def test_one_byte_beyond_ascii_is_seen_wherever_it_is(place: int) -> None:
+def test_one_non_ascii_byte_is_found_at_every_position(place: int) -> None:
     data = np.full(200_000, ord("a"), np.uint8)
     assert is_ascii(data)
     data[place] = 200

@@ -50,7 +50,7 @@ def inline(values: NDArray[np.unsignedinteger], width: int) -> bytes:
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_every_width_of_a_word_is_unpacked(make_chunks: Make, bits: int) -> None:
+def test_every_bit_width_is_unpacked(make_chunks: Make, bits: int) -> None:
     for width in range(bits + 1):
         values = draw(bits, width, 1024)
         block = InlineBitpacking(bits).decode_chunks(make_chunks([[inline(values, width)]], [1024]))
@@ -108,14 +108,14 @@ def test_cut_blocks_are_corrupt(bits: int) -> None:
             OutOfLineBitpacking(bits, 3).decode_block(whole[: min(size, 700)], 1500)
 
 
-def test_counts_that_the_bytes_cannot_hold_are_refused_before_they_are_allocated() -> None:
+def test_impossible_counts_are_rejected_before_allocation() -> None:
     with pytest.raises(CorruptError):
         InlineBitpacking(64).decode_block(np.zeros(64, np.uint8), 1 << 50)
     with pytest.raises(CorruptError):
         OutOfLineBitpacking(64, 1).decode_block(np.zeros(64, np.uint8), 1 << 50)
 
 
-def test_descriptions_are_checked() -> None:
+def test_bitpacking_descriptions_are_validated() -> None:
     def out_of_line(bits: int, width: int) -> pb.CompressiveEncoding:
         values = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=width))
         message = pb.OutOfLineBitpacking(uncompressed_bits_per_value=bits, values=values)

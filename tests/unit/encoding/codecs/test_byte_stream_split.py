@@ -38,7 +38,7 @@ def test_missing_bytes_are_corrupt() -> None:
             ByteStreamSplit(32).decode_block(np.zeros(size, np.uint8), count)
 
 
-def test_descriptions_are_checked() -> None:
+def test_byte_stream_split_descriptions_are_validated() -> None:
     def describe(values: pb.CompressiveEncoding) -> pb.CompressiveEncoding:
         return pb.CompressiveEncoding(byte_stream_split=pb.ByteStreamSplit(values=values))
 

@@ -85,7 +85,7 @@ def test_values_may_exceed_the_decoder_chunk_size() -> None:
     assert values_of(decoded) == values
 
 
-def test_an_escape_does_not_reach_into_the_next_value() -> None:
+def test_an_escape_does_not_consume_the_next_value() -> None:
     with pytest.raises(CorruptError):
         codec(symbol_table(SYMBOLS)).decode_values(variable([b"\xff", b"\x01"]))
 
@@ -105,7 +105,7 @@ def test_bad_symbol_tables_are_corrupt(table: bytes) -> None:
         codec(table)
 
 
-def test_levels_are_never_strings(make_chunks: Make) -> None:
+def test_fsst_is_rejected_for_levels(make_chunks: Make) -> None:
     with pytest.raises(UnsupportedError):
         codec(symbol_table(SYMBOLS)).decode_blocks(make_chunks([[b""]], [0]))
 

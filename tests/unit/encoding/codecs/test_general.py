@@ -110,7 +110,7 @@ def test_cut_and_changed_buffers_are_corrupt_or_decode(scheme: str) -> None:
             continue
 
 
-def test_values_need_sound_offsets_and_variable_width() -> None:
+def test_per_value_compression_requires_valid_variable_width_offsets() -> None:
     codec = General("lz4", Variable(32))
     with pytest.raises(CorruptError):
         codec.decode_values(VariableWidth(np.array([0, 9], np.int32), np.zeros(3, np.uint8)))
@@ -118,7 +118,7 @@ def test_values_need_sound_offsets_and_variable_width() -> None:
         codec.decode_values(FixedWidth(8, np.zeros(3, np.uint8), 3))
 
 
-def test_descriptions_are_checked() -> None:
+def test_general_compression_descriptions_are_validated() -> None:
     def describe(scheme: int) -> Codec:
         flat = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=32))
         general = pb.General(compression=pb.BufferCompression(scheme=scheme), values=flat)

@@ -91,7 +91,7 @@ def test_missing_flags_mean_no_nulls() -> None:
     assert item_slots(structure, 0, entries) == (3, None)
 
 
-def test_a_fixed_size_list_has_a_slot_for_each_group_of_entries() -> None:
+def test_a_fixed_size_list_has_one_slot_per_group_of_entries() -> None:
     structure = Structure((False, False, False), (1, 1, 3))
     entries = LevelEntries(None, np.array([0, 1, 2, 3, 3, 3], dtype=np.uint8), 6)
     count, flags = item_slots(structure, 2, entries)

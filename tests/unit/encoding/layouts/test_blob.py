@@ -51,11 +51,11 @@ def test_descriptions_are_replaced_by_the_bytes_they_point_to() -> None:
         run(read_blobs(PackedStruct((FixedWidth(64, far, 3), FixedWidth(64, size, 3)), 3), source, "column"))
 
 
-def test_levels_beyond_the_layers_are_refused() -> None:
+def test_levels_beyond_the_layers_are_rejected() -> None:
     with pytest.raises(CorruptError, match="level of a blob"):
         run(open_page(blob_page([(3 << 16, 0)])).read(slice(0, 1)))
 
 
-def test_lists_of_blobs_are_refused() -> None:
+def test_lists_of_blobs_are_rejected() -> None:
     with pytest.raises(UnsupportedError):
         open_page(blob_page([(4, 3)], LIST))

@@ -107,7 +107,7 @@ def test_values_without_levels_are_views() -> None:
     assert page.source.reads == [(4, 8)]
 
 
-def test_a_take_reads_its_rows_only() -> None:
+def test_a_take_reads_only_its_rows() -> None:
     page = zipped_page([5, 66, 777, 8888], structure_of(False), fixed=False)
     run(open_page(page).read(np.array([0, 2, 3])))
     assert isinstance(page.source, Memory)
@@ -159,7 +159,7 @@ def test_a_value_with_the_wrong_length_is_rejected() -> None:
         reader.read_values(np.array([0]))
 
 
-def test_a_page_shorter_than_its_rows_is_refused() -> None:
+def test_a_page_with_missing_rows_is_rejected() -> None:
     page = zipped_page([5, 6, 7], structure_of(False), fixed=True)
     short = page_of(pb.PageLayout.FromString(page.encoding.value), [bytes(10)], 3)
     with pytest.raises(CorruptError):

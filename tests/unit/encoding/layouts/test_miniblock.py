@@ -157,7 +157,7 @@ def dictionary_page(indices: list[int], nulls: list[int], items: list[int]) -> P
     return page_of(pb.PageLayout(mini_block_layout=layout), [words, chunks[0], dictionary], len(indices))
 
 
-def test_indices_of_nulls_may_be_anything() -> None:
+def test_indices_of_nulls_may_be_arbitrary() -> None:
     page = dictionary_page([1, 200, 0], [0, 1, 0], [70, 80])
     assert open_page(page).is_dictionary
     assert numbers(read(page, slice(0, 3))) == [80, None, 70]

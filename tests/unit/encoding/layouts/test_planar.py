@@ -120,7 +120,7 @@ class TestDense:
         assert not page_layout(layout, "page").constant_layout.HasField("inline_value")
         assert run(page(layout, [], 4).read(slice(1, 3))).block is None
 
-    def test_a_page_without_values_is_refused(self) -> None:
+    def test_a_page_without_values_is_rejected(self) -> None:
         layout = pb23.PlanarLayout()
         layout.structure.dense.layers.append(ITEM)
         with pytest.raises(CorruptError, match="without values"):
@@ -171,7 +171,7 @@ class TestSparse:
         leaf = run(reader.read(np.array([0, 3])))
         assert (values_of(leaf), *levels_of(leaf)) == ([7], [1, 1], [3, 0])
 
-    def test_lists_of_lists(self) -> None:
+    def test_nested_lists_are_read(self) -> None:
         layers = [lists([0], [2]), lists([0, 1], [1, 2]), item(NO_NULLS)]
         reader = sparse(layers, [5, 6, 7], [[0], [2], [0, 1], [1, 2]], 2)  # [[5], [6, 7]], []
         leaf = run(reader.read(slice(0, 2)))
@@ -215,12 +215,12 @@ class TestSparse:
         with pytest.raises(CorruptError, match="values of a sparse page"):
             run(sparse([item(validity([1]))], [1, 2], [[1]], 4, stated=2).read(slice(0, 4)))
 
-    def test_numbers_without_their_buffers_are_refused(self) -> None:
+    def test_numbers_without_their_buffers_are_rejected(self) -> None:
         layout = pb23.PlanarLayout(values=CHUNKED)
         layout.structure.sparse.layers.append(item(validity([1])))
         with pytest.raises(CorruptError, match="buffers"):
             run(page(layout, [], 2).read(slice(0, 2)))
 
-    def test_a_layer_of_no_kind_is_refused(self) -> None:
+    def test_a_layer_without_a_kind_is_rejected(self) -> None:
         with pytest.raises((CorruptError, UnsupportedError)):
             run(sparse([pb23.SparseLayer()], [1], [], 1).read(slice(0, 1)))

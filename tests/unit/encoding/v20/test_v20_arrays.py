@@ -87,7 +87,7 @@ def test_a_take_of_distant_rows_reads_only_those_rows(open_array: Open) -> None:
     assert opened.source.ranges == [(64, 16), (64 + 400_000, 8), (64 + 799_992, 8)]
 
 
-def test_neighbouring_rows_are_one_read(open_array: Open) -> None:
+def test_neighbouring_rows_are_read_together(open_array: Open) -> None:
     opened = open_array(flat(64), [np.arange(1000, dtype="<i8").tobytes()], 1000, pa.int64())
     rows = np.arange(0, 500, 7)
     assert read(opened, runs_of_rows(rows, 1000), pa.int64()) == rows.tolist()
@@ -101,7 +101,7 @@ def test_bits_are_read_at_any_position(open_array: Open, bits: list[bool], data:
     assert read(opened, runs_of_rows(rows, len(bits)), pa.bool_()) == [bits[i] for i in rows]
 
 
-def test_null_flags_go_with_their_values(open_array: Open) -> None:
+def test_null_flags_are_read_with_their_values(open_array: Open) -> None:
     buffers = [bytes([0b0101]), bytes([1, 2, 3, 4])]
     check(open_array(nullable(flat(8, 1), 0), buffers, 4, pa.uint8()), pa.uint8(), [1, None, 3, None])
 
@@ -120,7 +120,7 @@ def test_a_string_is_read_with_its_ends_and_its_bytes_only(open_array: Open) -> 
     assert opened.source.ranges == [(64 + 16, 16), (128 + 5, 4)]
 
 
-def test_indices_of_plain_columns_count_from_one_and_zero_is_null(open_array: Open) -> None:
+def test_plain_indices_start_at_one_and_zero_is_null(open_array: Open) -> None:
     encoding = Encoding(dictionary=pb.Dictionary(indices=valid(flat(8, 2)), items=binary(), num_dictionary_items=4))
     opened = open_array(encoding, [ENDS, TEXT, bytes([4, 0, 1, 2, 3])], 5, pa.string())
     check(opened, pa.string(), ["fghi", None, "ab", "", None])
@@ -142,7 +142,7 @@ def test_dictionary_items_are_read_once(open_array: Open) -> None:
     assert opened.source.ranges == [(64 * 3 + 1, 1)]
 
 
-def test_dictionary_of_a_null_gives_nulls(open_array: Open) -> None:
+def test_a_dictionary_of_a_null_decodes_to_nulls(open_array: Open) -> None:
     encoding = Encoding(dictionary=pb.Dictionary(indices=flat(32), items=ALL_NULL, num_dictionary_items=1))
     opened = open_array(encoding, [bytes(8)], 2, pa.dictionary(pa.int32(), pa.string()))
     assert read(opened, span(0, 2), pa.string()) == [None, None]
@@ -157,7 +157,7 @@ def test_fixed_size_lists_may_have_null_lists_and_null_items(open_array: Open) -
 
 
 @pytest.mark.parametrize("item", [pa.int32(), pa.bool_(), pa.string(), pa.list_(pa.float64(), 3)], ids=str)
-def test_fixed_size_lists_may_hold_nothing_but_nulls(open_array: Open, item: pa.DataType) -> None:
+def test_fixed_size_lists_may_hold_only_nulls(open_array: Open, item: pa.DataType) -> None:
     arrow_type = pa.list_(item, 2)
     encoding = Encoding(fixed_size_list=pb.FixedSizeList(dimension=2, items=ALL_NULL))
     check(open_array(encoding, [], 2, arrow_type), arrow_type, [[None, None]] * 2)
@@ -187,7 +187,7 @@ def one_bit_block(bits: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
     return np.packbits(bits[places], axis=1, bitorder="little").tobytes()
 
 
-def test_blocks_of_packed_values_are_read_one_by_one(open_array: Open) -> None:
+def test_packed_blocks_are_read_one_by_one(open_array: Open) -> None:
     bits = np.random.default_rng(0).integers(0, 2, 3 * 1024).astype(np.uint8)
     buffer = b"".join(one_bit_block(bits[i : i + 1024]) for i in range(0, len(bits), 1024))
     message = pb.BitpackedForNonNeg(compressed_bits_per_value=1, uncompressed_bits_per_value=8, buffer=pb.Buffer())
@@ -200,7 +200,7 @@ def test_blocks_of_packed_values_are_read_one_by_one(open_array: Open) -> None:
 
 
 @given(st.sets(st.integers(0, 6000), min_size=1))
-def test_touched_blocks_cover_the_rows_and_no_more(chosen: set[int]) -> None:
+def test_only_the_touched_blocks_are_read(chosen: set[int]) -> None:
     blocks = touched(runs_of_rows(np.array(sorted(chosen)), 6001))
     found = [i for a, b in zip(blocks.starts.tolist(), blocks.stops.tolist(), strict=True) for i in range(a, b)]
     assert found == sorted({row // 1024 for row in chosen})

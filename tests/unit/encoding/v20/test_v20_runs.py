@@ -14,7 +14,7 @@ def rows(runs: RowRuns) -> list[int]:
 
 
 @given(st.sets(st.integers(0, 60)), st.lists(st.integers(0, 61), max_size=5))
-def test_runs_hold_the_rows_and_split_by_pages(chosen: set[int], cuts: list[int]) -> None:
+def test_runs_hold_rows_and_are_split_by_pages(chosen: set[int], cuts: list[int]) -> None:
     array = np.array(sorted(chosen), np.int64)
     runs = runs_of_rows(array, 61)
     assert rows(runs) == array.tolist()

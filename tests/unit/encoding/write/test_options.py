@@ -8,7 +8,7 @@ def test_unrelated_metadata_leaves_the_default_options() -> None:
     assert EncodingOptions.from_metadata({"other": "1"}, "2.1") == EncodingOptions(version="2.1")
 
 
-def test_every_key_is_read() -> None:
+def test_every_option_key_is_read() -> None:
     asked = {
         "compression": "ZSTD",
         "compression-level": "7",

@@ -8,7 +8,7 @@ from lance_duck.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
-def test_values_are_read_as_files(kind: pa.DataType) -> None:
+def test_blobs_are_read_as_files(kind: pa.DataType) -> None:
     values = pa.array([b"one", None, b""], kind)
     for column in (values, pa.chunked_array([values])):
         assert [file and file.read() for file in ld.BlobColumn(column)] == [b"one", None, b""]

@@ -61,7 +61,7 @@ def test_a_blob_reads_bytes_on_demand() -> None:
     assert isinstance(blob, lance_duck.BlobFile)
 
 
-def test_reads_that_go_on_are_fetched_ahead() -> None:
+def test_sequential_reads_are_prefetched() -> None:
     blob, source = opened()
     assert b"".join(iter(lambda: blob.read(4), b"")) == DATA
     assert source.asked == [(0, 4), *((at, 16) for at in range(4, 100, 16))]
@@ -70,7 +70,7 @@ def test_reads_that_go_on_are_fetched_ahead() -> None:
     assert source.asked == [(0, 40), (40, 40), (80, 20)]
 
 
-def test_positions_beyond_the_end_read_nothing() -> None:
+def test_reads_beyond_the_end_return_nothing() -> None:
     blob, source = opened()
     assert (blob.seek(1000), blob.tell(), blob.read(5), blob.readall(), blob.read1(2)) == (1000, 1000, b"", b"", b"")
     assert source.asked == [] or all(size == 0 for _, size in source.asked)

@@ -105,7 +105,7 @@ def test_inline_packed_dedicated_and_external_blobs_are_read(file: LanceFile, fo
     assert blob_places(rows.slice(0, 0), file) == []
 
 
-def test_more_files_than_may_be_open_are_read_in_rounds(tmp_path: Path) -> None:
+def test_more_files_than_the_descriptor_limit_are_read_in_rounds(tmp_path: Path) -> None:
     (tmp_path / "data" / "f").mkdir(parents=True)
     numbers = range(1, 151)
     for i in numbers:
@@ -151,7 +151,7 @@ def test_blobs_beyond_the_end_are_corrupt(file: LanceFile, row: tuple[int, int, 
         blob.read(1)
 
 
-def test_kinds_that_are_not_read() -> None:
+def test_unsupported_blob_kinds_are_rejected() -> None:
     file = file_over(Memory(b""))
     with pytest.raises(CorruptError, match="kind"):
         blob_places(described((5, 0, 1, 0, "")), file)
@@ -187,7 +187,7 @@ def test_a_missing_blob_is_read_from_its_base_path(folder: Path, tmp_path: Path)
     assert [part.tobytes() for part in run(read_places([place]))] == [b"managed"]
 
 
-def test_external_files_are_named_in_full_or_stay_below_their_base(file: LanceFile) -> None:
+def test_external_files_have_full_names_or_stay_below_their_base(file: LanceFile) -> None:
     for base_id, name in ((0, "outside.bin"), (0, ""), (7, "../secret"), (7, "")):
         with pytest.raises(InvalidInputError):
             BlobPlace(file, EXTERNAL, 0, 0, base_id, name).extent()

@@ -68,7 +68,7 @@ def column(name: str, built: Built = BUILT, file: LanceFile = FILE) -> ColumnRea
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_rows_of_each_type(name: str) -> None:
+def test_rows_of_every_type_are_read(name: str) -> None:
     expected, reader = COLUMNS[name], column(name)
     assert reader.arrow_type == expected.type
     assert run(reader.read(slice(0, ROWS))).equals(expected)
@@ -135,7 +135,7 @@ def test_columns_of_more_rows_than_bytes() -> None:
         assert run(column(name, built, file).read(slice(0, 9000))).equals(table[name].combine_chunks())
 
 
-def test_a_field_that_no_file_has_is_null() -> None:
+def test_a_missing_field_reads_as_null() -> None:
     missing = replace(BUILT.schema.by_path("text"), id=500)
     assert run(open_column(missing, located((FILE, BUILT.schema)), ROWS).read(slice(0, 3))).to_pylist() == [None] * 3
 
@@ -145,7 +145,7 @@ def test_a_file_with_another_row_count_is_corrupt() -> None:
         open_column(BUILT.schema.by_path("text"), located((FILE, BUILT.schema)), ROWS + 1)
 
 
-def test_ids_between_that_the_file_does_not_have() -> None:
+def test_gaps_in_field_ids_are_allowed() -> None:
     built = legacy_file(batches_of(TABLE.select(["int16", "list"])), first_id=5)
     file = open_(built.source)
     assert run(column("list", built, file).read(slice(0, ROWS))).equals(COLUMNS["list"])
@@ -167,7 +167,7 @@ def test_a_legacy_file_reports_version_rows_and_pages() -> None:
     assert sum(described) == BUILT.table
 
 
-def test_a_take_reads_its_rows_alone() -> None:
+def test_a_take_reads_only_its_rows() -> None:
     reader = column("double")
     BUILT.source.reads.clear()
     run(reader.read(np.array([3, 20])))
@@ -229,7 +229,7 @@ def test_pages_with_overlapping_bytes_are_corrupt() -> None:
         run(column("text", huge, open_(huge.source)).read(slice(0, 301)))
 
 
-def test_a_list_that_leaves_its_batch_is_damage() -> None:
+def test_a_list_outside_its_batch_is_corrupt() -> None:
     number = BUILT.schema.by_path("list").id
     position, _ = BUILT.pages[number][0]
     for word in (1000, -1):

@@ -106,7 +106,7 @@ def test_values_that_would_read_back_differently_are_rejected(name: str) -> None
         written(pa.table({"x": LOSSY[name]}))
 
 
-def test_lists_whose_ends_exceed_the_offsets_of_a_batch_are_refused() -> None:
+def test_lists_that_exceed_the_offsets_of_a_batch_are_rejected() -> None:
     count = 2**31 - 1  # nulls, which take no memory
     half = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), pa.nulls(count))
     table = pa.table({"list": pa.chunked_array([half, half])})
@@ -145,7 +145,7 @@ def test_all_batches_use_the_first_dictionary() -> None:
         written(dictionary(["c"]), dictionaries=dictionaries)
 
 
-def test_a_dictionary_of_the_table_is_kept() -> None:
+def test_the_table_dictionary_is_kept() -> None:
     schema = schema_from_arrow(dictionary([]).schema, LEGACY)
     assert schema.fields[0].dictionary is None
     with pytest.raises(UnsupportedError, match="indices tell apart"):
@@ -165,7 +165,7 @@ REFUSED: list[Callable[[], pa.Field]] = [
 
 
 @pytest.mark.parametrize("make", REFUSED)
-def test_types_that_the_version_does_not_have_are_refused(make: Callable[[], pa.Field]) -> None:
+def test_types_unknown_to_the_version_are_rejected(make: Callable[[], pa.Field]) -> None:
     with pytest.raises(UnsupportedError, match=r"column 'x.*0\.1"):
         schema_from_arrow(pa.schema([make()]), LEGACY)
 
@@ -176,7 +176,7 @@ def test_types_that_the_version_does_not_have_are_refused(make: Callable[[], pa.
     cut=st.integers(0, 90),
     length=st.integers(0, 1 << 62),
 )
-def test_values_of_dictionaries(texts: list[str], before: bytes, cut: int, length: int) -> None:
+def test_dictionary_values_are_written(texts: list[str], before: bytes, cut: int, length: int) -> None:
     for values in (pa.array(texts, pa.string()), pa.array(range(len(texts)), pa.int16())):
         page, position = values_page(values, len(before))
         data = before + page

@@ -111,7 +111,7 @@ def check(column: Column20, expected: list[Any]) -> None:
             assert run(column.read(rows)).to_pylist() == [expected[i] for i in rows]
 
 
-def test_values_of_several_pages_are_one_column() -> None:
+def test_values_of_several_pages_form_one_column() -> None:
     check(Builder().column(ints(1, 2), ints(), ints(3, 4, 5)).open(make(0, "int32"), 5), [1, 2, 3, 4, 5])
 
 
@@ -149,7 +149,7 @@ def test_structs_are_their_children_and_missing_children_are_null() -> None:
     check(builder.open(make(0, "struct", *fields), 2), expected)
 
 
-def test_lists_of_structs_of_nothing_keep_their_lengths() -> None:
+def test_lists_of_empty_structs_keep_their_lengths() -> None:
     builder = Builder().column(lists([2, 3], 3)).column((STRUCT, [], 3))
     check(builder.open(make(0, "list", make(1, "struct")), 2), [[{}, {}], [{}]])
 
@@ -165,7 +165,7 @@ def test_packed_structs_are_one_column() -> None:
     check(Builder().column((packed, [rows], 2)).open(top, 2), [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
 
 
-def test_strings_of_early_files_are_lists_of_bytes() -> None:
+def test_strings_of_early_files_are_stored_as_lists_of_bytes() -> None:
     builder = Builder().column(lists([2, None, 2, 3], 3)).column((flat(8), [b"abc"], 3))
     check(builder.open(make(0, "string"), 4), ["ab", None, "", "c"])
 
@@ -193,7 +193,7 @@ def test_blobs_are_read_as_descriptors_by_default() -> None:
     assert run(column.read(slice(0, 2))).to_pylist() == [{"position": 0, "size": 5}, {"position": 1, "size": 0}]
 
 
-def test_dictionary_pages_may_come_as_dictionary_arrays() -> None:
+def test_dictionary_pages_may_be_read_as_dictionary_arrays() -> None:
     def page(items: str, indices: bytes) -> PageSpec:
         encoding, buffers, _ = texts(*items)
         message = pb.Dictionary(indices=flat(8, 2), items=encoding, num_dictionary_items=len(items))
@@ -247,14 +247,14 @@ def test_values_that_do_not_match_the_type_are_corrupt() -> None:
         run(Builder().column(ints(1)).open(make(0, "int64"), 1).read(slice(0, 1)))
 
 
-def test_pages_of_the_wrong_kind_are_corrupt() -> None:
+def test_pages_with_a_wrong_encoding_are_corrupt() -> None:
     with pytest.raises(CorruptError, match="struct"):
         Builder().column(ints(1)).open(make(0, "struct", make(1, "int32")), 1)
     with pytest.raises(CorruptError, match="list"):
         Builder().column(ints(1)).column(ints(1)).open(make(0, "list", make(1, "int32")), 1)
 
 
-def test_children_in_later_files_are_refused() -> None:
+def test_children_in_later_files_are_rejected() -> None:
     with pytest.raises(UnsupportedError, match="file of version"):
         Builder(version=(2, 1)).column(ints(1)).open(make(0, "int32"), 1)
 
@@ -281,7 +281,7 @@ def everything() -> tuple[Builder, Field, int]:
     return builder, make(0, "struct", *fields), 2
 
 
-def test_columns_of_all_kinds_are_read_together() -> None:
+def test_columns_of_every_type_are_read_together() -> None:
     builder, top, count = everything()
     rows = [
         {"i": 1, "s": "ab", "l": ["item"], "d": "y", "p": [0, 0], "b": 3},

@@ -55,7 +55,7 @@ def test_pages_of_uneven_values_are_split_by_bytes(version: str) -> None:
     assert read_back(texts, version, page_bytes=20_000).equals(texts)
 
 
-def test_rows_of_lists_stay_in_one_page() -> None:
+def test_list_rows_are_not_split_over_pages() -> None:
     lists = pa.array([[1, 2, 3] * 400, [], [4] * 10, None, [5, 6] * 900], pa.list_(pa.int32()))
     out = writer(lists.type, 1000)
     pages = [page for _, page in pages_of(out, lists)]
@@ -84,7 +84,7 @@ def test_buffered_rows_do_not_keep_their_parent_array_in_memory() -> None:
     assert page.num_rows == 10
 
 
-def test_arrays_that_hold_nothing_else_are_not_copied() -> None:
+def test_small_arrays_without_a_larger_parent_are_not_copied() -> None:
     array = numbers(1000)
     out = writer(pa.int64())
     before = pa.total_allocated_bytes()
@@ -100,7 +100,7 @@ def test_no_rows_write_no_page() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_dictionaries_of_several_arrays_become_one(version: str) -> None:
+def test_dictionaries_of_several_arrays_are_merged(version: str) -> None:
     parts = [pa.array(["a", None, "b"]).dictionary_encode(), pa.array(["c", "b"]).dictionary_encode()]
     out = writer(parts[0].type, version=version)
     assert [page.num_rows for _, page in pages_of(out, *parts)] == [5]
@@ -162,7 +162,7 @@ def test_json_is_accepted_as_string_and_as_jsonb() -> None:
         (pa.list_(pa.struct([("a", pa.int8())]), 2), "fixed_size_list:struct:2 in a file of version 2.1"),
     ],
 )
-def test_types_that_2_1_does_not_have_are_refused(type_: pa.DataType, message: str) -> None:
+def test_types_unknown_to_2_1_are_rejected(type_: pa.DataType, message: str) -> None:
     field = schema_from_arrow(pa.schema([pa.field("x", type_)])).fields[0]
     with pytest.raises(UnsupportedError, match=message):
         open_v21_column(field, "2.1", SPACE)

@@ -153,7 +153,7 @@ def test_lists_of_null_items_are_not_constant_pages(version: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("version", GRAMMARS)
-def test_truth_values_are_never_zipped(version: str, tmp_path: Path) -> None:
+def test_booleans_are_never_zipped(version: str, tmp_path: Path) -> None:
     field = pa.field("b", pa.bool_(), metadata={PREFIX + "structural-encoding": "fullzip"})
     table = pa.table([pa.array([True, False, None] * 100)], schema=pa.schema([field]))
     dataset = ld.write_dataset(table, str(tmp_path / "t.lance"), data_storage_version=version)

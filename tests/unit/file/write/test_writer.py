@@ -32,7 +32,9 @@ def opened(sink: MemorySink) -> LanceFile:
 @pytest.mark.parametrize(
     ("version", "footer", "of_file"), [("2.0", (0, 3), (2, 0)), ("2.1", (2, 1), (2, 1)), ("2.2", (2, 2), (2, 2))]
 )
-def test_the_container_is_as_readers_expect_it(version: str, footer: tuple[int, int], of_file: tuple[int, int]) -> None:
+def test_the_container_has_the_documented_layout(
+    version: str, footer: tuple[int, int], of_file: tuple[int, int]
+) -> None:
     sink = MemorySink()
     writer = FileWriter(sink, SCHEMA, version)
     writer.write(BATCH)
@@ -72,7 +74,7 @@ def test_an_empty_file_is_readable() -> None:
         assert opened(sink).num_rows == 0
 
 
-def test_a_writer_that_is_not_finished_leaves_nothing() -> None:
+def test_an_unfinished_writer_leaves_no_file() -> None:
     sink = MemorySink()
     with FileWriter(sink, SCHEMA) as writer:
         writer.write(BATCH)

@@ -103,7 +103,7 @@ def test_null_lists_are_stored_in_a_global_buffer(tmp_path: Path) -> None:
     assert index.statistics() == {"num_bitmaps": 2}
 
 
-def test_a_merge_takes_items_and_null_lists(tmp_path: Path) -> None:
+def test_a_merge_keeps_items_and_null_lists(tmp_path: Path) -> None:
     segments = Segments(LABEL_LIST, tmp_path)
     index = segments.build(pa.array([["a"], None, ["b"], None]))
 
@@ -150,7 +150,7 @@ def test_rows_indexed_by_other_writers_need_a_recheck(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("nulls", "buffer"), [("2", b""), ("x", b""), ("-1", b""), ("1", b"\x01\0\0\0"), ("1", b"")])
-def test_broken_null_lists_are_refused(tmp_path: Path, nulls: str, buffer: bytes) -> None:
+def test_damaged_null_lists_are_rejected(tmp_path: Path, nulls: str, buffer: bytes) -> None:
     segments = Segments(LABEL_LIST, tmp_path)
     segments.build(pa.array([["a"], None]))
 
@@ -175,7 +175,7 @@ def test_unsupported_list_predicates_are_not_answered() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=3))
-def test_broken_bytes_are_refused_or_harmless(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
+def test_damaged_bytes_are_rejected_or_harmless(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
     segments = Segments(LABEL_LIST, tmp_path)
     segments.build(pa.array([["a", "b"], None, ["c"]] * 9))
     data = bytearray(segments.path(FILE).read_bytes())

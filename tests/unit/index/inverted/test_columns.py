@@ -71,7 +71,7 @@ def test_terms_are_read_once_one_by_one_or_in_batches() -> None:
     assert asked == [[7], [3], [8, 9], [7], [3], [9, 8]]
 
 
-def test_blocks_that_were_read_with_impacts_are_not_read_again(tmp_path, monkeypatch) -> None:
+def test_blocks_read_with_impacts_are_not_read_again(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(columns, "READ_MEANWHILE", 0)
     (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
     assert partition.postings(np.array([3, 5]), with_impacts=False).impacts is None

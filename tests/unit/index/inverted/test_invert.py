@@ -24,7 +24,7 @@ def _tokens(batches: list[dict[int, str]], with_positions: bool = True) -> list[
     ]
 
 
-def test_each_term_has_its_documents_with_frequencies_and_positions() -> None:
+def test_each_term_lists_its_documents_frequencies_and_positions() -> None:
     contents = _inverted([{10: "the duck the lake", 11: "a duck"}])
     assert contents.terms.to_pylist() == [b"the", b"duck", b"lake", b"a"]
     assert contents.bounds.tolist() == [0, 1, 3, 4, 5]
@@ -42,7 +42,7 @@ def test_rows_without_terms_are_not_documents() -> None:
     assert rows_of(contents) == {6: [("x", 0)], 8: [("y", 0), ("x", 1)]}
 
 
-def test_batches_share_their_terms_in_order_of_first_occurrence() -> None:
+def test_term_ids_follow_the_first_occurrence_across_batches() -> None:
     contents = _inverted([{1: "b a b", 2: "c"}, {3: "d a", 4: "b"}])
     assert contents.terms.to_pylist() == [b"b", b"a", b"c", b"d"]
     assert rows_of(contents) == {
@@ -123,7 +123,7 @@ def test_runs_are_freed_after_their_postings_are_built() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_batches_of_several_vocabularies_are_one_partition(seed: int) -> None:
+def test_batches_with_several_vocabularies_form_one_partition(seed: int) -> None:
     random = np.random.default_rng(seed)
     analyser = Analyser(AnalyserParameters())
     texts = [" ".join(random.choice(["cat", "cats", "the", "Ä", "lake", f"w{i % 9}"], 7)) for i in range(60)]

@@ -63,7 +63,7 @@ def test_indexed_rows_are_reported_as_progress(segments: Segments) -> None:
     assert told == [1000, 2000, 2500]
 
 
-def test_partitions_are_as_large_as_the_limit_allows(segments: Segments) -> None:
+def test_partitions_are_as_large_as_the_memory_limit_allows(segments: Segments) -> None:
     texts = [f"word{i} again" for i in range(3000)]
     index: Any = segments.build(pa.array(texts), parameters=PLAIN, memory_limit=400_000)
     assert len(index.partitions) > 1
@@ -85,7 +85,7 @@ def test_large_batches_are_cut_for_the_threads(segments: Segments, monkeypatch: 
         assert contents(index) == {i: text.split() for i, text in enumerate(texts)}
 
 
-def test_merged_segments_have_the_living_rows_of_each_and_the_new_ones(segments: Segments) -> None:
+def test_merged_segments_keep_live_rows_and_add_new_ones(segments: Segments) -> None:
     first, second = built(segments, ["a b", "b c"]), built(segments, ["c d", "d e"], 10)
 
     def follow(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

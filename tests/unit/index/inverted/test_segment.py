@@ -67,7 +67,7 @@ def test_terms_are_found_in_any_form(tmp_path, form) -> None:
     assert partition.term_ids([]).tolist() == []
 
 
-def test_postings_of_terms_are_read_together_and_kept(tmp_path) -> None:
+def test_postings_are_read_together_and_cached(tmp_path) -> None:
     contents = contents_of(TEXTS)
     (partition,) = segment_of(tmp_path, [contents], with_position=True).partitions
     ids = np.array([30, 0, 7])
@@ -100,7 +100,7 @@ def test_positions_of_chosen_terms_are_read(tmp_path) -> None:
         assert found.tolist() == [p for span in spans for p in contents.positions[span].tolist()]
 
 
-def test_positions_that_are_not_kept_are_refused(tmp_path) -> None:
+def test_missing_positions_are_rejected(tmp_path) -> None:
     contents = contents_of(TEXTS)
     (partition,) = segment_of(tmp_path, [contents]).partitions
     postings = partition.postings(np.array([0]))
@@ -129,7 +129,7 @@ def test_a_segment_without_partitions_is_empty(tmp_path) -> None:
     segment.prewarm()
 
 
-def test_a_warm_segment_reads_no_file_again(tmp_path) -> None:
+def test_a_prewarmed_segment_reads_no_files(tmp_path) -> None:
     contents = contents_of(TEXTS)
     files = written(tmp_path, [contents], InvertedParameters())
     segment = open_segment(files)

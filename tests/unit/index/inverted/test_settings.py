@@ -56,11 +56,11 @@ def test_shown_settings_use_the_names_of_pylance() -> None:
 
 
 @pytest.mark.parametrize(("version", "codec"), [(1, WORDS), (2, VARINTS), (3, VARINTS)])
-def test_the_last_block_is_written_as_the_format_has_it(version: int, codec: str) -> None:
+def test_the_last_block_follows_the_format(version: int, codec: str) -> None:
     assert InvertedSettings.of({"format_version": version}).form.posting_tail_codec == codec
 
 
-def test_limits_of_a_build_are_not_stored() -> None:
+def test_build_limits_are_not_stored() -> None:
     settings = InvertedSettings.of({"memory_limit": 3, "num_workers": 0})
     assert (settings.memory_limit, settings.workers) == (3 << 20, 1)
     assert InvertedSettings.of({"memory_limit": "256MB"}).memory_limit == 256_000_000

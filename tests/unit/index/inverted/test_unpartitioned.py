@@ -49,7 +49,7 @@ def test_strings_without_terms_are_not_documents(tmp_path: Path) -> None:
     assert open_segment(old_files(tmp_path, TEXTS, add_empty)).num_documents == len(TEXTS)
 
 
-def test_positions_are_not_needed(tmp_path: Path) -> None:
+def test_positions_are_optional(tmp_path: Path) -> None:
     def leave_out(columns: Columns, _: Metadata) -> None:
         del columns["invert"]["_position"]
 
@@ -136,6 +136,6 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-def test_impossible_files_are_refused(tmp_path: Path, what: str) -> None:
+def test_impossible_files_are_rejected(tmp_path: Path, what: str) -> None:
     with pytest.raises(CorruptError):
         open_segment(old_files(tmp_path, TEXTS, IMPOSSIBLE[what]))

@@ -89,7 +89,7 @@ def test_a_built_index_reaches_the_expected_recall(made: Made, kind: str, metric
 
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ", "IVF_HNSW_SQ"])
-def test_memory_changes_nothing(made: Made, kind: str) -> None:
+def test_the_memory_limit_does_not_change_the_index(made: Made, kind: str) -> None:
     data = vectors(600)
     few = made.build(data, limit=20_000, batch=100, index_type=kind, num_partitions=4)
     many = made.build(data, batch=100, index_type=kind, num_partitions=4)
@@ -108,7 +108,7 @@ def test_unusable_vectors_are_not_indexed(made: Made) -> None:
 
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
-def test_vectors_of_bits(made: Made, kind: str) -> None:
+def test_binary_vectors_are_indexed(made: Made, kind: str) -> None:
     data = np.random.default_rng(0).integers(0, 256, (300, DIM)).astype(np.uint8)
     index = made.build(data, index_type=kind, metric="hamming", num_partitions=3)
     found = index.search(data[:5], 1, None, Probe(nprobes=3))
@@ -158,7 +158,7 @@ def test_own_centroids_and_codebook(made: Made) -> None:
         lambda numbers: pa.FixedShapeTensorArray.from_numpy_ndarray(numbers),
     ],
 )
-def test_own_centroids_may_have_any_form(made: Made, form: Any) -> None:
+def test_custom_centroids_may_have_any_form(made: Made, form: Any) -> None:
     data = vectors(100)
     index = made.build(data, index_type="IVF_FLAT", ivf_centroids=form(data[:4]))
     assert np.array_equal(index.files.centroids, data[:4])
@@ -190,9 +190,7 @@ def test_invalid_centroids_are_rejected(made: Made, wrong: Any) -> None:
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
 @pytest.mark.parametrize("metric", ["l2", "dot"])
 @pytest.mark.parametrize("long", [5, 300])
-def test_vectors_whose_distances_float32_does_not_hold_are_indexed(
-    made: Made, kind: str, metric: str, long: int
-) -> None:
+def test_vectors_whose_distances_overflow_float32_are_indexed(made: Made, kind: str, metric: str, long: int) -> None:
     values = vectors(300)
     values[:long] *= np.float32(1e30)
     codes = {"num_sub_vectors": 4, "num_bits": 4} if kind == "IVF_PQ" else {}
@@ -243,7 +241,7 @@ def test_rabitq_requires_a_dimension_divisible_by_8(made: Made) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_segments_follow_their_rows(made: Made, kind: str) -> None:
+def test_segments_can_be_remapped(made: Made, kind: str) -> None:
     data, names = vectors(400), names_of(400)
     parameters = {"num_sub_vectors": 8} if "PQ" in kind else {}
     index = made.build(data, index_type=kind, num_partitions=2, max_iters=4, **parameters)

@@ -32,7 +32,7 @@ def test_an_opened_segment_reports_kind_metric_and_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("storage", ["FLAT", "SQ", "PQ"])
-def test_codes_come_by_partition_and_by_row(storage: str, tmp_path: Path) -> None:
+def test_codes_can_be_read_by_partition_and_by_row(storage: str, tmp_path: Path) -> None:
     case = made(storage)
     files = case.open(tmp_path)
     found = files.codes([4, 8, 0])
@@ -131,9 +131,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("storage", "change"), BROKEN)
-def test_files_that_contradict_themselves_are_corrupt(
-    storage: str, change: Callable[[Made], None], tmp_path: Path
-) -> None:
+def test_contradictory_files_are_corrupt(storage: str, change: Callable[[Made], None], tmp_path: Path) -> None:
     case = made(storage, rows=300)
     change(case)
     with pytest.raises((CorruptError, UnsupportedError)):
@@ -159,7 +157,7 @@ def test_centroids_that_do_not_match_the_codes_are_rejected(ivf: bytes, tmp_path
         VectorFiles(made("FLAT", rows=100).written.write(tmp_path, ivf=ivf))
 
 
-def test_kinds_and_layouts_that_are_not_read_are_named(tmp_path: Path) -> None:
+def test_unsupported_kinds_and_layouts_are_named(tmp_path: Path) -> None:
     case = made("FLAT", rows=100)
     case.written.index["type"] = "IVF_HNSW_RQ"
     with pytest.raises(UnsupportedError, match="IVF_HNSW_RQ"):
@@ -175,7 +173,7 @@ def test_kinds_and_layouts_that_are_not_read_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("storage", ["FLAT", "SQ", "PQ"])
-def test_damaged_files_raise_our_errors_or_answer(storage: str, tmp_path: Path) -> None:
+def test_damaged_files_raise_an_error_or_return_results(storage: str, tmp_path: Path) -> None:
     case = made(storage, rows=300)
     segment = case.written.write(tmp_path)
     rng = np.random.default_rng(5)

@@ -43,7 +43,7 @@ def test_the_vector_kind_is_not_a_scalar_index() -> None:
         (pa.float32(), False),
     ],
 )
-def test_vectors_can_be_indexed_and_nothing_else(type_: pa.DataType, supported: bool) -> None:
+def test_only_vector_columns_can_be_indexed(type_: pa.DataType, supported: bool) -> None:
     assert VECTOR.supports(type_) == supported
 
 

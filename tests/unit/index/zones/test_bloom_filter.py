@@ -97,7 +97,7 @@ def test_probabilities_are_written_without_exponents(segments: Segments, probabi
     }
 
 
-def test_only_zones_that_may_hold_a_value_are_found(segments: Segments) -> None:
+def test_only_zones_that_may_contain_a_value_are_returned(segments: Segments) -> None:
     index = segments.build(pa.array(range(1000)), parameters={"number_of_items": 100, "probability": 1e-9})
     assert rows_of(index, Among(pa.array([250, 777]))) == [*range(200, 300), *range(700, 800)]
     assert index.estimate(Among(pa.array([250]))) == 100
@@ -137,7 +137,7 @@ def test_invalid_parameters_are_rejected(segments: Segments) -> None:
 
 
 @pytest.mark.parametrize("limits", [(1 << 20, 1 << 20), (64, 0)])
-def test_filters_are_read_a_few_at_once(
+def test_filters_are_read_in_small_blocks(
     segments: Segments, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
 ) -> None:
     monkeypatch.setattr(open_files, "INDEX_BLOCK_BYTES", limits[0])

@@ -85,7 +85,7 @@ def test_zones_end_with_their_fragment_and_span_deleted_rows(segments: Segments)
     assert (details.rows_per_zone, details.use_seeds, details.has_null_bitmap) == (4, False, True)
 
 
-def test_fragments_come_in_the_order_of_the_table(segments: Segments) -> None:
+def test_zones_follow_the_fragment_order_of_the_table(segments: Segments) -> None:
     rows = [(5 << 32) + 0, (5 << 32) + 1, 2 << 32, (2 << 32) + 1]
     index = segments.build(pa.array([50, 51, 20, 21]), rows, batch=1, parameters={"rows_per_zone": 10})
     assert zones_of(index) == [(2, 0, 2, 0, 0, 20, 21), (5, 0, 2, 0, 0, 50, 51)]
@@ -100,7 +100,7 @@ def test_float_extremes_follow_the_total_order(segments: Segments) -> None:
 
 
 @pytest.mark.parametrize("type_name", NAMES)
-def test_extremes_are_the_same_however_they_are_found(
+def test_extremes_do_not_depend_on_the_computation(
     segments: Segments, monkeypatch: pytest.MonkeyPatch, type_name: str
 ) -> None:
     type_, choice = VALUES[type_name]
@@ -233,7 +233,7 @@ def test_unknown_bounds_do_not_prune(segments: Segments) -> None:
     assert rows_of(index, Except(Between(pa.scalar(7)))) == ([], list(range(10)))
 
 
-def test_zones_that_overlap_are_not_sure(segments: Segments) -> None:
+def test_overlapping_zones_are_not_certain(segments: Segments) -> None:
     two = {"min": [1, 8], "max": [5, 9], "null_count": [0, 0], "nan_count": [0, 0], "fragment_id": [0, 0]}
     nulls = RowSet.of(np.array([3], np.uint64))
     index = write(segments, **two, zone_start=[0, 5], zone_length=[10, 10], nulls=nulls)
@@ -265,7 +265,7 @@ def test_files_without_null_positions_are_not_used(segments: Segments) -> None:
         {"zone_start": pa.array([0], pa.int64())},
     ],
 )
-def test_files_that_contradict_themselves_are_refused(segments: Segments, columns: dict[str, Any]) -> None:
+def test_contradictory_files_are_corrupt(segments: Segments, columns: dict[str, Any]) -> None:
     if columns == {"null_count": [0.5]}:
         columns = {"null_count": pa.array([0.5])}
     with pytest.raises(CorruptError):

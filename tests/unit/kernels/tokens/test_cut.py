@@ -60,7 +60,7 @@ class Arrays:
         return [None if i == LONG else words[i] for i in self.ids[: self.state[2]].tolist()]
 
 
-def test_words_are_numbered_as_they_come() -> None:
+def test_word_ids_follow_the_first_occurrence() -> None:
     arrays = Arrays([b"ab, cd ab", b"", b"abcdefghij ab abcdefghik"])
     assert arrays.cut() == DONE
     assert arrays.ids[:6].tolist() == [0, 1, 0, 2, 0, 3]
@@ -110,7 +110,7 @@ def test_runs_of_letters_end_at_any_length(character: str) -> None:
             assert arrays.tokens() == [*(run.encode() for run in runs), b"d" * 9]
 
 
-def test_words_that_differ_in_length_alone_are_different() -> None:
+def test_words_that_differ_only_in_length_are_distinguished() -> None:
     arrays = Arrays([b"a\xc2\x80 a", b"aaaaaaaa aaaaaaaaa aaaaaaaa", b"a" * 300, b"a" * 301, b"a" * 300])
     assert arrays.cut(limit=1000) == DONE
     assert arrays.ids[:8].tolist() == [0, 1, 2, 3, 2, 4, 5, 4]

@@ -36,7 +36,7 @@ def cut(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, int] 
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-12, 1e15])
-def test_partitions_are_cut_as_the_reference_cuts_them(scale: float) -> None:
+def test_partitions_are_halved_like_in_the_reference(scale: float) -> None:
     rng = np.random.default_rng(5)
     centres = 6 * rng.standard_normal((40, DIM))
     cluster = rng.integers(0, 40, 900)

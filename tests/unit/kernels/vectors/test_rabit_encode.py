@@ -58,7 +58,7 @@ def test_codes_are_as_accurate_as_those_of_faiss(shape: str, bits: int) -> None:
     assert angle(vectors, codes) <= 1.005 * angle(vectors, by_faiss(vectors, bits))
 
 
-def test_a_zero_has_the_smallest_code_and_a_positive_sign() -> None:
+def test_a_zero_vector_has_the_smallest_code_and_positive_signs() -> None:
     codes, signs, further = fitted(np.zeros((2, DIM), np.float32), 3)
     assert (codes == 0.5).all()
     assert (signs == 255).all()

@@ -51,7 +51,7 @@ def test_a_matrix_is_multiplied_by_each_vector(dim: int, rows: int, seed: int) -
     assert (np.abs(Rotation("matrix", matrix).of(vectors) - expected) <= error + 1e-37).all()
 
 
-def test_numbers_that_are_near_the_largest_stay_finite() -> None:
+def test_numbers_near_the_float_limit_stay_finite() -> None:
     """As they do in a product with a matrix: a rotation leaves lengths as they are."""
     vectors = np.full((2, 256), 2e37, np.float32)
     vectors[1, 1:] = 0

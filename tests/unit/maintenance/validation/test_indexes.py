@@ -68,7 +68,7 @@ def test_a_missing_or_resized_file_is_a_problem(snapshot: Snapshot, kind: PlainK
     assert FILE in problem.where
 
 
-def test_a_file_that_cannot_be_read_is_a_problem(snapshot: Snapshot, kind: PlainKind) -> None:
+def test_an_unreadable_file_is_a_problem(snapshot: Snapshot, kind: PlainKind) -> None:
     metadata = built(snapshot, kind)
     path = Path(snapshot.uri) / metadata.directory / FILE
     path.write_bytes(bytes(path.stat().st_size))
@@ -104,7 +104,7 @@ def test_entries_that_disagree_with_the_table_are_a_problem(
     assert what in problem.what
 
 
-def test_a_broken_fragment_is_not_named_as_a_problem_of_the_index(snapshot: Snapshot, kind: PlainKind) -> None:
+def test_a_broken_fragment_is_not_reported_as_an_index_problem(snapshot: Snapshot, kind: PlainKind) -> None:
     metadata = built(snapshot, kind)
     (Path(snapshot.uri) / "data" / snapshot.fragments[1].files[0].path).unlink()
     (problem,) = found(snapshot, metadata)

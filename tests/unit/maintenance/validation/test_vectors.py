@@ -46,7 +46,7 @@ def problems(table: tuple[Snapshot, Segment], folder: Path, vectors: np.ndarray,
 USABLE = np.array([i for i in range(ROWS) if i != 3])
 
 
-def test_a_segment_with_all_rows_is_sound(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
+def test_a_segment_with_all_rows_is_valid(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
     problems(table, tmp_path, X[USABLE], USABLE)
 
 
@@ -55,7 +55,7 @@ def test_rows_that_are_missing_are_found(table: tuple[Snapshot, Segment], tmp_pa
         problems(table, tmp_path, np.delete(X[USABLE], 13, 0), np.delete(USABLE, 13))
 
 
-def test_rows_that_come_twice_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
+def test_duplicate_rows_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
     with pytest.raises(CorruptError, match="twice"):
         problems(table, tmp_path, X[[*USABLE, 5]], np.array([*USABLE, 5]))
 

@@ -13,7 +13,7 @@ from lance_duck.wire.schema import Field
 
 
 @pytest.mark.parametrize("rows", [{}, {"ids": [1], "indices": [1]}, {"ids": [], "addresses": [], "indices": []}])
-def test_rows_are_chosen_in_one_way(rows: dict[str, Any]) -> None:
+def test_rows_are_selected_by_ids_addresses_or_indices(rows: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="one of ids, addresses and indices"):
         choose(**rows)
     assert choose(ids=[]) == ("ids", [])

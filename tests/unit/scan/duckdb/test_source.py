@@ -156,12 +156,12 @@ def test_a_long_chain_of_or_is_translated(connection: duckdb.DuckDBPyConnection)
     assert connection.execute(f"SELECT count(*) FROM source WHERE {where}").fetchall() == [(4,)]
 
 
-def test_an_expression_that_duckdb_does_not_push_is_refused() -> None:
+def test_an_expression_that_duckdb_never_pushes_is_rejected() -> None:
     with pytest.raises(UnsupportedError, match="not understood"):
         predicate_from_pushed(pc.starts_with(pc.field("s"), "a"), TABLE.schema)
 
 
-def test_a_nan_in_a_pushed_expression_has_duckdbs_meaning() -> None:
+def test_nan_in_a_pushed_expression_has_duckdb_semantics() -> None:
     predicate = predicate_from_pushed(pc.field("f") > 1.0, TABLE.schema)
     assert mask(predicate, {"f": TABLE["f"].combine_chunks()}, 5).to_pylist() == [False, True, False, False, True]
 
@@ -236,7 +236,7 @@ assert duckdb.sql("SELECT i FROM rows WHERE i > 6").fetchall() == [(7,), (8,), (
 
 @pytest.mark.skipif(not SPEAKS_SOURCE, reason="needs duckdb 2.0")
 @pytest.mark.parametrize("use", [FIRST_QUESTION, QUESTIONS_AT_ONCE, SUBCLASS])
-def test_a_process_that_imports_duckdb_later_has_sources_for_it(use: str) -> None:
+def test_sources_work_if_duckdb_is_imported_later(use: str) -> None:
     run = subprocess.run([sys.executable, "-c", LATE + use], capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
 

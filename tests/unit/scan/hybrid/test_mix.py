@@ -30,7 +30,7 @@ def test_equal_scores_are_ordered_by_row_id() -> None:
 
 
 @pytest.mark.parametrize(("alpha", "scores"), [(-3.0, [1.0, 0.5, 0.0, 0.0]), (8.0, [1.0, 0.75, 0.0, 0.0])])
-def test_a_weight_beyond_its_range_is_the_nearest_one_within(alpha: float, scores: list[float]) -> None:
+def test_an_out_of_range_weight_is_clamped(alpha: float, scores: list[float]) -> None:
     assert HybridMethod("linear", alpha).mix(NEAREST, MATCHING, 10).scores.tolist() == scores
 
 
@@ -51,7 +51,7 @@ def test_reciprocal_ranks_add_up() -> None:
 
 
 @pytest.mark.parametrize("method", ["linear", "rrf"])
-def test_searches_that_find_nothing_mix_to_nothing(method: str) -> None:
+def test_empty_searches_mix_to_an_empty_result(method: str) -> None:
     assert listed(HybridMethod(method).mix(candidates({}), candidates({}), 3)) == []
     assert len(HybridMethod(method).mix(candidates({}), MATCHING, 3).scores) == 3
 

@@ -31,7 +31,7 @@ def ids(found: pa.Table) -> list[int]:
     return found.column("id").to_pylist()
 
 
-def test_rows_have_the_measures_of_both_searches_and_one_score_of_both(pets: ld.LanceDataset) -> None:
+def test_rows_have_both_scores_and_a_hybrid_score(pets: ld.LanceDataset) -> None:
     found = pets.search(ORIGIN, full_text_query="puppy", k=4)
     assert found.schema.names == ["id", "vec", "text", "_distance", "_score", "_hybrid_score"]
     assert [str(found.schema.field(name).type) for name in found.schema.names[3:]] == ["float"] * 3
@@ -106,14 +106,14 @@ def test_invalid_arguments_raise_clear_errors(pets: ld.LanceDataset, options: di
         pets.search(ORIGIN, **options)
 
 
-def test_one_vector_and_one_query_of_words_are_searched_for(pets: ld.LanceDataset) -> None:
+def test_a_hybrid_search_accepts_one_vector_and_one_text_query(pets: ld.LanceDataset) -> None:
     with pytest.raises(ld.LanceDuckError, match="query vector: expected one"):
         pets.search([ORIGIN, ORIGIN], full_text_query="puppy")
     with pytest.raises(ld.LanceDuckError, match="full_text_query: expected a vector beside it"):
         pets.search("puppy", full_text_query="puppy")
 
 
-def test_a_column_of_the_name_of_a_score_is_refused(tmp_path: Path) -> None:
+def test_a_column_named_like_a_score_is_rejected(tmp_path: Path) -> None:
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(ORIGIN, pa.float32()), 2)
     table = pa.table({"vec": vectors, "text": ["puppy"], "_hybrid_score": [1]})
     dataset = ld.write_dataset(table, tmp_path / "t.lance")

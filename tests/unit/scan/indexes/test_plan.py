@@ -157,11 +157,11 @@ def test_list_conditions_become_index_queries(condition: Predicate, shown: str, 
     assert str(query_of(condition, type_, true=False)) == denied
 
 
-def test_a_prefix_that_is_null_is_never_met() -> None:
+def test_a_null_prefix_matches_nothing() -> None:
     assert query_of(StartsWith(("s",), pa.scalar(None, pa.string())), pa.string()) is None
 
 
-def test_indexes_that_answer_exactly_come_first(snapshot: Any) -> None:
+def test_exact_indexes_are_preferred(snapshot: Any) -> None:
     made = Indexes(snapshot)
     made.made = list(snapshot.catalog.indexes)
     made.add("free", [[0]], FakeKind("ZoneMap", slack=1), "zones")

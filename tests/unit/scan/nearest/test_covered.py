@@ -116,7 +116,7 @@ def test_row_ids_from_an_object_store_equal_those_of_a_full_read(
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_RQ", "IVF_HNSW_SQ"])
 @pytest.mark.parametrize("stable", [False, True])
-def test_names_from_an_object_store_come_with_the_codes(
+def test_remote_row_ids_are_read_together_with_the_codes(
     kind: str, stable: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = vectors(ROWS, 1)

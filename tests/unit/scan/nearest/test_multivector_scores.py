@@ -28,7 +28,7 @@ def rows_of(metric: str) -> list[list[list[float] | None] | None]:
 
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot", "hamming"])
-def test_the_distance_of_a_row_is_the_sum_of_least_distances(
+def test_a_multivector_distance_is_the_sum_of_minimum_distances(
     metric: str, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multivector, "BLOCK_BYTES", 1000)  # a few vectors at once

@@ -72,7 +72,7 @@ def test_neighbours_equal_those_of_the_reference(table: ld.LanceDataset, column:
     assert ids(table, {"column": column, "q": query, "k": k, "metric": metric}) == expected(metric, query, k)
 
 
-def test_rows_of_one_distance_come_by_address(table: ld.LanceDataset) -> None:
+def test_rows_at_equal_distance_are_ordered_by_address(table: ld.LanceDataset) -> None:
     found = table.search(numbers()[10], 2, "single", columns=["id"])
     assert found.to_pydict() == {"id": [10, 20], "_distance": [0.0, 0.0]}
 
@@ -89,7 +89,7 @@ def test_batched_queries_find_the_same_rows_as_single_queries(table: ld.LanceDat
     assert found.select(["id", "_distance"]).equals(pa.concat_tables(one).combine_chunks())
 
 
-def test_many_queries_find_the_nearest_of_doubles_whose_distances_single_numbers_round(tmp_path: Path) -> None:
+def test_batched_searches_of_tiny_doubles_are_exact(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     short = random.standard_normal((60, 4)) * 1e-22
     ds = ld.write_dataset(pa.table({"id": range(60), "v": vectors(short, pa.float64())}), tmp_path / "t.lance")
@@ -100,7 +100,7 @@ def test_many_queries_find_the_nearest_of_doubles_whose_distances_single_numbers
 
 
 @pytest.mark.parametrize("text", ["id >= 300", "id % 2 = 0", "id in (14, 400, 402)", "id = 5000", "single is not null"])
-def test_a_filter_holds_before_the_search(table: ld.LanceDataset, text: str) -> None:
+def test_a_prefilter_applies_before_the_search(table: ld.LanceDataset, text: str) -> None:
     kept = table.to_table(columns=["id"], filter=text)["id"].to_numpy()
     keep = np.isin(np.arange(ROWS), kept)
     query = numbers()[10]
@@ -111,14 +111,14 @@ def test_a_filter_holds_before_the_search(table: ld.LanceDataset, text: str) -> 
     )
 
 
-def test_a_filter_after_the_search_leaves_fewer_rows(table: ld.LanceDataset) -> None:
+def test_a_postfilter_leaves_fewer_rows(table: ld.LanceDataset) -> None:
     query = numbers()[10]
     nearest = {"column": "single", "q": query, "k": 10}
     wanted = [row for row in expected("l2", query, 10) if row >= 300]
     assert ids(table, nearest, filter="id >= 300", prefilter=False) == wanted
 
 
-def test_a_part_of_a_table_is_searched_alone(table: ld.LanceDataset) -> None:
+def test_filtered_datasets_and_fragments_can_be_searched(table: ld.LanceDataset) -> None:
     query = numbers()[10]
     part = table.filter("id >= 100")
     nearest = {"column": "single", "q": query, "k": 4}
@@ -205,7 +205,7 @@ def test_one_thread_finds_the_same(table: ld.LanceDataset) -> None:
         [np.float32(0.5)] * DIM,
     ],
 )
-def test_a_query_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
+def test_a_query_vector_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
     assert ids(table, {"column": "single", "q": q, "k": 5}) == expected("l2", np.full(DIM, 0.5), 5)
 
 
@@ -220,13 +220,13 @@ def test_a_query_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
         pa.array([[1] * DIM, [0] * DIM], pa.list_(pa.int8())),
     ],
 )
-def test_several_queries_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
+def test_several_query_vectors_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
     wanted = [*expected("l2", np.ones(DIM), 3), *expected("l2", np.zeros(DIM), 3)]
     assert ids(table, {"column": "single", "q": q, "k": 3}) == wanted
 
 
 @pytest.mark.parametrize("as_query", [np.asarray, list, pa.array, lambda q: np.stack([q, q])])
-def test_a_query_of_a_column_of_doubles_keeps_all_digits(tmp_path: Path, as_query: Callable[[Any], Any]) -> None:
+def test_a_query_on_a_double_column_keeps_full_precision(tmp_path: Path, as_query: Callable[[Any], Any]) -> None:
     vectors = np.array([[1e8, 0.1], [1e8 + 1, 0.1]])
     array = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 2)
     ds = ld.write_dataset(pa.table({"id": [0, 1], "v": array}), tmp_path / "t.lance")

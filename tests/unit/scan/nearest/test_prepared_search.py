@@ -58,7 +58,7 @@ def test_a_repeated_search_finds_the_same_rows(
         )
 
 
-def test_several_queries_are_each_as_one(table: ld.LanceDataset) -> None:
+def test_several_queries_return_the_same_rows_as_single_ones(table: ld.LanceDataset) -> None:
     queries = np.random.default_rng(5).standard_normal((40, DIM)).astype(np.float32)
     for look in ({}, {"nprobes": 3, "refine_factor": 2}, {"filter": "n = 2"}):
         options = {name: look[name] for name in ("filter",) if name in look}

@@ -53,7 +53,7 @@ def test_recall_holds_if_the_filter_allows_distant_clusters(kind: str, tmp_path:
     assert recall(dataset, queries, nprobes=1) < 0.9  # explicit settings are kept to
 
 
-def test_a_walk_over_one_graph_finds_no_less_with_more_candidates(tmp_path: Path) -> None:
+def test_more_candidates_do_not_reduce_recall(tmp_path: Path) -> None:
     dataset, queries = topics(tmp_path, "IVF_HNSW_FLAT")
     assert recall(dataset, queries, ef=40, nprobes=12) >= 0.95
     assert recall(dataset, queries, ef=200, nprobes=12) >= 0.95

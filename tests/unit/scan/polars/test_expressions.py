@@ -141,7 +141,7 @@ def test_python_functions_are_evaluated_by_polars(table: ld.LanceDataset) -> Non
     assert found["i"].to_list() == [3]
 
 
-def test_a_condition_of_thousands_of_parts_is_answered(table: ld.LanceDataset) -> None:
+def test_a_condition_with_thousands_of_terms_is_evaluated(table: ld.LanceDataset) -> None:
     condition = pl.all_horizontal([C("i") != number for number in range(2, 400)])
     assert table.to_polars().filter(condition).collect()["i"].to_list() == [1, -5, 0]
 

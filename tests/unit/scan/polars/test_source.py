@@ -60,7 +60,7 @@ def test_rows_are_counted(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_both_engines_of_polars_give_the_rows(table: ld.LanceDataset, engine: Any) -> None:
+def test_both_polars_engines_return_the_same_rows(table: ld.LanceDataset, engine: Any) -> None:
     grouped = table.to_polars().group_by("x").agg(pl.col("id").sum()).sort("x").collect(engine=engine)
     expected = pl.DataFrame(table.to_table()).group_by("x").agg(pl.col("id").sum()).sort("x")
     assert grouped.equals(expected)
@@ -120,7 +120,7 @@ def test_invalid_arguments_and_a_missing_polars_raise_clear_errors(
         table.to_polars()
 
 
-def test_types_that_polars_does_not_have_are_refused(tmp_path: Path) -> None:
+def test_types_missing_in_polars_are_rejected(tmp_path: Path) -> None:
     wide = pa.table({"id": [1], "n": pa.array([1], pa.decimal256(50, 2))})
     dataset = ld.write_dataset(wide, tmp_path / "wide.lance")
     with pytest.raises(UnsupportedError, match="column n"):

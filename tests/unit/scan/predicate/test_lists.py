@@ -37,7 +37,7 @@ def test_lists_of_any_length(type_: pa.DataType, values: list[Any]) -> None:
             assert found.to_pylist() == ask(function, lists, values, "DOUBLE")
 
 
-def test_lists_of_a_fixed_length_and_of_dictionaries() -> None:
+def test_fixed_size_and_dictionary_lists_are_searched() -> None:
     fixed = pa.array([[1, 2], None, [3, 1], [2, None]], pa.list_(pa.int32(), 2)).slice(1)
     words = pa.ListArray.from_arrays([0, 2, 2, 3], pa.array(["x", "y", "x"]).dictionary_encode())
     for lists, values, kind in ((fixed, [1], "INTEGER"), (fixed, [3, 1], "INTEGER"), (words, ["x", "y"], "VARCHAR")):

@@ -69,7 +69,7 @@ def trees(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
 
 
 @given(questions())
-def test_a_mask_is_the_evaluation_with_null_as_no(question: tuple[Predicate, dict[str, pa.Array], int]) -> None:
+def test_a_mask_equals_the_evaluation_with_null_as_false(question: tuple[Predicate, dict[str, pa.Array], int]) -> None:
     predicate, columns, count = question
 
     expected = evaluate(predicate, columns, count).fill_null(False)

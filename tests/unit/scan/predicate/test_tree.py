@@ -80,7 +80,7 @@ def test_three_valued_and_or_not() -> None:
     assert ask(Or(()), a=a) == [False, False, False]
 
 
-def test_mask_counts_null_as_no() -> None:
+def test_a_mask_counts_null_as_false() -> None:
     a = pa.array([1, None])
     assert mask(Compare("=", ("a",), pa.scalar(1)), {"a": a}, 2).to_pylist() == [True, False]
 
@@ -93,7 +93,7 @@ def test_field_of_a_null_struct_is_null() -> None:
     assert ask(IsNull(("s",)), s=s) == [False, False, True]
 
 
-def test_dictionary_is_compared_by_value() -> None:
+def test_a_dictionary_is_compared_by_value() -> None:
     d = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2, 0], pa.int32()), pa.array(["a", "b", None]))
     assert ask(Compare("=", ("d",), pa.scalar("a")), d=d) == [True, False, None, None, True]
     assert ask(In(("d",), pa.array(["b"])), d=d) == [False, True, None, None, False]
@@ -114,7 +114,7 @@ def test_float16_and_narrow_decimals_compare() -> None:
     assert ask(In(("a",), pa.array([2], pa.int32()).cast(pa.decimal64(12, 2))), a=narrow) == [False, True]
 
 
-def test_missing_column_and_misfit_constant_are_invalid_input() -> None:
+def test_unknown_columns_and_mismatched_constants_are_invalid_input() -> None:
     with pytest.raises(InvalidInputError, match="does not exist"):
         ask(IsNull(("b",)), a=pa.array([1]))
     with pytest.raises(InvalidInputError, match="does not exist"):

@@ -53,7 +53,7 @@ def test_only_narrow_columns_without_nulls_are_cached(table: ld.LanceDataset) ->
     assert kept.nbytes == 500 * (8 + 1 + 4 + 2 + 4)
 
 
-def test_a_hidden_column_comes_along(table: ld.LanceDataset) -> None:
+def test_a_hidden_column_can_be_taken_with_cached_columns(table: ld.LanceDataset) -> None:
     for _ in range(column_cache.TAKES_BEFORE_CACHE + 1):
         found = table.take([1, 400, 7], ["id", "_rowid"])
     assert found.to_pydict() == {"id": [1, 445, 8], "_rowid": [1, (2 << 32) + 45, 8]}

@@ -72,7 +72,7 @@ def test_columns_keep_the_requested_order() -> None:
     assert found["st.y"].to_pylist() == [str(i) for i in range(10)]
 
 
-def test_only_the_wanted_columns_are_read() -> None:
+def test_only_requested_columns_are_read() -> None:
     snapshot = table(10)
     read(snapshot, columns=["i"])
     assert {name for _, name, _ in snapshot.reads} == {"i"}
@@ -89,7 +89,7 @@ def test_hidden_columns_can_be_selected() -> None:
     assert found["_row_created_at_version"] == found["_row_last_updated_at_version"] == [1, 1, 9, 9, 9]
 
 
-def test_row_id_and_address_come_last_in_this_order() -> None:
+def test_row_id_and_address_are_the_last_columns() -> None:
     snapshot = table(2)
     assert read(snapshot, columns=["i"], with_row_address=True, with_row_id=True).schema.names == [
         "i",
@@ -137,7 +137,7 @@ def test_filters_on_hidden_columns() -> None:
     assert read(snapshot, columns=["i"], filter="_rowoffset % 10 = 9").to_pydict() == {"i": [9, 19]}
 
 
-def test_expressions_are_computed_by_duckdb() -> None:
+def test_expressions_are_evaluated_by_duckdb() -> None:
     snapshot = table(4)
     found = read(snapshot, columns={"twice": "i * 2", "same": "i", "u": "upper(s)"}, filter="i > 1", with_row_id=True)
     assert found.to_pydict() == {"twice": [4, 6], "same": [2, 3], "u": ["ROW 2", "ROW 3"], "_rowid": [2, 3]}
@@ -157,7 +157,7 @@ def test_batches_end_at_fragment_boundaries_by_default(batch: int) -> None:
     assert pa.Table.from_batches(found)["i"].to_pylist() == list(range(50))
 
 
-def test_a_limit_reads_no_further() -> None:
+def test_a_limit_stops_reading() -> None:
     snapshot = table(100, 100, 100)
     assert read(snapshot, columns=["i"], limit=5, offset=120)["i"].to_pylist() == [120, 121, 122, 123, 124]
     assert snapshot.reads == [(1, "i", slice(20, 25))]
@@ -169,7 +169,7 @@ def test_a_limit_on_a_filter_ends_the_scan() -> None:
     assert len(snapshot.reads) == 1
 
 
-def test_a_scan_that_is_closed_leaves_no_thread() -> None:
+def test_a_closed_scan_leaves_no_thread() -> None:
     snapshot = table(*[20_000] * 5)
     reader = open_reader(snapshot, plan_scan(snapshot, ScanOptions(columns=["i"])), workers=2)
     for _ in range(3):
@@ -190,14 +190,14 @@ def test_counting_without_a_filter_reads_nothing() -> None:
     assert snapshot.deletions_read == 0
 
 
-def test_counting_with_a_filter_reads_its_columns_alone() -> None:
+def test_counting_with_a_filter_reads_only_its_columns() -> None:
     snapshot = table(100, 50, deleted={0: [1, 2]})
     assert count_rows(snapshot, plan_scan(snapshot, ScanOptions(filter="i < 10"))) == 8
     assert count_rows(snapshot, plan_scan(snapshot, ScanOptions(filter="i < 10 and s like 'row%'"))) == 6
     assert {name for _, name, _ in snapshot.reads} == {"i", "s"}
 
 
-def test_has_rows_reads_no_further_than_the_first() -> None:
+def test_has_rows_stops_at_the_first_row() -> None:
     snapshot = table(100, 100)
     assert has_rows(snapshot, plan_scan(snapshot, ScanOptions(filter="i = 3")))
     assert [fragment for fragment, _, _ in snapshot.reads] == [0]
@@ -212,7 +212,7 @@ def test_deleted_rows_are_returned_on_request_with_a_null_row_id() -> None:
         ScanOptions(include_deleted_rows=True)
 
 
-def test_fragments_are_scanned_in_the_order_given() -> None:
+def test_fragments_are_scanned_in_the_given_order() -> None:
     snapshot = table(2, 2, 2)
     chosen = [snapshot.fragment(2), snapshot.fragment(0)]
     assert read(snapshot, columns=["i"], fragments=chosen)["i"].to_pylist() == [4, 5, 0, 1]

@@ -64,7 +64,7 @@ def read_together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_scan_reads_one_fragment_then_ever_more_together(path: str, read_together: list[int]) -> None:
+def test_a_scan_joins_more_and_more_fragments(path: str, read_together: list[int]) -> None:
     table = ld.dataset(path).to_table(use_threads=False)
     assert table.equals(pa.concat_tables([rows(start) for start in range(0, 40, 4)]))
     assert read_together == [1, 4, 5]
@@ -115,7 +115,7 @@ def test_each_file_has_the_rows_of_its_fragment(tmp_path: Path) -> None:
         hostile.to_table(use_threads=False)
 
 
-def test_small_files_of_many_rows_are_not_read_together(tmp_path: Path, read_together: list[int]) -> None:
+def test_small_files_with_many_rows_are_not_joined(tmp_path: Path, read_together: list[int]) -> None:
     ones = pa.table({"x": np.ones(150_000, np.int64)})
     ds = ld.write_dataset(ones, tmp_path / "t.lance", max_rows_per_file=25_000, storage_options=HASTY)
     assert all(fragment.data_files()[0].file_size_bytes < JOINED_FILE_BYTES for fragment in ds.get_fragments())
@@ -128,7 +128,7 @@ def test_small_files_of_many_rows_are_not_read_together(tmp_path: Path, read_tog
     assert set(read_together) == {1}
 
 
-def test_batches_keep_to_their_fragments(path: str) -> None:
+def test_batches_end_at_fragment_boundaries(path: str) -> None:
     ds = ld.dataset(path)
     ds.delete("id IN (5, 6) OR (id >= 12 AND id < 16)")
     assert [batch.column("id").to_pylist() for batch in ds.to_batches(columns=["id"])][1:4] == [
@@ -161,7 +161,7 @@ def test_fragments_with_different_columns_are_joined_separately(path: str, read_
     assert read_together == [1, 4, 5, 1]
 
 
-def test_dictionaries_blobs_large_files_and_counted_reads_are_read_alone(
+def test_dictionaries_blobs_large_files_and_counted_reads_are_not_joined(
     tmp_path: Path, path: str, read_together: list[int]
 ) -> None:
     words = pa.table({"word": pa.array(["a", "b"] * 2).dictionary_encode()})
@@ -176,7 +176,7 @@ def test_dictionaries_blobs_large_files_and_counted_reads_are_read_alone(
     assert set(read_together) == {1}
 
 
-def test_pages_of_one_kind_are_decoded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_with_the_same_layout_are_decoded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[int] = []
 
     def spied(pages: Sequence[Page], layouts: Sequence[Any]) -> Any:
@@ -193,7 +193,7 @@ def test_pages_of_one_kind_are_decoded_at_once(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("sizes", [[2500] * 5, [900, 1500, 700, 2049, 1024, 1025]])
-def test_pages_of_several_chunks_are_decoded_at_once(
+def test_pages_of_several_chunks_are_decoded_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int]
 ) -> None:
     decoded: list[bool] = []

@@ -21,7 +21,7 @@ def wait_for_threads() -> None:
     assert scan_threads() == []
 
 
-def test_results_come_in_order() -> None:
+def test_results_are_ordered() -> None:
     def work(i: int) -> int:
         time.sleep(0.002 if i % 3 else 0)
         return i * i
@@ -36,7 +36,7 @@ def test_fewer_items_than_workers_are_mapped_in_order(count: int, workers: int) 
     assert list(map_ordered(str, range(count), workers=workers)) == [str(i) for i in range(count)]
 
 
-def test_all_results_come_however_few_may_wait() -> None:
+def test_all_results_arrive_with_a_small_queue() -> None:
     assert list(map_ordered(str, range(5), workers=2, ahead=1)) == ["0", "1", "2", "3", "4"]
 
 

@@ -26,7 +26,7 @@ MANY = 100 * POINT_ROWS * POINT_SHARE
         (np.empty(0, np.int64), RowAccess.REQUESTS),
     ],
 )
-def test_few_rows_are_decoded_one_by_one(rows: Rows, way: RowAccess) -> None:
+def test_a_few_rows_are_decoded_one_by_one(rows: Rows, way: RowAccess) -> None:
     assert choose_row_access(rows, MANY) is way
 
 

@@ -47,14 +47,14 @@ def test_the_first_row_needs_no_further_work() -> None:
     batches.close()
 
 
-def test_large_batches_are_not_copied_to_be_joined_with_small_ones() -> None:
+def test_large_batches_are_not_copied_to_join_small_ones() -> None:
     large = pa.record_batch({"i": pa.array(range(SMALL_BATCH_ROWS), pa.int64())})
     found = list(join_batches(piece for piece in [[numbers(0, 1)], [numbers(1, 1)], [large], [numbers(2, 2)]]))
     assert [batch.num_rows for batch in found] == [1, 1, SMALL_BATCH_ROWS, 2]
     assert found[2] is large
 
 
-def test_wide_rows_go_out_when_they_are_enough_bytes() -> None:
+def test_wide_rows_are_returned_once_they_reach_the_byte_limit() -> None:
     wide = pa.record_batch({"v": pa.array([b"x" * (SMALL_BATCH_BYTES // 2)], pa.binary())})
     assert sizes(join_batches(piece for piece in [[wide]] * 7)) == [1, 2, 2, 2]
     assert sizes(join_batches((piece for piece in [[wide]] * 4), bytes_=1000)) == [1, 1, 1, 1]
@@ -105,7 +105,7 @@ def test_closing_ends_the_work() -> None:
     st.none() | st.integers(1, 60),
     st.none() | st.integers(1, 300),
 )
-def test_all_rows_come_in_order(plan: list[list[int]], most_rows: int | None, bytes_: int | None) -> None:
+def test_all_rows_are_returned_in_order(plan: list[list[int]], most_rows: int | None, bytes_: int | None) -> None:
     found = list(join_batches(pieces(*plan), most_rows, bytes_))
     assert [i for batch in found for i in batch["i"].to_pylist()] == list(range(sum(map(sum, plan))))
     assert all(0 < batch.num_rows <= (most_rows or SMALL_BATCH_ROWS) for batch in found)

@@ -84,7 +84,7 @@ def test_a_condition_with_unbalanced_parentheses_cannot_escape(ponds: ld.LanceDa
         ponds.search().where("id = 1").where(text).to_arrow()
 
 
-def test_all_conditions_hold(ponds: ld.LanceDataset) -> None:
+def test_all_conditions_are_combined(ponds: ld.LanceDataset) -> None:
     assert ids(ponds.search().where("price = 1 OR id = 3 -- few").where("id > 2")) == [3, 6, 11, 16]
     assert ids(ponds.search().where(pc.field("price") == 1).where(pc.field("id") > 2)) == [6, 11, 16]
     assert ids(ponds.search(filter="price = 1").where("id > 2")) == [6, 11, 16]
@@ -97,7 +97,7 @@ def test_a_filter_after_the_search_leaves_fewer_rows(ponds: ld.LanceDataset) -> 
     assert ids(ponds.search(ORIGIN).limit(5).where("price = 1", prefilter=False)) == [1]
 
 
-def test_settings_of_the_search_reach_it(ponds: ld.LanceDataset) -> None:
+def test_search_settings_are_applied(ponds: ld.LanceDataset) -> None:
     query = ponds.search(ORIGIN).nprobes(3).refine_factor(2).distance_type("cosine").ef(9).bypass_vector_index()
     expected = ponds.search(ORIGIN, 10, nprobes=3, refine_factor=2, metric="cosine", ef=9, use_index=False)
     assert query.to_arrow().equals(expected)

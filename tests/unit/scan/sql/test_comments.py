@@ -47,6 +47,6 @@ def test_filters_rejected_by_duckdb_are_rejected(table: ld.LanceDataset, text: s
         table.to_table(filter=text)
 
 
-def test_a_deleted_row_is_one_that_duckdb_finds(table: ld.LanceDataset) -> None:
+def test_deletes_with_comments_remove_the_same_rows_as_duckdb(table: ld.LanceDataset) -> None:
     table.delete("b >= 0 AND a + 0 = 1 -- keep\rAND p")
     assert table.count_rows() == 3

@@ -125,7 +125,7 @@ def check(text: str, parameters: Any = None, *, whole: bool = True) -> None:
         "c = null::decimal(8, 2)",
     ],
 )
-def test_constants_are_compared_as_duckdb_does(text: str) -> None:
+def test_constants_compare_like_in_duckdb(text: str) -> None:
     check(text)
 
 

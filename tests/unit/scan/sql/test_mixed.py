@@ -83,7 +83,7 @@ def test_filters_that_only_duckdb_can_evaluate_stay_whole(text: str) -> None:
         ("x = $1 AND length(s) = $2", [1, 3]),
     ],
 )
-def test_each_part_has_its_parameters(text: str, parameters: Any) -> None:
+def test_each_part_receives_its_parameters(text: str, parameters: Any) -> None:
     found = make_filter(text, SCHEMA, parameters)
     plain = SqlFilter(parse_sql(text, SCHEMA, "filter", parameters), parameters)
     assert found is not None
@@ -98,7 +98,7 @@ def test_each_part_has_its_parameters(text: str, parameters: Any) -> None:
         "x = 1 AND j ->> '$.a' = '1' OR length(s) = 3",
     ],
 )
-def test_operators_that_bind_looser_than_and_are_not_cut(text: str) -> None:
+def test_filters_with_loosely_binding_operators_are_not_split(text: str) -> None:
     columns = {**COLUMNS, "j": column(['{"a": 1}', '{"a": 2}'], pa.string())}
     schema = pa.schema([(name, array.type) for name, array in columns.items()])
 
@@ -166,7 +166,7 @@ def test_a_mixed_filter_is_parsed_and_bound_once(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["x = 1 AND length(s) = ", "x = 1 AND none + 1 = 2", "x = 1 AND j -> 'a' AND b"])
-def test_a_filter_that_is_refused_is_parsed_once(text: str, texts: list[str]) -> None:
+def test_a_rejected_filter_is_parsed_once(text: str, texts: list[str]) -> None:
     with pytest.raises(InvalidInputError):
         make_filter(text, SCHEMA)
     assert sum("json_serialize_sql" in each for each in texts) == 1
@@ -194,7 +194,7 @@ def test_equal_parameters_of_different_types_are_distinguished() -> None:
     assert counts[1:] == [0, 0]
 
 
-def test_a_filter_does_not_change_with_a_list_of_parameters() -> None:
+def test_a_filter_keeps_a_copy_of_its_parameters() -> None:
     bound = ["a"]
     found = make_filter("length(s) > 0 AND s || 'x' = ? || 'x'", SCHEMA, bound)
     assert found is not None
@@ -227,7 +227,7 @@ def test_filters_that_differ_only_in_numbers_are_tokenized_once(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("text", ["#1 = 1", "x = 1 AND #1 = 1", "abs(#2) = 1 OR x = 1"])
-def test_columns_by_number_are_refused(text: str) -> None:
+def test_columns_by_number_are_rejected(text: str) -> None:
     with pytest.raises(InvalidInputError, match="a column by its number instead of its name"):
         make_filter(text, SCHEMA)
 

@@ -60,7 +60,7 @@ def test_a_match_query_filters_rows(pets: ld.LanceDataset, options: dict[str, An
     assert pets.count_rows(**{"nearest": None, **options}) == len(expected)
 
 
-def test_searches_from_python_take_a_query_as_filter(pets: ld.LanceDataset) -> None:
+def test_python_searches_accept_a_query_as_filter(pets: ld.LanceDataset) -> None:
     assert ids(pets.search(ORIGIN, k=1, filter=DOG)) == [3]
     assert ids(pets.search(ORIGIN, full_text_query="bird", filter=DOG)) == [3, 4]
     fragment = pets.get_fragment(1)
@@ -87,7 +87,7 @@ def test_columns_are_found_in_any_case(pets: ld.LanceDataset, name: str) -> None
     assert sorted(ids(pets.search("dog", column=name))) == [3, 4]
 
 
-def test_a_name_that_fits_two_columns_is_refused(tmp_path: Path) -> None:
+def test_an_ambiguous_column_name_is_rejected(tmp_path: Path) -> None:
     table = pa.table({"Text": ["dog"], "TEXT": ["cat"], "s": [{"A": "dog"}]})
     dataset = ld.write_dataset(table, tmp_path / "t.lance")
     assert dataset.count_rows(MatchQuery("dog", "Text")) == 1

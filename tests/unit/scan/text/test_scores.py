@@ -101,7 +101,7 @@ def test_scores_equal_the_bm25_formula(table: ld.LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("condition", ["id > 0", "id in (2, 4)", "id = 7"])
-def test_a_filter_holds_before_the_search_and_changes_no_score(table: ld.LanceDataset, condition: str) -> None:
+def test_a_prefilter_does_not_change_scores(table: ld.LanceDataset, condition: str) -> None:
     every = pairs(table.to_table(full_text_query=ALFA, columns=["id", "_score"]))
     passing = set(table.to_table(["id"], condition)["id"].to_pylist())
     filtered = table.to_table(full_text_query=ALFA, columns=["id", "_score"], filter=condition, limit=2)
@@ -117,7 +117,7 @@ def test_limit_and_offset_apply_to_the_ranked_result(table: ld.LanceDataset) -> 
         assert table.to_table(full_text_query=query, limit=limit, offset=offset).equals(every.slice(offset, limit))
 
 
-def test_rows_of_one_score_come_by_row_id(tmp_path: Path) -> None:
+def test_rows_with_equal_scores_are_ordered_by_row_id(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"s": ["tango"] * 9, "id": range(9)}), tmp_path / "t", max_rows_per_file=2)
     for k in range(1, 10):
         assert table.search("tango", k=k, columns=["id"])["id"].to_pylist() == list(range(k))
@@ -134,7 +134,7 @@ def test_deleted_rows_are_not_found_and_new_rows_are(tmp_path: Path) -> None:
     assert pairs(result) == [(row, expected[row].tobytes()) for row in in_order(expected)]
 
 
-def test_fragments_limit_the_rows_and_not_the_statistics(table: ld.LanceDataset) -> None:
+def test_fragments_limit_rows_but_not_statistics(table: ld.LanceDataset) -> None:
     every = pairs(table.to_table(full_text_query=ALFA, columns=["id", "_score"]))
     some = table.to_table(full_text_query=ALFA, columns=["id", "_score"], fragments=table.get_fragments()[1:2])
     ids = table.get_fragments()[1].to_table(columns=["id"])["id"].to_pylist()
@@ -143,7 +143,7 @@ def test_fragments_limit_the_rows_and_not_the_statistics(table: ld.LanceDataset)
     assert pairs(one) == pairs(some)
 
 
-def test_the_score_comes_after_the_columns_and_before_hidden_ones(table: ld.LanceDataset) -> None:
+def test_the_score_follows_the_columns_and_precedes_hidden_ones(table: ld.LanceDataset) -> None:
     def names(**options: Any) -> list[str]:
         return list(table.to_table(full_text_query=ALFA, limit=1, **options).schema.names)
 
@@ -155,7 +155,7 @@ def test_the_score_comes_after_the_columns_and_before_hidden_ones(table: ld.Lanc
     assert table.scanner(full_text_query=ALFA).projected_schema.field("_score") == pa.field("_score", pa.float32())
 
 
-def test_expressions_and_orderings_may_name_the_score(table: ld.LanceDataset) -> None:
+def test_expressions_and_orderings_may_use_the_score(table: ld.LanceDataset) -> None:
     columns = {"sum": "_score * 2 + id", "_score": "_score", "id": "id"}
     result = table.to_table(full_text_query=ALFA, columns=columns, order_by=["_score"])
     scores = result["_score"].to_numpy()
@@ -239,7 +239,7 @@ def test_an_index_with_another_analyser_is_not_used(tmp_path: Path) -> None:
     assert "1 through the index" not in plan
 
 
-def test_a_fast_search_leaves_out_rows_that_no_segment_covers(tmp_path: Path) -> None:
+def test_a_fast_search_skips_uncovered_rows(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"s": ["alfa", "bravo"]}), tmp_path / "t")
     table.create_scalar_index("s", "INVERTED")
     expected = table.search("alfa")
@@ -248,7 +248,7 @@ def test_a_fast_search_leaves_out_rows_that_no_segment_covers(tmp_path: Path) ->
     assert table.search("alfa", fast_search=True).equals(expected)
 
 
-def test_n_grams_of_a_query_are_alternatives_that_count_once(tmp_path: Path) -> None:
+def test_ngrams_of_a_query_are_alternatives_that_count_once(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"s": ["lake house", "duck", "the lak", "zooo"]}), tmp_path / "t")
     for _ in range(2):
         both = table.search(MatchQuery("lake", "s", operator=AND, analyzer={"base_tokenizer": "ngram"}))
@@ -333,7 +333,7 @@ def test_stop_words_follow_an_index_without_live_rows(tmp_path: Path) -> None:
     assert found == [[], [0]]
 
 
-def test_rows_that_a_deferred_compaction_dropped_count_in_no_score(tmp_path: Path) -> None:
+def test_rows_dropped_by_a_deferred_compaction_do_not_affect_scores(tmp_path: Path) -> None:
     texts = [f"duck{' lake' * (i % 5)}" if i % 3 else "moon" for i in range(40)]
     rows = pa.table({"id": range(40), "s": texts})
     dataset = ld.write_dataset(rows, tmp_path / "t.lance", max_rows_per_file=10)

@@ -46,7 +46,9 @@ def test_vectors_declared_to_spark_round_trip() -> None:
         (st.ArrayType(st.YearMonthIntervalType()), None, UnsupportedError),
     ],
 )
-def test_columns_that_are_refused_by_name(kind: st.DataType, said: str | None, error: type[LanceDuckError]) -> None:
+def test_unsupported_columns_are_rejected_by_name(
+    kind: st.DataType, said: str | None, error: type[LanceDuckError]
+) -> None:
     with pytest.raises(error, match="v"):
         found(column(kind), said)
 

@@ -22,7 +22,7 @@ def test_a_tag_on_a_branch_is_read(tmp_path: Path) -> None:
     assert _ids(_source(tmp_path, branch="main")) == [0, 2]
 
 
-def test_a_frame_stays_on_the_version_that_its_columns_are_of(tmp_path: Path) -> None:
+def test_a_frame_stays_on_the_version_of_its_schema(tmp_path: Path) -> None:
     table = ld.write_dataset(pa.table({"id": [0]}), tmp_path)
     source = _source(tmp_path)
     schema = source.schema()

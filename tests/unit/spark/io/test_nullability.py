@@ -73,7 +73,7 @@ def test_nulls_are_rejected_if_the_type_excludes_them(kind: pa.DataType, good: l
     refuse_nulls(of(kind, bad).slice(0, 1), "c")
 
 
-def test_items_below_a_null_list_are_not_nulls_of_it() -> None:
+def test_items_below_a_null_list_do_not_count_as_nulls() -> None:
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 4], pa.int32()), pa.array([1, 2, None, 4]), type=LISTS)
     hidden = pa.Array.from_buffers(LISTS, 2, [pa.py_buffer(b"\x01"), lists.buffers()[1]], children=[lists.values])
     refuse_nulls(hidden, "c")

@@ -60,7 +60,7 @@ def test_with_a_filter_ranges_are_of_addresses(table: str) -> None:
     assert ids(made) == LIVING
 
 
-def test_ranges_of_a_fragment_have_each_living_row_once(table: str) -> None:
+def test_fragment_ranges_return_each_live_row_once(table: str) -> None:
     ld.dataset(table).delete("id BETWEEN 100 AND 9000 OR id > 19000")
     made = reader(table, max_partition_bytes=300_000)
     found = [(part.offset, part.limit) for part in made.partitions()]
@@ -79,13 +79,13 @@ def test_a_limit_counts_living_rows(table: str, limit: int) -> None:
     assert ids(reader(table, limit=limit)) == LIVING[:limit]
 
 
-def test_a_limit_counts_rows_that_pass_a_filter(table: str) -> None:
+def test_a_limit_counts_rows_that_match_a_filter(table: str) -> None:
     assert ids(reader(table, limit=3, filter="id >= 25000 -- so")) == [25000, 25001, 25002]
     found = [7, 10007, 20007, 30007]
     assert ids(reader(table, filter="id % 10000 = 7 -- so", max_partition_bytes=600_000)) == found
 
 
-def test_few_rows_that_an_index_finds_are_one_task(table: str) -> None:
+def test_a_few_indexed_rows_become_one_task(table: str) -> None:
     ld.dataset(table).create_scalar_index("id", "BTREE")
     made = reader(table, filter="id = 39000", max_partition_bytes=600_000)
     assert len(made.partitions()) == 1
@@ -94,7 +94,7 @@ def test_few_rows_that_an_index_finds_are_one_task(table: str) -> None:
     assert ids(plain) == [123]
 
 
-def test_a_reader_keeps_to_its_version(table: str) -> None:
+def test_a_reader_stays_on_its_version(table: str) -> None:
     made = reader(table)
     ld.dataset(table).delete("true")
     assert ids(made) == LIVING
@@ -102,7 +102,7 @@ def test_a_reader_keeps_to_its_version(table: str) -> None:
     assert ids(reader(table, version=3)) == list(range(ROWS))
 
 
-def test_a_table_without_fragments_is_read_as_no_rows(tmp_path: Path) -> None:
+def test_a_table_without_fragments_returns_no_rows(tmp_path: Path) -> None:
     ld.write_dataset(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "t")
     made = reader(str(tmp_path / "t"))
     assert made.partitions() == []
@@ -178,7 +178,7 @@ def test_many_fragments_are_not_checked_for_null_items(tmp_path: Path, monkeypat
     assert may_hold_nulls(uri, contains_null="auto")
 
 
-def test_a_null_item_of_a_vector_that_was_declared_without_is_refused(tmp_path: Path) -> None:
+def test_a_null_item_in_a_vector_declared_without_nulls_is_rejected(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     ld.write_dataset(vectors([1, 2], None, [3, None]), uri)
     assert not may_hold_nulls(uri, contains_null="false")

@@ -37,7 +37,7 @@ def travelled(landing: Landing) -> Landing:
 
 
 @pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
-def test_rows_of_tasks_make_a_table(place: TableRef, mode: str) -> None:
+def test_rows_of_several_tasks_form_a_table(place: TableRef, mode: str) -> None:
     landing = travelled(Landing.begin(place, ROWS.schema, mode))
     parts = [travelled(landing).write(table.to_batches()) for table in (OTHERS, ROWS)]
 
@@ -87,7 +87,7 @@ def test_files_of_failed_attempts_are_removed(place: TableRef) -> None:
     assert rows(place) == [1, 2, 3, 4, 1, 2, 3]
 
 
-def test_a_change_lands_once(place: TableRef) -> None:
+def test_a_change_is_committed_once(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
     landing = Landing.begin(place, OTHERS.schema)
     first, again = landing.write(OTHERS.to_batches()), landing.write(OTHERS.to_batches())
@@ -192,7 +192,7 @@ def test_a_stream_batch_written_by_two_drivers_commits_once(place: TableRef) -> 
     assert rows(place) == [1, 2, 3]
 
 
-def test_a_guard_can_refuse_and_a_name_can_be_given(place: TableRef) -> None:
+def test_a_guard_may_reject_and_a_transaction_may_be_named(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
     uuid = uuid4()
 

@@ -15,7 +15,7 @@ def test_a_lance_duck_error_is_extracted_from_a_spark_error() -> None:
     assert raised.value.__suppress_context__
 
 
-def test_the_last_error_is_the_one_that_was_raised() -> None:
+def test_the_last_error_in_the_text_is_raised() -> None:
     text = "lance_duck.errors.NotFoundError: a\n\nThe above …\n\nlance_duck.errors.InvalidInputError: b\n"
     assert isinstance(error_in(text), InvalidInputError)
 

@@ -32,7 +32,7 @@ def files(table: ld.LanceDataset) -> list[int]:
     return [len(fragment.files) for fragment in table.handle.snapshot.fragments]
 
 
-def test_structs_keep_their_nulls_when_a_field_without_values_stays(place: str) -> None:
+def test_structs_keep_nulls_if_an_empty_field_remains(place: str) -> None:
     table = made(place, pa.array([{"a": 1}, None, {"a": None}], STRUCT))
     table.add_columns(with_null_field(pa.struct([("k", pa.string())])))
     table.drop_columns(["c.a"])
@@ -40,14 +40,14 @@ def test_structs_keep_their_nulls_when_a_field_without_values_stays(place: str) 
     assert table.schema.field("c").type == pa.struct([("k", pa.string())])
 
 
-def test_lists_keep_their_lengths_when_a_field_without_values_stays(place: str) -> None:
+def test_lists_keep_lengths_if_an_empty_field_remains(place: str) -> None:
     table = made(place, pa.array([[{"a": 1}, None], None, []], pa.list_(STRUCT)))
     table.add_columns(with_null_field(pa.list_(pa.struct([("k", pa.int8())]))))
     table.drop_columns(["c.item.a"])
     assert table.to_table().column("c").to_pylist() == [[{"k": None}, None], None, []]
 
 
-def test_tables_keep_their_rows_when_a_column_without_values_stays(place: str) -> None:
+def test_tables_keep_rows_if_an_empty_column_remains(place: str) -> None:
     table = made(place, pa.array([1, 2, 3]), max_rows_per_file=2)
     table.add_columns(pa.schema([pa.field("s", STRUCT), pa.field("k", pa.string())]))
     table.delete("id = 1")
@@ -122,7 +122,7 @@ def test_dropping_a_field_removes_only_its_index(place: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["c.entries.key", "c.entries.value"])
-def test_keys_and_values_of_maps_are_not_dropped(place: str, path: str) -> None:
+def test_keys_and_values_of_maps_cannot_be_dropped(place: str, path: str) -> None:
     table = made(place, pa.array([[("x", 1)]], pa.map_(pa.string(), pa.int32())))
     with pytest.raises(InvalidInputError, match="keys and values of a map"):
         table.drop_columns([path])
@@ -135,7 +135,7 @@ def test_a_map_is_dropped_with_its_last_value_field(place: str) -> None:
     assert ld.dataset(place).schema.names == ["id"]
 
 
-def test_maps_keep_their_keys_and_lengths_when_a_field_without_values_stays(place: str) -> None:
+def test_maps_keep_keys_and_lengths_if_an_empty_field_remains(place: str) -> None:
     table = made(place, pa.array([[("x", {"a": 1}), ("y", None)], None, []], pa.map_(pa.string(), STRUCT)))
     before = table.handle.snapshot
     value = before.schema.by_path("c.entries.value")
@@ -148,7 +148,7 @@ def test_maps_keep_their_keys_and_lengths_when_a_field_without_values_stays(plac
     assert table.to_table().column("c").to_pylist() == [[("x", {"k": None}), ("y", None)], None]
 
 
-def test_fields_of_packed_structs_are_not_dropped(place: str) -> None:
+def test_fields_of_packed_structs_cannot_be_dropped(place: str) -> None:
     two = pa.struct([("a", pa.int32()), ("b", pa.int32())])
     schema = pa.schema([pa.field("p", two, metadata={"lance-encoding:packed": "true"}), pa.field("id", pa.int64())])
     table = ld.write_dataset(pa.table({"p": pa.array([{"a": 1, "b": 2}], two), "id": [1]}, schema=schema), place)

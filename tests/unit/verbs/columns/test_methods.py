@@ -37,7 +37,7 @@ def column(table: ld.LanceDataset, name: str) -> list[Any]:
     return found
 
 
-def test_sql_gives_columns_and_writes_only_them(table: ld.LanceDataset) -> None:
+def test_sql_expressions_write_only_the_new_columns(table: ld.LanceDataset) -> None:
     before = [f.data_files() for f in table.get_fragments()]
     table.add_columns({"n": "a * 2", "upper name": "upper(b)", "x": "s.p + len(l)"})
     assert table.schema.names == ["a", "b", "s", "l", "n", "upper name", "x"]
@@ -62,7 +62,7 @@ def test_deleted_rows_are_not_evaluated(table: ld.LanceDataset) -> None:
     ]
 
 
-def test_constant_nulls_write_nothing(table: ld.LanceDataset) -> None:
+def test_constant_nulls_write_no_files(table: ld.LanceDataset) -> None:
     before = files(table)
     table.add_columns({"n": "CAST(NULL AS INT)", "m": " null::varchar ", "k": "NULL"})
     table.add_columns([pa.field("o", pa.list_(pa.int8())), pa.field("s", pa.struct([("r", pa.int8())]))])
@@ -72,7 +72,7 @@ def test_constant_nulls_write_nothing(table: ld.LanceDataset) -> None:
     assert column(table, "s")[0] == {"p": 1, "q": 1.5, "r": None}
 
 
-def test_a_function_is_given_batches_and_gives_batches(table: ld.LanceDataset) -> None:
+def test_a_function_maps_batches_to_batches(table: ld.LanceDataset) -> None:
     seen: list[list[str]] = []
 
     def double(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -86,7 +86,7 @@ def test_a_function_is_given_batches_and_gives_batches(table: ld.LanceDataset) -
     assert seen[0] == ["_rowaddr", "a"]
 
 
-def test_a_function_may_give_frames(table: ld.LanceDataset) -> None:
+def test_a_function_may_return_frames(table: ld.LanceDataset) -> None:
     @ld.batch_udf()
     def triple(batch: pa.RecordBatch) -> pd.DataFrame:
         return pd.DataFrame({"t": [3 * i.as_py() for i in batch["a"]]})
@@ -110,14 +110,14 @@ def test_a_function_may_give_frames(table: ld.LanceDataset) -> None:
         ),
     ],
 )
-def test_a_function_that_gives_something_else_is_refused(table: ld.LanceDataset, function: Any, message: str) -> None:
+def test_a_function_with_an_invalid_result_is_rejected(table: ld.LanceDataset, function: Any, message: str) -> None:
     before = files(table)
     with pytest.raises(InvalidInputError, match=message):
         table.add_columns(function)
     assert (table.version, table.latest_version, files(table)) == (1, 1, before)
 
 
-def test_an_error_of_a_function_comes_through_and_leaves_nothing(table: ld.LanceDataset) -> None:
+def test_an_error_in_a_function_is_raised_and_leaves_nothing(table: ld.LanceDataset) -> None:
     before = files(table)
 
     def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -291,7 +291,7 @@ def test_fields_in_lists_are_cast_with_deleted_rows(place: str) -> None:
     assert column(table, "l") == lists[1:]
 
 
-def test_dropping_writes_no_file(table: ld.LanceDataset) -> None:
+def test_dropping_writes_no_files(table: ld.LanceDataset) -> None:
     before = files(table)
     table.drop_columns(["b", "s.q"])
     assert (table.schema.names, files(table)) == (["a", "s", "l"], before)
@@ -337,7 +337,7 @@ def test_concurrently_appended_nulls_are_detected(table: ld.LanceDataset) -> Non
         table.alter_columns({"path": "a", "nullable": False})
 
 
-def test_two_columns_of_one_name_cannot_come_at_once(table: ld.LanceDataset) -> None:
+def test_concurrent_additions_of_one_column_name_conflict(table: ld.LanceDataset) -> None:
     other = ld.dataset(table.uri)
     other.add_columns({"n": "a"})
     with pytest.raises(InvalidInputError, match="already exists"):
@@ -346,7 +346,7 @@ def test_two_columns_of_one_name_cannot_come_at_once(table: ld.LanceDataset) -> 
     assert column(table, "n") == [1, 2, 3, 4, 5]
 
 
-def test_a_stream_cannot_be_read_again(table: ld.LanceDataset) -> None:
+def test_a_stream_cannot_be_read_twice(table: ld.LanceDataset) -> None:
     ld.dataset(table.uri).alter_columns({"path": "a", "data_type": pa.int8()})
     with pytest.raises(IncompatibleError, match="read only once"):
         table.add_columns(pa.table({"n": range(5)}).to_reader())

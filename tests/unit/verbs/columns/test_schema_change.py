@@ -35,7 +35,7 @@ def ids(schema: Schema) -> dict[str, int]:
     return found
 
 
-def test_new_columns_come_last_and_members_after_their_siblings() -> None:
+def test_new_columns_come_last_and_new_fields_after_their_siblings() -> None:
     arrow = pa.schema([pa.field("n", pa.int8()), pa.field("s", pa.struct([("t", pa.list_(pa.int8()))]))])
     added = add_fields(SCHEMA, arrow, "2.2", 20)
     before, after = ids(SCHEMA), ids(added.whole)
@@ -52,7 +52,7 @@ def test_new_columns_come_last_and_members_after_their_siblings() -> None:
     assert not added.tightens
 
 
-def test_a_new_column_that_may_not_be_null_is_noted() -> None:
+def test_new_not_null_columns_are_reported() -> None:
     assert add_fields(SCHEMA, pa.schema([pa.field("n", pa.int8(), nullable=False)]), "2.2", 20).tightens
 
 

@@ -95,7 +95,7 @@ def test_an_index_covers_all_rows(ds: ld.LanceDataset, column: str, kind: Any, s
     ("column", "path"),
     [("side.x", "side.x"), ("SIDE.X", "side.x"), ("side.`a.b`", "side.`a.b`"), ("NAME", "Name"), (["id"], "id")],
 )
-def test_columns_are_found_by_their_paths_in_any_case(ds: ld.LanceDataset, column: Any, path: str) -> None:
+def test_columns_are_found_by_path_in_any_case(ds: ld.LanceDataset, column: Any, path: str) -> None:
     ds.create_scalar_index(column, "BTREE")
     assert segments(ds) == [(f"{path}_idx", "BTree", [path], [0, 1])]
 
@@ -143,7 +143,7 @@ def test_an_index_replaces_another_one_on_the_same_column(ds: ld.LanceDataset) -
     assert ds.version == 3
 
 
-def test_an_index_that_is_not_trained_covers_nothing(ds: ld.LanceDataset) -> None:
+def test_an_untrained_index_covers_nothing(ds: ld.LanceDataset) -> None:
     ds.create_scalar_index("id", "BTREE", train=False)
     assert segments(ds) == [("id_idx", "BTree", ["id"], [])]
     found = ds.stats.index_stats("id_idx")
@@ -151,7 +151,7 @@ def test_an_index_that_is_not_trained_covers_nothing(ds: ld.LanceDataset) -> Non
     assert ds.to_table(filter="id = 7")["id"].to_pylist() == [7]
 
 
-def test_a_table_without_rows_can_have_an_index(place: str) -> None:
+def test_an_empty_table_can_have_an_index(place: str) -> None:
     ds = write(place, rows(count=0))
     ds.create_scalar_index("id", "BTREE")
     assert segments(ds) == [("id_idx", "BTree", ["id"], [])]
@@ -209,7 +209,7 @@ def test_unsupported_columns_are_rejected_by_name(
         {"transaction_properties": {"a": 1}},
     ],
 )
-def test_bad_arguments_leave_nothing(ds: ld.LanceDataset, more: dict[str, Any]) -> None:
+def test_invalid_arguments_leave_nothing(ds: ld.LanceDataset, more: dict[str, Any]) -> None:
     with pytest.raises(LanceDuckError):
         ds.create_scalar_index("id", "BTREE", **more)
     assert (ds.latest_version, files(ds)) == (1, set())
@@ -252,7 +252,7 @@ def test_index_transactions_have_messages_and_properties(ds: ld.LanceDataset) ->
 # Dropping, warming.
 
 
-def test_a_dropped_index_stays_in_older_versions(ds: ld.LanceDataset) -> None:
+def test_a_dropped_index_remains_in_older_versions(ds: ld.LanceDataset) -> None:
     ds.create_scalar_index("id", "BTREE")
     ds.drop_index("id_idx")
     assert segments(ds) == []
@@ -335,7 +335,7 @@ def test_an_invalidated_index_is_rebuilt_after_a_conflict(ds: ld.LanceDataset, m
     assert {path.split("/")[-2] for path in files(ds)} == {str(built[1].uuid)}
 
 
-def test_a_creator_that_cannot_go_on_leaves_no_files(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_creator_leaves_no_files(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(monkeypatch, ds, lambda other: other.drop_columns(["id"]))
     with pytest.raises(LanceDuckError):
         ds.create_scalar_index("id", "BTREE")
@@ -406,7 +406,7 @@ def test_incompatible_segments_are_rejected(ds: ld.LanceDataset) -> None:
         ds.merge_index_metadata(both.uuid, "BTREE")
 
 
-def test_fragments_that_changed_since_are_not_covered(ds: ld.LanceDataset) -> None:
+def test_fragments_changed_since_the_build_are_not_covered(ds: ld.LanceDataset) -> None:
     parts = [ds.create_index_uncommitted("id", "BTREE", "i", fragment_ids=[n]) for n in range(2)]
     fragment = ds.get_fragment(1)
     assert fragment is not None

@@ -52,7 +52,7 @@ def test_an_existing_name_is_rejected_without_replace(dataset: ld.LanceDataset) 
         dataset.create_scalar_index("s", "FTS", "s_idx", replace=False)
 
 
-def test_a_parameter_that_does_not_exist_names_the_one_that_does(dataset: ld.LanceDataset) -> None:
+def test_an_unknown_parameter_suggests_the_nearest(dataset: ld.LanceDataset) -> None:
     with pytest.raises(WrongTypeError, match="did you mean 'base_tokenizer'"):
         dataset.create_scalar_index("s", "FTS", base_tokeniser="raw")
 

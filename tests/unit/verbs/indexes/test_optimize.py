@@ -126,7 +126,7 @@ def test_segments_can_be_merged_without_new_rows(ds: ld.LanceDataset) -> None:
     check(ds)
 
 
-def test_all_indexes_are_optimized_as_one_change(ds: ld.LanceDataset) -> None:
+def test_all_indexes_are_optimized_in_one_commit(ds: ld.LanceDataset) -> None:
     for kind in KINDS:
         ds.create_scalar_index("n", kind, kind)
     append(ds, 20)
@@ -190,7 +190,7 @@ def test_segments_of_missing_fragments_are_replaced(ds: ld.LanceDataset) -> None
     check(ds)
 
 
-def test_an_index_that_was_not_trained_is_filled_as_it_was_meant(ds: ld.LanceDataset) -> None:
+def test_an_untrained_index_is_built_with_its_parameters(ds: ld.LanceDataset) -> None:
     ds.create_scalar_index("id", IndexConfig("zonemap", {"rows_per_zone": 5}), "z", train=False)
     ds.optimize.optimize_indices()
     assert ds.index_statistics("z")["segments"] == [{"num_zones": 4, "rows_per_zone": 5}]
@@ -258,7 +258,7 @@ def test_indexes_of_unknown_kinds_are_unchanged(ds: ld.LanceDataset) -> None:
     assert covered(ds, "odd") == []
 
 
-def test_bad_arguments_are_refused(ds: ld.LanceDataset) -> None:
+def test_invalid_arguments_are_rejected(ds: ld.LanceDataset) -> None:
     with pytest.raises(IndexNotFoundError, match="'nope'"):
         ds.optimize.optimize_indices(index_names=["nope"])
     for merge in (-1, True, "1", 1.5):

@@ -126,7 +126,7 @@ def test_concurrently_changed_values_are_found(path: Path) -> None:
     check(path)
 
 
-def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
+def test_files_of_abandoned_attempts_are_removed(path: Path) -> None:
     class Twice(Elsewhere):
         def write(self, now: Any, orders: Sequence[Any]) -> list[Any]:
             super().write(now, orders)

@@ -51,7 +51,7 @@ def per_segment(dataset: ld.LanceDataset, name: str = "vec_idx") -> list[int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_index_of_each_kind_covers_all_rows_and_finds_them(table: ld.LanceDataset, kind: str) -> None:
+def test_an_index_of_each_kind_covers_and_finds_all_rows(table: ld.LanceDataset, kind: str) -> None:
     assert table.create_index("vec", kind.lower(), **TWO) is table
     (listed,) = table.list_indices()
     assert (listed["name"], listed["type"], listed["fragment_ids"]) == ("vec_idx", kind, {0, 1, 2})
@@ -76,14 +76,14 @@ def test_details_describe_how_an_index_was_built(table: ld.LanceDataset) -> None
     assert hints["lance.ivf.max_iters"] == "4"
 
 
-def test_bytes_are_compared_by_their_bits(table: ld.LanceDataset) -> None:
+def test_byte_vectors_are_compared_by_hamming_distance(table: ld.LanceDataset) -> None:
     table.create_index("bits", "IVF_FLAT", metric="hamming", num_partitions=2)
     assert table.index_statistics("bits_idx")["indices"][0]["metric_type"] == "hamming"
     with pytest.raises(ValueError, match="hamming"):
         table.create_index("bits", "IVF_FLAT", num_partitions=2)
 
 
-def test_own_centroids_and_an_own_codebook_are_used(table: ld.LanceDataset) -> None:
+def test_custom_centroids_and_codebooks_are_used(table: ld.LanceDataset) -> None:
     centroids = vectors(3, seed=5)
     codebook = np.random.default_rng(1).standard_normal((2, 256, DIM // 2))
     arrow = pa.FixedSizeListArray.from_arrays(pa.array(centroids.ravel()), DIM)
@@ -150,7 +150,7 @@ def test_parameters_of_other_kinds_are_ignored(table: ld.LanceDataset) -> None:
     assert table.index_statistics("vec_idx")["indices"][0]["num_partitions"] == 2
 
 
-def test_an_index_that_is_not_trained_covers_nothing_until_it_is_optimized(table: ld.LanceDataset) -> None:
+def test_an_untrained_index_covers_nothing_until_optimize(table: ld.LanceDataset) -> None:
     table.create_index("vec", "IVF_SQ", train=False, metric="dot")
     (index,) = table.describe_indices()
     assert (index.index_type, index.num_rows_indexed, index.details["metric_type"]) == ("IVF_SQ", 0, "DOT")
@@ -162,7 +162,7 @@ def test_an_index_that_is_not_trained_covers_nothing_until_it_is_optimized(table
     assert figures["indices"][0]["metric_type"] == "dot"
 
 
-def test_an_empty_table_has_an_index_that_covers_nothing(tmp_path: Path) -> None:
+def test_an_index_on_an_empty_table_covers_nothing(tmp_path: Path) -> None:
     dataset = ld.write_dataset(rows(1).schema.empty_table(), tmp_path / "t.lance")
     dataset.create_index("vec", "IVF_FLAT")
     dataset.insert(rows(20))
@@ -240,9 +240,7 @@ def test_the_requested_partition_count_is_kept(table: ld.LanceDataset) -> None:
     assert partitions(table) == [1]
 
 
-def test_an_index_with_uneven_partitions_is_retrained(
-    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_with_uneven_partitions_is_retrained(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imbalance, "LARGE", 100)
     table.create_index("vec", "IVF_FLAT", num_partitions=16)
     near = pa.FixedSizeListArray.from_arrays(pa.array((9 + 0.1 * vectors(900)).ravel()), DIM)

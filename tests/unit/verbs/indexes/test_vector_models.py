@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
     return ld.write_dataset(pa.table({"v": column}), tmp_path / "t.lance", max_rows_per_file=200)
 
 
-def test_segments_built_with_one_model_become_one_index(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_segments_built_with_one_model_form_one_index(table: ld.LanceDataset, tmp_path: Path) -> None:
     builder = IndicesBuilder(table, "v")
     ivf = builder.train_ivf(4)
     pq = builder.train_pq(ivf, 2, num_bits=4)
@@ -47,7 +47,7 @@ def test_segments_built_with_one_model_become_one_index(table: ld.LanceDataset, 
     assert table.to_table([], nearest=nearest, with_row_address=True)["_rowaddr"].to_pylist() == [(1 << 32) + 121]
 
 
-def test_the_codebook_in_rows_is_the_one_in_parts(table: ld.LanceDataset) -> None:
+def test_row_and_column_codebook_layouts_are_equivalent(table: ld.LanceDataset) -> None:
     builder = IndicesBuilder(table, "v")
     model = builder.prepare_global_ivf_pq(4, 2, num_bits=4, fragment_ids=[0, 2])
     parts = model["pq_codebook"].flatten().to_numpy().reshape(2, 16, DIM // 2)

@@ -88,7 +88,7 @@ def write(table: ld.LanceDataset, plan: MergePlan, *batches: Pairs) -> MergePart
 
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("rows", [[(1, "x", 1), (1, "y", 1)], [(9, "x", None), (9, "y", None)]])
-def test_a_key_that_comes_twice_is_seen_across_batches(tmp_path: Path, rows: list[Any], split: bool) -> None:
+def test_duplicate_keys_are_found_across_batches(tmp_path: Path, rows: list[Any], split: bool) -> None:
     table = make(tmp_path / "t.lance")
     batches = [pairs(row) for row in rows] if split else [pairs(*rows)]
     with pytest.raises(InvalidInputError, match=r"Ambiguous merge.*id = "):
@@ -114,7 +114,7 @@ def test_only_requested_keys_of_a_table_are_found(
     assert found == [([(5).to_bytes(8, "little")], [1 << 32 | 2], [False])]
 
 
-def test_a_row_that_two_parts_change_is_refused(tmp_path: Path) -> None:
+def test_a_row_changed_by_two_parts_is_rejected(tmp_path: Path) -> None:
     table = make(tmp_path / "t.lance")
     parts = [write(table, PLAN, pairs((4, "x", 1 << 32 | 1))), write(table, PLAN, pairs((4, "y", 1 << 32 | 1)))]
     with pytest.raises(InvalidInputError, match=r"Ambiguous merge.*id = 4"):

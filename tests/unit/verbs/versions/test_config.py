@@ -46,13 +46,13 @@ def test_entries_are_set_removed_and_replaced(table: ld.LanceDataset, change: st
     assert table.to_table().num_rows == 1
 
 
-def test_settings_are_deleted_by_their_names(table: ld.LanceDataset) -> None:
+def test_settings_are_deleted_by_name(table: ld.LanceDataset) -> None:
     table.update_config({"a": "1", "b": "2"})
     table.delete_config_keys(["a", "none"])
     assert table.config() == {"b": "2"}
 
 
-def test_metadata_of_fields_go_by_paths(table: ld.LanceDataset) -> None:
+def test_field_metadata_is_set_by_path(table: ld.LanceDataset) -> None:
     table.update_field_metadata({"id": {"x": None, "a": "1"}, "s.p": {"b": "2"}})
     assert table.schema.field("id").metadata == {b"a": b"1"}
     assert table.schema.field("s").type.field("p").metadata == {b"b": b"2"}

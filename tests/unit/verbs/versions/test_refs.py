@@ -66,7 +66,7 @@ def test_a_tag_file_has_the_fields_pylance_needs(table: ld.LanceDataset) -> None
     assert raw == {"branch": None, "version": 2, "manifestSize": size, "metadata": {}}
 
 
-def test_a_tag_moves_and_keeps_its_birthday_and_metadata(table: ld.LanceDataset) -> None:
+def test_moving_a_tag_keeps_its_creation_time_and_metadata(table: ld.LanceDataset) -> None:
     table.tags.create("t", 1)
     table.tags.replace_metadata("t", {"why": "ä"})
     before = table.tags.list()["t"]
@@ -105,7 +105,7 @@ def test_existing_and_missing_tags_are_rejected(table: ld.LanceDataset) -> None:
         table.tags.replace_metadata("t", {"a": 1})  # type: ignore[dict-item]
 
 
-def test_a_branch_is_deleted_when_nothing_needs_it(table: ld.LanceDataset) -> None:
+def test_a_branch_is_deleted_only_if_nothing_references_it(table: ld.LanceDataset) -> None:
     with pytest.raises(ReferencedError, match="branch 'dev/sub'"):
         table.branches.delete("dev")
     table.tags.create("t", ("dev/sub", 3))
@@ -187,7 +187,7 @@ def test_a_damaged_branch_without_children_can_be_deleted(damaged: list[str], br
     assert branches.count_rows() == 1
 
 
-def test_a_branch_stays_while_a_damaged_tag_may_name_it(branches: ld.LanceDataset) -> None:
+def test_a_branch_is_kept_while_a_damaged_tag_may_name_it(branches: ld.LanceDataset) -> None:
     branches.tags.create("t", 1)
     damage(branches, "_refs/tags/t.json")
     with pytest.raises(CorruptError, match="tag 't'"):
@@ -202,7 +202,7 @@ def test_a_table_with_a_damaged_branch_is_dropped(branches: ld.LanceDataset) -> 
     assert not Path(branches.uri).exists()
 
 
-def test_folders_of_a_branch_are_not_deleted_as_branches_below_it(branches: ld.LanceDataset) -> None:
+def test_internal_folders_of_a_branch_are_not_branches(branches: ld.LanceDataset) -> None:
     for folder in ("_versions", "data"):
         with pytest.raises(NotFoundError):
             branches.branches.delete(f"parent/{folder}")

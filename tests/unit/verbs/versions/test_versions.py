@@ -71,7 +71,7 @@ def test_invalid_branch_names_are_rejected(table: ld.LanceDataset, name: Any) ->
     assert table.branches.list() == {}
 
 
-def test_a_branch_that_cannot_be_is_refused(table: ld.LanceDataset) -> None:
+def test_existing_names_and_missing_references_are_rejected(table: ld.LanceDataset) -> None:
     table.create_branch("dev")
     with pytest.raises(AlreadyExistsError, match="'dev' already"):
         table.create_branch("dev", 1)
@@ -97,7 +97,7 @@ def test_a_clone_is_an_independent_table(table: ld.LanceDataset, tmp_path: Path,
     assert not (tmp_path / "other").exists()
 
 
-def test_a_deep_clone_of_a_shallow_one_needs_nothing_else(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_a_deep_clone_of_a_shallow_clone_is_self_contained(table: ld.LanceDataset, tmp_path: Path) -> None:
     shallow = table.create_branch("dev").shallow_clone(tmp_path / "shallow", ("dev", None))
     deep = shallow.deep_clone(tmp_path / "deep", shallow.version)
     ld.LanceDataset.drop(table.uri)
@@ -112,7 +112,7 @@ def test_sidecars_of_blobs_are_cloned(tmp_path: Path) -> None:
     assert copied.to_table(blob_handling="all_binary")["x"].to_pylist() == [b"s" * 100_000, b"t"]
 
 
-def test_base_paths_come_later(table: ld.LanceDataset, tmp_path: Path) -> None:
+def test_base_paths_can_be_added_later(table: ld.LanceDataset, tmp_path: Path) -> None:
     bases = [ld.DatasetBasePath(str(tmp_path / "a"), name="a"), ld.DatasetBasePath(str(tmp_path / "b"))]
     assert table.add_bases(bases) is table
     assert {i: base.name for i, base in table.base_paths().items()} == {1: "a", 2: None}

@@ -46,7 +46,7 @@ SOURCES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_data_of_any_kind_become_a_table(kind: str, place: str, hasty: dict[str, str]) -> None:
+def test_data_of_every_supported_type_becomes_a_table(kind: str, place: str, hasty: dict[str, str]) -> None:
     source = SOURCES[kind]
     made = ld.write_dataset(source() if callable(source) else source, place, storage_options=hasty)
     assert (made.version, made.uri) == (1, place)
@@ -60,7 +60,7 @@ def test_a_table_becomes_a_table(table: ld.LanceDataset, tmp_path: Path) -> None
     assert filtered.to_table().to_pydict() == {"a": [2, 3]}
 
 
-def test_memory_holds_tables() -> None:
+def test_memory_uris_hold_tables() -> None:
     made = ld.write_dataset(ROWS, "memory://written/t")
     made = ld.write_dataset(ROWS, made, mode="append")
     assert ld.dataset("memory://written/t").count_rows() == made.count_rows() == 6
@@ -125,12 +125,12 @@ def test_an_empty_table_has_no_fragments(place: str) -> None:
     assert ld.write_dataset(ROWS, made, mode="append").fragment_ids() == [0]
 
 
-def test_files_roll_by_rows(place: str) -> None:
+def test_files_are_split_by_rows(place: str) -> None:
     made = ld.write_dataset(pa.table({"a": range(10)}), place, max_rows_per_file=4)
     assert [f.count_rows() for f in made.get_fragments()] == [4, 4, 2]
 
 
-def test_versions_of_files(place: str, hasty: dict[str, str]) -> None:
+def test_the_file_version_is_kept_by_append_and_changed_by_overwrite(place: str, hasty: dict[str, str]) -> None:
     made = ld.write_dataset(ROWS, place, data_storage_version="2.1", storage_options=hasty)
     assert made.data_storage_version == "2.1"
     made = ld.write_dataset(ROWS, made, mode="append")
@@ -179,7 +179,7 @@ def test_invalid_arguments_are_rejected(
         (3, "of this kind"),
     ],
 )
-def test_data_that_cannot_be_a_table_are_refused(data: Any, message: str, place: str) -> None:
+def test_unsupported_data_is_rejected(data: Any, message: str, place: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         ld.write_dataset(data, place)
     assert left(place) == []
@@ -191,7 +191,7 @@ def test_invalid_locations_are_rejected(target: Any) -> None:
         ld.write_dataset(ROWS, target)
 
 
-def test_a_source_that_fails_leaves_nothing(table: ld.LanceDataset, place: str) -> None:
+def test_a_failing_source_leaves_nothing(table: ld.LanceDataset, place: str) -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"a": list(range(100))})
         raise ZeroDivisionError
@@ -215,7 +215,7 @@ def test_a_table_with_unknown_writer_flags_is_not_changed(table: ld.LanceDataset
     assert manifest.version == 1
 
 
-def test_messages_and_properties_are_kept(place: str) -> None:
+def test_messages_and_properties_are_stored(place: str) -> None:
     made = ld.write_dataset(ROWS, place, commit_message="why", transaction_properties={"who": "me"})
     transaction = made.get_transactions(1)[0]
     assert transaction is not None
@@ -259,7 +259,7 @@ def test_files_rotate_over_base_paths(tmp_path: Path, place: str) -> None:
         [ld.DatasetBasePath("")],
     ],
 )
-def test_base_paths_that_clash_are_refused(bases: list[Any], place: str) -> None:
+def test_conflicting_base_paths_are_rejected(bases: list[Any], place: str) -> None:
     with pytest.raises(InvalidInputError, match="base path"):
         ld.write_dataset(ROWS, place, initial_bases=bases)
     assert left(place) == []
@@ -311,7 +311,7 @@ def test_time_spans_are_stored_as_strings() -> None:
     assert {seconds: settings._duration(seconds) for seconds in spans} == spans
 
 
-def test_vectors_come_from_numpy(place: str) -> None:
+def test_numpy_arrays_become_vectors(place: str) -> None:
     made = ld.write_dataset({"v": np.ones((3, 4), np.float32)}, place)
     assert made.schema.field("v").type == pa.list_(pa.float32(), 4)
     assert ld.write_dataset(pd.DataFrame({"v": [[1.0] * 4]}), made, mode="append").count_rows() == 4
@@ -344,7 +344,7 @@ def test_an_append_that_races_with_another_schema_reports_the_conflict(tmp_path:
     assert len(list((path / "data").iterdir())) == 1
 
 
-def test_memory_without_a_name_is_a_new_table_each_time() -> None:
+def test_a_bare_memory_uri_is_a_new_table_each_time() -> None:
     one, two = (ld.write_dataset(pa.table({"x": range(n)}), "memory://") for n in (1, 2))
     one.insert(pa.table({"x": [5, 6]}))
     assert [each.count_rows() for each in (one, two, ld.dataset(one.uri))] == [3, 2, 3]

@@ -39,7 +39,7 @@ def kind(block: Block, choice: EncodingOptions | None = None) -> str:
 
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("count", SIZES)
-def test_numbers_of_every_width_and_count_come_back(bits: int, count: int) -> None:
+def test_numbers_of_every_width_and_count_round_trip(bits: int, count: int) -> None:
     for width in (0, 1, bits - 1, bits):
         kind(numbers(drawn(bits, width, count, count)))
 
@@ -62,7 +62,7 @@ def test_few_values_in_a_chunk_are_never_packed() -> None:
     assert read_back(values) == plain(block)
 
 
-def test_chunks_of_plain_values_have_four_kibibytes() -> None:
+def test_plain_chunks_have_four_kibibytes() -> None:
     assert compress_mini_block(numbers(drawn(64, 64, 2000)), EncodingOptions()).counts.tolist() == [512, 512, 512, 464]
     assert compress_mini_block(flags([1] * 5000), EncodingOptions()).counts.tolist() == [4096, 904]
     assert compress_mini_block(numbers(drawn(8, 8, 5000)), EncodingOptions()).counts.tolist() == [4096, 904]
@@ -71,7 +71,7 @@ def test_chunks_of_plain_values_have_four_kibibytes() -> None:
     ]
 
 
-def test_chunks_of_runs_have_room_for_runs_of_one_value() -> None:
+def test_run_length_chunks_may_hold_many_values() -> None:
     runs, long_runs = np.repeat(drawn(32, 32, 500), 10), np.repeat(drawn(64, 64, 500), 10)
     for values in (runs, long_runs):
         assert compress_mini_block(numbers(values), EncodingOptions()).counts.tolist() == [4096, 904]
@@ -80,13 +80,13 @@ def test_chunks_of_runs_have_room_for_runs_of_one_value() -> None:
 
 
 @pytest.mark.parametrize("block", [numbers(np.zeros(0, np.uint32)), texts([]), flags([])])
-def test_a_block_without_values_is_one_chunk_without_values(block: Block) -> None:
+def test_an_empty_block_becomes_one_empty_chunk(block: Block) -> None:
     values = compress_mini_block(block, EncodingOptions())
     assert values.counts.tolist() == [0]
     assert read_back(values) == []
 
 
-def test_field_metadata_choose() -> None:
+def test_field_metadata_selects_the_encoding() -> None:
     wide, runs = numbers(drawn(32, 20, 5000)), numbers(np.repeat(drawn(32, 32, 500), 10))
     assert kind(wide, EncodingOptions(compression="none")) == "flat"
     assert kind(wide, EncodingOptions(compression="zstd")) == "inline_bitpacking"
@@ -106,7 +106,7 @@ def test_field_metadata_choose() -> None:
     assert kind(texts(SENTENCES[:20]), EncodingOptions(compression="fsst")) == "fsst variable"
 
 
-def test_bytes_without_a_pattern_stay_as_they_are() -> None:
+def test_incompressible_bytes_are_stored_plain() -> None:
     block = texts([RNG.bytes(20) for _ in range(3000)])
     assert kind(block) == "variable"
     assert kind(block, EncodingOptions(compression="lz4")) == "variable"
@@ -143,7 +143,7 @@ def test_other_values_are_not_dictionary_encoded(block: Block) -> None:
     assert dictionary_if_smaller(block, EncodingOptions()) is block
 
 
-def test_the_dictionary_may_be_refused_by_field_metadata() -> None:
+def test_field_metadata_may_disable_the_dictionary() -> None:
     names = texts([SENTENCES[i] for i in RNG.integers(0, 50, 5000)])
     assert dictionary_if_smaller(names, EncodingOptions(dict_divisor=1000)) is names
     assert dictionary_if_smaller(names, EncodingOptions(dict_size_ratio=0.001)) is names
@@ -199,7 +199,7 @@ def single(block: Block, choice: EncodingOptions | None = None) -> str:
     return str(encoding.WhichOneof("compression"))
 
 
-def test_single_values_come_back() -> None:
+def test_single_values_round_trip() -> None:
     large = [b"ab" * 20_000, b"", RNG.bytes(100)]
     lists = FixedSizeList(4, numbers(drawn(32, 32, 12)), np.array([0, 1] * 6, np.uint8), 3)
     assert single(numbers(drawn(64, 64, 10))) == "flat"
@@ -216,7 +216,7 @@ def test_single_values_come_back() -> None:
         compress_values(PackedStruct((flags([0]),), 1), EncodingOptions())
 
 
-def test_lists_and_structs_are_cut_and_come_back() -> None:
+def test_sliced_lists_and_structs_round_trip() -> None:
     inner = FixedSizeList(3, numbers(drawn(32, 32, 6000)), None, 2000)
     lists = FixedSizeList(5, inner, RNG.integers(0, 2, 2000).astype(np.uint8), 400)
     struct = PackedStruct((numbers(drawn(32, 32, 1900)), numbers(drawn(8, 8, 1900))), 1900)

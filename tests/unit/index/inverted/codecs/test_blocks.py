@@ -82,7 +82,7 @@ def test_short_lists_are_varints_or_words() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_broken_blocks_give_an_error_or_postings(form) -> None:
+def test_damaged_blocks_give_an_error_or_postings(form) -> None:
     lengths = np.array([300, 2, 40], np.int64)
     bounds, ids, frequencies = random_postings(lengths.tolist(), 2, 100)
     scores = np.zeros(form.counts(np.diff(bounds)).sum(), np.float32)
@@ -114,7 +114,7 @@ def test_impossible_posting_list_lengths_are_corrupt() -> None:
         blocks.decode(empty, np.array([1_280_000]), BlockForm(), 1 << 30, "postings")
 
 
-def test_ids_beyond_the_documents_are_refused() -> None:
+def test_document_ids_out_of_range_are_rejected() -> None:
     bounds, ids, frequencies = random_postings([200], 2, 100)
     blobs = binary_lists_of(blocks.encode(bounds, ids, frequencies, np.zeros(2, np.float32), BlockForm()), "postings")
     with pytest.raises(CorruptError, match="out of range"):

@@ -37,7 +37,7 @@ def test_encoded_terms_and_ids_decode_to_the_same_terms(terms, random) -> None:
     assert set(fst.find(array(others)).tolist()) == {-1}
 
 
-def test_nodes_of_any_number_of_transitions_are_read() -> None:
+def test_nodes_with_any_number_of_transitions_are_read() -> None:
     for count in (0, 1, 2, 32, 33, 63, 64, 255, 256):
         terms = [bytes([i]) + tail for i in range(count) for tail in (b"", b"tail")]
         ids = np.arange(len(terms))[::-1].astype(np.int64)
@@ -90,13 +90,13 @@ def test_other_automaton_versions_are_rejected() -> None:
         open_fst(data, "terms")
 
 
-def test_terms_out_of_order_are_refused() -> None:
+def test_unsorted_terms_are_rejected() -> None:
     for terms in ([b"b", b"a"], [b"a", b"a"], [b"ab", b"a"]):
         with pytest.raises(InvalidInputError, match="in order"):
             fst_bytes(array(terms), np.arange(2))
 
 
-def test_a_changed_byte_is_noticed() -> None:
+def test_a_changed_byte_is_detected() -> None:
     terms = [b"bar", b"bat", b"foo", b"foot"]
     data = fst_bytes(array(terms), np.arange(4))
     for i in range(len(data)):

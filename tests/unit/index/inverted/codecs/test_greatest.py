@@ -20,7 +20,7 @@ def plain(starts, weights, frequencies, norms) -> np.ndarray:
 
 
 @pytest.mark.parametrize("size", [128, 256])
-def test_blocks_have_the_greatest_of_their_scores(size: int) -> None:
+def test_blocks_store_their_maximum_score(size: int) -> None:
     random = np.random.default_rng(size)
     lengths = np.array([1, size - 1, size, size + 1, 5, 3 * size, 700])
     bounds = np.append(0, np.cumsum(lengths))

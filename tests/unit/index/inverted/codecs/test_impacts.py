@@ -75,7 +75,7 @@ def test_impact_entries_have_the_documented_layout() -> None:
     assert lists.to_pylist() == [[entry, entry]]
 
 
-def test_broken_entries_are_noticed_or_read() -> None:
+def test_damaged_entries_are_detected_or_read() -> None:
     random = np.random.default_rng(1)
     lists = impacts.encode(
         np.array([0, 400]),

@@ -16,7 +16,7 @@ from lance_duck.index.inverted.codecs.logarithms import natural_log, natural_log
 VALUES = np.concatenate([np.linspace(1, 2, 997), np.geomspace(2, 1e9, 997), [1.2032192945480347]]).astype(np.float32)
 
 
-def test_logarithms_are_at_most_one_step_from_the_nearest_number() -> None:
+def test_logarithms_differ_from_the_nearest_float_by_at_most_one_step() -> None:
     nearest = np.log(VALUES.astype(np.float64)).astype(np.float32)
     found = natural_logs(VALUES)
     assert found.dtype == np.float32

@@ -55,7 +55,7 @@ def test_format_1_positions_have_the_documented_layout() -> None:
     assert [len(part) for part in term[2]] == [4, 4 + 1 + 16, 4]
 
 
-def test_a_stream_of_varints_alone_is_read() -> None:
+def test_a_varint_only_stream_is_read() -> None:
     counts = np.full(200, 1, np.uint32)
     found = np.arange(200, dtype=np.uint32) % 100
     plain = PositionStream(
@@ -67,7 +67,7 @@ def test_a_stream_of_varints_alone_is_read() -> None:
     np.testing.assert_array_equal(decoded, found)
 
 
-def test_broken_streams_give_an_error_or_positions() -> None:
+def test_damaged_streams_give_an_error_or_positions() -> None:
     bounds, counts, expected = random_positions([[1, 2, 3] * 60, [4]], 1)
     stream = positions.encode(bounds, counts, expected, BlockForm())
     data, offsets = positions.bytes_and_offsets(stream.values)

@@ -94,7 +94,7 @@ def rotated_one_by_one(vector: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dim", [8, 24, 64, 96])
-def test_a_fast_rotation_does_its_four_rounds(dim: int) -> None:
+def test_a_fast_rotation_has_four_rounds(dim: int) -> None:
     vectors = np.random.default_rng(dim).standard_normal((3, dim)).astype("f4")
     drawn = Rotation.drawn(dim)
     expected = np.stack([rotated_one_by_one(vector.astype("f8"), drawn.parameters) for vector in vectors])
@@ -151,7 +151,7 @@ def test_distances_equal_the_formula(bits: int, metric: str, of_residual: bool) 
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5])
-def test_codes_depend_on_directions_alone_however_long_vectors_are(bits: int) -> None:
+def test_codes_do_not_depend_on_vector_length(bits: int) -> None:
     rounding, origin = Rounding(bits, Rotation.drawn(16)), np.zeros((1, 16), np.float32)
     vectors = np.random.default_rng(bits).standard_normal((30, 16)).astype(np.float32)
     partitions = np.zeros(30, np.int64)
@@ -166,7 +166,7 @@ def test_codes_depend_on_directions_alone_however_long_vectors_are(bits: int) ->
 
 
 @pytest.mark.parametrize("bits", [1, 4])
-def test_columns_of_rows_give_the_rows(bits: int) -> None:
+def test_packed_columns_return_the_rows(bits: int) -> None:
     rounding = Rounding(bits, Rotation.drawn(24))
     rows = np.random.default_rng(0).integers(0, 256, (45, rounding.width), np.uint8)
     rows[:, 3 * bits :] = np.arange(45 * (rounding.width - 3 * bits), dtype=np.uint8).reshape(45, -1)

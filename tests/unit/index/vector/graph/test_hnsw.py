@@ -62,7 +62,7 @@ def always_walk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_graph_comes_back_from_its_rows_and_finds_the_same(metric: str) -> None:
+def test_a_graph_round_trips_through_its_rows(metric: str) -> None:
     vectors, queries = clustered(700), clustered(30, seed=1)
     if metric == "cosine":
         vectors, queries = normalized(vectors), normalized(queries)
@@ -76,7 +76,7 @@ def test_a_graph_comes_back_from_its_rows_and_finds_the_same(metric: str) -> Non
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_rows_are_as_lance_writes_them() -> None:
+def test_graph_rows_have_the_lance_layout() -> None:
     vectors = clustered(900)
     rows = graph_rows(build_graph(vectors, "l2", m=3, ef_construction=30), vectors, "l2", m=3, ef_construction=30)
     table, offsets = rows.rows, rows.metadata.level_offsets
@@ -212,7 +212,7 @@ def test_invalid_queries_are_rejected(tmp_path: Path, call: Callable[[GraphIndex
         call(opened(segment_of(clustered(20)), tmp_path))
 
 
-def test_partitions_are_read_when_they_are_probed_and_kept_by_bytes(tmp_path: Path) -> None:
+def test_partitions_are_loaded_on_demand_and_cached_by_bytes(tmp_path: Path) -> None:
     segment = segment_of(clustered(2000), partitions=4)
     index = opened(segment, tmp_path)
     empty = index.nbytes
@@ -268,7 +268,7 @@ def as_before_12(graph: GraphRows) -> GraphRows:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_graphs_whose_upper_levels_have_an_uncounted_entry_point_find_the_same(
+def test_an_uncounted_entry_point_on_upper_levels_does_not_change_results(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     always_walk(monkeypatch)
@@ -287,7 +287,7 @@ def test_graphs_whose_upper_levels_have_an_uncounted_entry_point_find_the_same(
 
 
 @pytest.mark.parametrize("more", [-1, 1, 5, 7])
-def test_rows_beyond_the_levels_of_a_graph_are_refused(more: int, tmp_path: Path) -> None:
+def test_rows_beyond_the_graph_levels_are_rejected(more: int, tmp_path: Path) -> None:
     segment = segment_of(clustered(200))
     rows = segment.graphs[0].rows
     changed = rows.slice(0, rows.num_rows - 1) if more < 0 else pa.concat_batches([rows, *[rows.slice(0, 1)] * more])
@@ -335,7 +335,7 @@ def hostile() -> dict[str, Callable[[GraphRows], GraphRows]]:
 
 
 @pytest.mark.parametrize("name", hostile())
-def test_hostile_graphs_are_refused(name: str, tmp_path: Path) -> None:
+def test_hostile_graphs_are_rejected(name: str, tmp_path: Path) -> None:
     segment = segment_of(clustered(200))
     segment.graphs = [hostile()[name](segment.graphs[0])]
     with pytest.raises(CorruptError):
@@ -360,7 +360,7 @@ def test_hostile_graphs_are_refused(name: str, tmp_path: Path) -> None:
         ]
     ],
 )
-def test_hostile_metadata_is_refused(text: str, tmp_path: Path) -> None:
+def test_hostile_metadata_is_rejected(text: str, tmp_path: Path) -> None:
     with pytest.raises(CorruptError):
         opened(segment_of(clustered(200)), tmp_path, text=text)
 

@@ -106,7 +106,7 @@ def test_a_single_vector_has_full_neighbour_recall() -> None:
     assert near(np.ones((1, 4), np.float32), 3).share == 1
 
 
-def test_islands_of_equal_vectors_are_noticed() -> None:
+def test_isolated_groups_of_equal_vectors_are_detected() -> None:
     points = blobs(60)
     vectors = points[np.random.default_rng(3).integers(60, size=3000)]
     graph = join_graph(vectors, 8, 40, 7)

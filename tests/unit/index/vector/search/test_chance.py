@@ -21,7 +21,7 @@ def test_allowed_vectors_are_counted_by_partition() -> None:
     assert COUNTS.of(allowed(30, 7)).tolist() == [30, 0, 7]
 
 
-def test_a_mask_that_may_change_is_counted_again() -> None:
+def test_a_mutable_mask_is_counted_again() -> None:
     mask = allowed(30, 7)
     COUNTS.of(mask)
     mask[0] = False

@@ -16,7 +16,7 @@ def frontier(distances: list[float], counts: list[int], k: int = 2, **probe: obj
     return Frontier(row, None, np.array(counts), NARROW, k, Probe(**{"nprobes": 1, "recall": 0.9, **probe}))
 
 
-def test_the_nearest_partitions_with_allowed_vectors_are_first() -> None:
+def test_the_nearest_partitions_with_allowed_vectors_come_first() -> None:
     assert frontier([4, 1, 3, 2], [5, 0, 5, 5]).first().tolist() == [[3]]
     assert frontier([4, 1, 3, 2], [5, 0, 5, 5], nprobes=2).first().tolist() == [[3, 2]]
 
@@ -40,7 +40,7 @@ def test_partitions_within_the_allowed_loss_are_skipped() -> None:
         assert search.further(np.array([3], np.float32)).tolist() == [more]
 
 
-def test_a_recall_of_one_leaves_out_no_partition_with_allowed_vectors() -> None:
+def test_a_recall_of_one_skips_no_partition_with_allowed_vectors() -> None:
     search, searched = frontier([1, 1e6, 1e3, 2], [9, 1, 0, 1], recall=1.0), []
     partitions = search.first()
     while partitions.shape[1]:
@@ -65,7 +65,7 @@ def test_each_query_searches_its_nearest_partitions() -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("far", [np.inf, np.nan, -np.inf, np.finfo(np.float32).max])
 @pytest.mark.parametrize("limit", [1.5, np.inf, np.finfo(np.float32).max])
-def test_distances_beyond_all_numbers_end_no_search(far: float, limit: float) -> None:
+def test_infinite_distances_do_not_end_a_search(far: float, limit: float) -> None:
     search, searched = frontier([1, 2, far, 4], [5, 5, 5, 5], recall=1.0), []
     partitions = search.first()
     while partitions.shape[1]:

@@ -57,7 +57,9 @@ def check(case: Made, asked: np.ndarray, hits: Hits, k: int, allowed: np.ndarray
 
 
 @pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
-def test_all_partitions_hold_the_nearest_of_all(storage: str, metric: str, bits: int, tmp_path: Path) -> None:
+def test_searching_all_partitions_finds_the_exact_neighbours(
+    storage: str, metric: str, bits: int, tmp_path: Path
+) -> None:
     case = made(storage, metric, bits=bits)
     index = IvfIndex(case.open(tmp_path))
     asked = queries()
@@ -106,7 +108,7 @@ def test_an_empty_mask_finds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("k", [599, 600, 1000])
-def test_k_may_be_all_vectors_and_more(k: int, tmp_path: Path) -> None:
+def test_k_may_exceed_the_number_of_vectors(k: int, tmp_path: Path) -> None:
     case = made("FLAT")
     hits = IvfIndex(case.open(tmp_path)).search(queries(2), k, None, Probe(nprobes=1))
     assert hits.positions.shape == hits.distances.shape == (2, k)
@@ -153,7 +155,7 @@ def test_vector_lists_are_evicted_above_the_cache_limit(tmp_path: Path) -> None:
     check(case, asked, index.search(asked, 5, None, ALL), 5)
 
 
-def test_several_threads_may_search(tmp_path: Path) -> None:
+def test_several_threads_can_search_one_index(tmp_path: Path) -> None:
     case = made("FLAT")
     index = IvfIndex(case.open(tmp_path), limit=12_000)
     asked = queries(40)
@@ -192,7 +194,7 @@ def test_batched_queries_find_the_same_rows_as_single_queries(
             np.testing.assert_array_equal(hits.positions, np.vstack([one.positions for one in each]))
 
 
-def test_a_segment_without_rows_answers_nothing(tmp_path: Path) -> None:
+def test_a_segment_without_rows_finds_nothing(tmp_path: Path) -> None:
     case = made("FLAT")
     case.written.codes = case.written.codes[:0]
     case.written.rows = case.written.rows[:0]

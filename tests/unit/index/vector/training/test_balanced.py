@@ -64,7 +64,7 @@ def test_few_centroids_and_few_rounds_are_enough(count: int, rounds: int) -> Non
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, 1e15])
-def test_vectors_that_are_all_the_same_have_centroids(value: float) -> None:
+def test_identical_vectors_can_be_clustered(value: float) -> None:
     vectors = np.full((100, DIM), value, np.float32)
     np.testing.assert_allclose(balanced_clusters(vectors, 5, 20, 1), vectors[:5], rtol=1e-2)
 

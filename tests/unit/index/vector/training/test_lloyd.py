@@ -21,7 +21,7 @@ def test_partial_sums_of_lloyd_rounds_add_up(metric: str) -> None:
     assert whole[1] == pytest.approx(parts[1])
 
 
-def test_centroids_go_to_the_means_of_the_nearest_vectors() -> None:
+def test_centroids_move_to_the_mean_of_their_vectors() -> None:
     centroids = VECTORS[:3]
     nearest = ((VECTORS[:, None] - centroids) ** 2).sum(axis=2).argmin(axis=1)
     found, loss = moved([sums_of(VECTORS, centroids, "l2")], centroids)
@@ -29,7 +29,7 @@ def test_centroids_go_to_the_means_of_the_nearest_vectors() -> None:
     assert loss == pytest.approx(((VECTORS - centroids[nearest]) ** 2).sum(), rel=1e-5)
 
 
-def test_a_centroid_without_vectors_takes_half_of_the_fullest() -> None:
+def test_an_empty_centroid_splits_the_largest_cluster() -> None:
     centroids = np.concatenate([VECTORS[:1], np.full((1, 6), 99, np.float32)])
     found, _ = moved([sums_of(VECTORS, centroids, "l2")], centroids)
     assert np.allclose(found, VECTORS.mean(axis=0), rtol=0.01, atol=0.01)
@@ -44,7 +44,7 @@ def test_rounds_end_once_the_gain_is_small() -> None:
     assert is_settled(0.0, 0.0)
 
 
-def test_some_of_the_vectors_keep_their_order() -> None:
+def test_sampled_vectors_keep_their_order() -> None:
     found = some_of(np.arange(50), 7, 1)
     assert len(found) == 7
     assert (np.diff(found) > 0).all()

@@ -132,9 +132,7 @@ def test_queries_for_other_indexes_are_rows(tmp_path: Path, place: str) -> None:
     assert np.array_equal(drawn.queries, by_position[drawn.own])
 
 
-def test_queries_of_a_large_table_of_an_object_store_are_displaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queries_for_large_remote_tables_are_displaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compared_queries, "REMOTE_SAMPLE_BYTES", 4 * DIM * ROWS // 5)
     monkeypatch.setattr(compared_queries, "REMOTE_SAMPLE_RUNS", 16)
     drawn, by_position = sample(table(uri_of(tmp_path, "store"), "IVF_HNSW_SQ", "l2"))

@@ -45,7 +45,7 @@ def rewritten(data: bytes, change: Callable[[Any], None]) -> bytes:
     return json.dumps({**json.loads(head), "digest": f"{digest(body):016x}"}).encode() + b"\n" + body
 
 
-def test_curves_come_back_as_they_were_measured() -> None:
+def test_measured_curves_round_trip() -> None:
     found = decoded(recall_file_bytes(index(), CURVES), index())
     assert [each.is_stored for each in found] == [True, True]
     assert [(each.k, each.share, each.queries, each.measured) for each in found] == [
@@ -60,7 +60,7 @@ def test_curves_of_another_segment_are_ignored(other: dict[str, Any]) -> None:
     assert decoded(recall_file_bytes(index(), CURVES), index(**other)) == []
 
 
-def test_a_segment_that_lost_few_rows_keeps_its_curves() -> None:
+def test_curves_stay_valid_after_few_deletions() -> None:
     assert len(decoded(recall_file_bytes(index(), CURVES), index(num_rows=900))) == 2
 
 
@@ -112,7 +112,7 @@ def test_invalid_curves_are_ignored_even_with_a_valid_digest(changed: Callable[[
     assert decoded(json.dumps(newer).encode() + b"\n" + body, index()) == []
 
 
-def test_curves_with_graphs_that_were_measured_with_rows_themselves_are_passed_over() -> None:
+def test_graph_curves_measured_without_displacement_are_ignored() -> None:
     graphs = index(kind="IVF_HNSW_SQ")
     data = recall_file_bytes(graphs, CURVES)
     assert len(decoded(data, graphs)) == len(CURVES)

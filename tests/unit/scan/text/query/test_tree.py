@@ -59,20 +59,20 @@ def test_queries_report_their_type_and_can_be_pickled_and_compared(
     assert hash(copy) == hash(query)
 
 
-def test_operators_make_boolean_queries() -> None:
+def test_operators_build_boolean_queries() -> None:
     assert BooleanQuery([(Occur.MUST, ALPHA), (Occur.MUST, BETA)]) == ALPHA & BETA
     assert BooleanQuery([(Occur.SHOULD, ALPHA), (Occur.SHOULD, BETA)]) == ALPHA | BETA
     assert (ALPHA & BETA).columns_searched == ("a", "b")
 
 
-def test_members_may_be_given_by_their_words() -> None:
+def test_query_members_may_be_given_as_strings() -> None:
     assert MatchQuery("x", "a", operator="and").operator is FullTextOperator.AND  # type: ignore[arg-type]
     query = MatchQuery("x", "a", document_granularity="row")  # type: ignore[arg-type]
     assert query.document_granularity is DocumentGranularity.ROW
     assert BooleanQuery([("must", ALPHA)]).queries == ((Occur.MUST, ALPHA),)  # type: ignore[list-item]
 
 
-def test_a_query_of_several_columns_has_a_query_for_each() -> None:
+def test_a_multi_column_query_expands_to_one_query_per_column() -> None:
     query = MultiMatchQuery("x", ["a", "b"], boosts=[1, 2], operator=FullTextOperator.AND)
     assert query.match_queries == (
         MatchQuery("x", "a", operator=FullTextOperator.AND),
@@ -102,7 +102,7 @@ def test_a_query_of_several_columns_has_a_query_for_each() -> None:
         lambda: ALPHA & 5,  # type: ignore[operator]
     ],
 )
-def test_values_of_wrong_types_are_refused(make: Callable[[], Any]) -> None:
+def test_values_of_wrong_types_are_rejected(make: Callable[[], Any]) -> None:
     with pytest.raises(WrongTypeError):
         make()
 
@@ -139,7 +139,7 @@ def test_a_query_that_grows_exponentially_is_rejected() -> None:
         reduce(lambda query, _: query & query, range(40), ALPHA)
 
 
-def test_documents_are_rows_or_list_elements_and_nothing_else() -> None:
+def test_document_granularity_is_row_or_list_element() -> None:
     query = PhraseQuery("alfa", "a", document_granularity="LIST_ELEMENT")  # type: ignore[arg-type]
     assert query.document_granularity is DocumentGranularity.LIST_ELEMENT
     with pytest.raises(InvalidInputError, match="document_granularity: expected 'row' or 'list_element'"):
