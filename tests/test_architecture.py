@@ -56,7 +56,7 @@ HOMES: dict[str, set[str]] = {
 # operations of the rooms below have the same names, which are the format's; `LanceDataset` is also one of torch.
 NAMED_BY_PYLANCE = ("lance_duck.verbs.public.", "lance_duck.torch.")
 
-# Attributes of other libraries that begin with an underscore and have no public name -> what they are for.
+# Attributes of other libraries without a public name -> their purpose.
 FOREIGN_PRIVATES: dict[str, str] = {
     "_getframe": "sys: DuckDB, too, finds the variables of its caller in the frames above",
     "_register_source": "DuckDB 2.0: a table that is scanned by its own protocol",
@@ -184,7 +184,7 @@ def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def docstrings(module: Module) -> set[int]:
-    """Identities of the string constants that stand alone as a statement."""
+    """Return the ids of string constants that are statements."""
     return {
         id(node.value) for node in module.nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
@@ -220,7 +220,7 @@ FOLDERS = sorted({module.path.parent for module in WRITTEN})
 
 
 def inner_imports(folder: Path) -> dict[str, set[str]]:
-    """Imports between the modules and rooms directly inside a folder; a room stands for all that is in it."""
+    """Return imports between the modules and rooms directly inside a folder; a room includes all its modules."""
     prefix = ".".join(folder.relative_to(ROOT).parts)
     imports: dict[str, set[str]] = {}
     for module in WRITTEN:
@@ -247,7 +247,7 @@ INDEX_ROOMS = sorted(folder for folder in FOLDERS if folder.parent == PACKAGE / 
 
 
 def further_modules() -> dict[str, set[str]]:
-    """The rooms of `docs/decisions/index-kinds.md`, with the modules that each has besides the floor plan."""
+    """Return the rooms in `docs/decisions/index-kinds.md`, with their modules outside the floor plan."""
     text = (ROOT / "docs" / "decisions" / "index-kinds.md").read_text(encoding="utf-8")
     rows = (line.split("|") for line in text.split("| room |")[1].splitlines() if line.startswith("| `"))
     return {row[1].strip(" `"): set(re.findall(r"`(\w+)`", row[3])) for row in rows}
@@ -288,7 +288,7 @@ def test_functions_do_not_import_package_modules() -> None:
 
 
 def waiting_imports(block: list[ast.stmt]) -> dict[str, str]:
-    """Name -> module, of the imports of one half of `if TYPE_CHECKING: … else: …`."""
+    """Return name -> module for the imports in one half of `if TYPE_CHECKING: … else: …`."""
     found: dict[str, str] = {}
     for statement in block:
         if isinstance(statement, ast.ImportFrom):

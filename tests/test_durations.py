@@ -1,4 +1,4 @@
-"""What `make test` leaves out, and what it says of durations."""
+"""Tests that `make test` leaves out, and the reported durations."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def restore(uri: str) -> None:
 
 
 def enter_index(uri: str) -> None:
-    """Commit the entry of an index; there are no files of one."""
+    """Commit an index entry without index files."""
     entry = Index(str(uuid.UUID(int=7)), "n_idx", [1], 4, {0, 1, 2}, 0)
     ld.LanceDataset.commit(uri, ld.LanceOperation.CreateIndex([entry], []), 4, storage_options=UNFLUSHED)
 
@@ -129,7 +129,7 @@ VERBS = (
 
 
 def state(uri: str) -> State | None:
-    """What users see of the newest version, None when there is no table."""
+    """Return the newest version as users see it, or None if the table does not exist."""
     try:
         dataset = opened(uri)
     except NotFoundError:
@@ -157,7 +157,7 @@ def _count(uri: str) -> int | None:
 
 
 def version(uri: str) -> int:
-    """The newest version, 0 when there is no table."""
+    """Return the newest version number, or 0 if the table does not exist."""
     try:
         return opened(uri).version
     except NotFoundError:

@@ -1,6 +1,6 @@
-"""A process that uses tables in all ways, and forks: `python forking.py {scenario} {folder}`.
+"""A process that uses tables in many ways and forks: `python forking.py {scenario} {folder}`.
 
-It ends with 0 where all went well. Each child ends itself when it takes too long, wherever it hangs.
+The process exits with 0 on success. Each child ends after a time limit, even if it hangs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_all(folder: str) -> Answers:
 
 
 def change(folder: str) -> None:
-    """Make tables in a folder of its own, and do what trains, adds, joins graphs, merges and moves rows."""
+    """Create tables in a separate folder, then train, add, join graphs, merge and move rows."""
     make(folder)
     for kind in KINDS:
         dataset = ld.dataset(f"{folder}/{kind}.lance")
@@ -98,10 +98,10 @@ def change(folder: str) -> None:
 
 
 def in_child(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a forked child returns; an error of its own is raised here."""
+    """Return the result of a forked child; its errors are raised here."""
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
-        signal.alarm(SECONDS)  # ends the process even where no Python runs
+        signal.alarm(SECONDS)  # ends the process even if Python does not run
         os.close(reader)
         try:
             told = True, work(*arguments)
@@ -131,7 +131,7 @@ def refusal(work: Callable[..., Any], *arguments: Any) -> str:
 
 
 def opened_anew(folder: str) -> None:
-    """A child reads and changes, and so does its child."""
+    """A child reads and changes a table, and forks a child that does the same."""
     answers = read_all(folder)
     assert in_child(read_all, folder) == answers
     assert in_child(in_child, read_all, folder) == answers
@@ -157,7 +157,7 @@ def inherited(folder: str) -> None:
 
 
 def threads_of_children(folder: str) -> None:
-    """A child searches and builds by threads of its own, while its parent multiplies matrices."""
+    """A child searches and builds with several threads while its parent multiplies matrices."""
     dataset = ld.dataset(f"{folder}/{KINDS[0]}.lance")
     answers = read(dataset)
     busy = Busy(lambda: dataset.search(VECTORS, k=5, column="v"), lambda: train())
@@ -226,7 +226,7 @@ def while_threads_work(folder: str) -> None:
 
 
 def pools(folder: str) -> None:
-    """Pools of processes do the same, however they start them; a dataset travels to them, too."""
+    """Process pools do the same with every start method, and a dataset is sent to them."""
     answers = read_all(folder)
     dataset = ld.dataset(f"{folder}/{KINDS[0]}.lance")
     for method in ("fork", "forkserver", "spawn"):

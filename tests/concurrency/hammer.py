@@ -1,4 +1,4 @@
-"""Writers of one table that know exactly what they have done to it; each runs in a process or a thread of its own."""
+"""Writers of one table that record all their changes; each runs in a separate process or thread."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def change(
     rng: random.Random,
     dataset: ld.LanceDataset | None = None,
 ) -> None:
-    """Make one change, by a handle or by the newest version, and keep what has come of it."""
+    """Make one change with a handle or on the newest version, and record the result."""
     tally.tried[name] += 1
     tally.trying = set()
     try:

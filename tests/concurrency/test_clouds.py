@@ -31,10 +31,10 @@ class Cloud:
     """A bucket.
 
     Attributes:
-        scheme: Of its URIs.
-        options: To reach it.
-        secret: One of them, or a part of one.
-        gcs: The service, where it is ours.
+        scheme: The URI scheme.
+        options: The storage options.
+        secret: A secret among the options, or a part of it.
+        gcs: The simulated service, if the tests run one.
     """
 
     scheme: str

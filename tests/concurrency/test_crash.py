@@ -28,7 +28,7 @@ on_disk_too = pytest.mark.parametrize("place", ["memory", pytest.param("disk", m
 
 @dataclass(frozen=True)
 class Known:
-    """What a change does when nothing goes wrong."""
+    """The effect of a change without faults."""
 
     files: Files
     old: State | None
@@ -46,7 +46,7 @@ def prepared() -> Files:
 
 @pytest.fixture(scope="module")
 def know(prepared: Files) -> Callable[[Verb, str], Known]:
-    """Runs a change once without faults, below a folder; remembers what it has seen."""
+    """Return a function that runs a change once below a folder without faults and caches the result."""
     seen: dict[tuple[str, bool], Known] = {}
 
     def run(verb: Verb, folder: str) -> Known:

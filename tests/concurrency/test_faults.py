@@ -1,4 +1,4 @@
-"""The harness itself: what it makes of a step, and that a store survives it."""
+"""The fault harness itself: its effect on each step, and recovery of the store."""
 
 from __future__ import annotations
 

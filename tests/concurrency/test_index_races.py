@@ -1,4 +1,4 @@
-"""Rows and indexes of one table are changed at once: no index ever changes an answer, and none gets lost."""
+"""Rows and indexes of one table change concurrently: no index changes an answer, and no index is lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened(uri: str) -> ld.LanceDataset:
 
 
 class Changers:
-    """Changes, each in a thread of its own, until the time is over."""
+    """Concurrent changes, each in a separate thread, until the time is over."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri

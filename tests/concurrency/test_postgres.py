@@ -1,4 +1,4 @@
-"""Versions that are claimed in PostgreSQL: `register_manifest_store` with a real server, where there is one."""
+"""Versions claimed in PostgreSQL: `register_manifest_store` with a real server, if one is installed."""
 
 from __future__ import annotations
 

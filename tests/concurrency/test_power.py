@@ -10,7 +10,7 @@ from lance_duck.store import Store, open_store
 
 
 def change(store: Store, *, late: bool = False) -> None:
-    """What a commit does: files, then the name that makes them count, which is safe at once or with the next `sync`."""
+    """Write files like a commit, then a name that makes them visible, durable at once or with the next `sync`."""
     for at in range(2):
         with store.create(f"data/{at}", late=at == 1) as sink:
             sink.write(bytes(100))

@@ -1,4 +1,4 @@
-"""Single bits that flip in files that we wrote: each is noticed, but those of padding."""
+"""Single bits flip in written files: every flip outside padding is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of index segments that are missing, cut or damaged: whatever they say, queries answer."""
+"""Missing, truncated or damaged files of index segments: queries still answer."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_without_a_file_the_rows_are_scanned(
 
 
 def forget(segment: Segment) -> None:
-    """Let a warning be given of a segment that other tests have broken, too."""
+    """Allow a warning for a segment that earlier tests have already reported."""
     search._WARNED._uuids.discard(segment.uuid)
 
 

@@ -1,4 +1,4 @@
-"""Files of inverted segments that are damaged: an error of this package, or an answer; never a crash."""
+"""Damaged files of inverted segments give a LanceDuckError or an answer, never a crash."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def asked(root: Path, directory: str) -> int:
 
 
 def _phrases(partition: InvertedPartition) -> None:
-    """Search phrases before anything else, and go on where one is refused: `contents` refuses it, too."""
+    """Search phrases first and continue after a rejected one, because `contents` rejects it as well."""
     for words in ([b"w0", b"w1"], [b"w1", b"w0", b"w1"]):
         for k in (None, 3):
             try:

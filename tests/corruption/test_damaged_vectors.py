@@ -40,7 +40,7 @@ def indexed(path: Path, kind: str, count: int = ROWS) -> Path:
 
 
 def found(path: Path) -> tuple[list[int], list[str]]:
-    """The nearest of a query, and what was warned of, as if nothing had been before."""
+    """Return the nearest rows and the warnings, as if no warning had been given before."""
     search._WARNED._uuids.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

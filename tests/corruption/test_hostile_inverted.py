@@ -1,4 +1,4 @@
-"""Inverted segments whose files are sound Lance files that say impossible things, and tables with such segments."""
+"""Valid Lance files of inverted segments with impossible values, and tables with such segments."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from lance_duck.index.inverted.layout import InvertedParameters
 
 DOCUMENTS = 500
 MOST_BYTES = 32 << 20
-"""Of memory for a segment of 60 KB: far above what is needed, far below what a hostile number asks for."""
-OPTIONS = {"fsync": "false", "checksums": "false"}  # what is damaged has to reach the readers
+"""Memory limit for a segment of 60 KB: far above its need and far below the demand of a hostile number."""
+OPTIONS = {"fsync": "false", "checksums": "false"}  # damaged bytes must reach the readers
 Change = Callable[[pa.Array], list[Any]]
 
 
@@ -40,7 +40,7 @@ def bits_of(place: int) -> Callable[[bytes], bytes]:
 
 
 def overlapping(column: pa.Array) -> list[Any]:
-    """Let the documents of each full block of 128 begin at 0, and end where they do now."""
+    """Let the documents of each full block of 128 begin at 0 and keep their end."""
     lists = column.to_pylist()
     for blocks in lists:
         for i, block in enumerate(blocks[1:-1], 1):

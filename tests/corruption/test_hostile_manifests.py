@@ -178,7 +178,7 @@ SAID = {
     "size absurd": "file has another size than its manifest says",
     "more deleted than rows": "more rows deleted than there are",
 }
-"""What is said of such a manifest; a number: the rows that are read besides those of the table."""
+"""Expected error or warning for each manifest. A number is the count of additional rows."""
 
 
 @pytest.mark.parametrize("name", MORE_ROWS)

@@ -1,4 +1,4 @@
-"""Tables with damaged files go on without what is lost; pylance and we read the rest."""
+"""Tables with damaged files continue without the lost rows; pylance and this package read the rest."""
 
 from __future__ import annotations
 

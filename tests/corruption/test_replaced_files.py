@@ -1,4 +1,4 @@
-"""Files that are something else: empty, a folder, a Parquet file, another table's file, nothing at all."""
+"""Files replaced by an empty file, a folder, a Parquet file, another table's file, or nothing."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ def test_multi_bit_codes_are_searched(column: str, at_least: float) -> None:
 
 
 def test_vector_indexes_without_details_are_recognised_by_their_files(tmp_path: Path) -> None:
-    """As those of before 0.20: entries without details."""
+    """Pylance before 0.20 wrote entries without details."""
     shutil.copytree(TABLES / "one_file.lance", tmp_path / "t.lance")
     dataset = ld.dataset(str(tmp_path / "t.lance"))
     snapshot = dataset.handle.snapshot
@@ -361,7 +361,7 @@ def test_old_full_text_indexes_return_the_same_answers_as_a_scan(name: str, colu
     words = [(text if isinstance(text, list) else text.split()) if text else [] for text in texts]
     queries = [MatchQuery("duck", column), MatchQuery("goose heron", column), PhraseQuery("duck lake", column)]
     if (name, column) == ("old_elements", "plain"):
-        queries.pop()  # an index that says it keeps no positions
+        queries.pop()  # an index whose metadata excludes positions
     found = [dataset.to_table(["id", "_score"], full_text_query=query) for query in queries]
     assert "0 searched flat" in dataset.scanner(full_text_query=queries[0]).explain_plan()
     assert set(found[0]["id"].to_pylist()) == {i for i, own in enumerate(words) if "duck" in own}

@@ -1,4 +1,4 @@
-"""ibis on connections of ours, of DuckDB 1 and 2: it has to let DuckDB find tables in Python."""
+"""ibis on connections of this package with DuckDB 1 and 2: DuckDB must find tables in Python."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-SLOW = {"spark"}  # starts a session of its own
+SLOW = {"spark"}  # starts a separate session
 SETTLED = {"full_text", "sql"}  # stored with what its cells give, which is the same each time
 WITH_OUTPUTS = {*SETTLED, "changes", "history", "quickstart", "spark", "vectors"}  # these show times and sizes, too
 LARGEST = 150_000  # bytes of a notebook
@@ -37,7 +37,7 @@ def test_a_notebook_runs_in_any_folder(path: Path, tmp_path: Path, monkeypatch: 
 
 
 def outputs(cell: nbformat.NotebookNode) -> list[str]:
-    """Return what a cell gave, as text."""
+    """Return the outputs of a cell as strings."""
     given = [output for output in cell.get("outputs", []) if output.get("name") != "stderr"]
     return [output.get("text") or output.data["text/plain"] for output in given]
 

@@ -115,7 +115,7 @@ def decimals() -> list[Kind]:
 
 
 def _decimal(type_: pa.DataType, largest: int, parts: int) -> Make:
-    """Make decimals in `parts` steps between minus and plus `largest` units of the last place."""
+    """Make decimals in `parts` steps between minus and plus `largest` units of the last digit."""
 
     def make(rng: Rng, n: int) -> pa.Array:
         context = decimal.Context(prec=80)

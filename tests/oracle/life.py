@@ -58,7 +58,7 @@ def _as_table(dataset: lance.LanceDataset, table: pa.Table) -> pa.Table:
 
 
 def _nulls(n: int, type_: pa.DataType) -> pa.Array:
-    """Return nulls, or structs of nulls: files of 2.0 hold no null structs."""
+    """Return nulls, or structs of nulls, because files of 2.0 cannot store null structs."""
     if not pa.types.is_struct(type_):
         return pa.nulls(n, type_)
     return pa.StructArray.from_arrays([pa.nulls(n, f.type) for f in type_], fields=list(type_))

@@ -129,7 +129,7 @@ def ids(dataset: Any, filter_: str, **options: Any) -> list[int]:
 
 
 def check(uri: str, kind: str) -> None:
-    """pylance uses the index; its answers and ours, with and without the index, are the same."""
+    """Check that pylance uses the index, and that both libraries give the same answers with and without it."""
     theirs, ours = lance.dataset(uri), ld.dataset(uri)
     for filter_ in FILTERS[kind]:
         plan = theirs.scanner(filter=filter_).explain_plan()

@@ -1,4 +1,4 @@
-"""Blobs beside pylance: every way they are stored, scanned, taken as files, read whole and in parts."""
+"""Blobs compared with pylance: every way to store, scan, open, and read them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Way:
     """A way to store blobs.
 
     Attributes:
-        version: Of the data files.
-        field: Its type.
-        make: From values to an array.
-        path: Of the blob column in the table.
+        version: Data file version.
+        field: Field type.
+        make: Converts values to an array.
+        path: Path of the blob column in the table.
     """
 
     version: str
@@ -77,9 +77,9 @@ WAYS = {
 
 
 def check(cases: Cases, name: str, uri: str, path: str = "b", source: str | None = None) -> None:
-    """Compare everything that can be read of a blob column; `source` is what the table is a clone of.
+    """Compare all reads of a blob column; `source` is the source table of a clone.
 
-    pylance does not find the older blobs of a clone by row, but those of its source are the same.
+    pylance does not find the older blobs of a clone by row, so the source table supplies them.
     """
     theirs, ours = lance.dataset(uri), ld.dataset(uri)
     for handling in HANDLING:
@@ -310,7 +310,7 @@ def test_lists_of_version_1_blobs_are_rejected(tmp_path: Path) -> None:
 
 @pytest.fixture
 def managed(tmp_path: Path) -> str:
-    """Return a table whose blobs lie in files that data files share."""
+    """Return a table whose blobs lie in shared files."""
     uri = str(tmp_path / "managed.lance")
     schema = pa.schema([pa.field("i", pa.int64()), V2], {"lance.blob.managed": "true"})
     rows = pa.table([pa.array(range(12)), lance.blob_array(VALUES)], schema)

@@ -1,4 +1,4 @@
-"""Files with checksums beside pylance: it reads, changes and rewrites them, and what it writes has none."""
+"""Files with checksums compared with pylance, which reads, changes and rewrites them without checksums."""
 
 from __future__ import annotations
 

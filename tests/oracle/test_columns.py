@@ -53,7 +53,7 @@ def duckdb_form(table: pa.Table) -> pa.Table:
 
 
 def with_blobs(written: Written) -> pa.Table:
-    """Return the truth with the bytes of blobs, which is what SQL is about, in place of where they lie."""
+    """Return the expected rows for SQL, with blob bytes instead of descriptions."""
     table = written.truth
     for i, field in enumerate(table.schema):
         if field.name in ("blob_v1", "blob_v2"):
@@ -154,7 +154,7 @@ def test_filters_on_the_id_column_select_the_same_values(written: Written, cases
     found = ld.dataset(written.uri).to_table(filter=f"{ID} % 7 = 3 OR {ID} BETWEEN 50 AND 90")
     ids = written.truth[ID].to_numpy()
     keep = (ids % 7 == 3) | ((ids >= 50) & (ids <= 90))
-    # Not Table.filter, which mixes up the rows of lists of lists of a fixed size (pyarrow 26).
+    # Table.filter is not used: it mixes up nested fixed-size lists (pyarrow 26).
     kept = [column.take(np.flatnonzero(keep)) for column in written.truth.columns]
     each_same(cases, pa.table(kept, schema=written.truth.schema), found)
 

@@ -1,4 +1,4 @@
-"""Commits of pylance and of this package on one table: which go together, and what comes of them."""
+"""Commits of pylance and of this package on one table: their conflicts and their results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ CASE_KIND = "written"
 
 # (first, second) -> what we say, where pylance leaves an index over a column that is gone, or fails otherwise.
 STRICTER = {("project away b", "index b"): "X", ("project away b", "field metadata b"): "X"}
-# What reads a row or replaces a column is made again after new values of its fragment; so are new values of no column.
+# A change that reads a row or replaces a column is retried after new values of its fragment. New values without a
+# column are retried as well.
 OVERLAID = {0: ("overlay row 0 of f0", "overlay row 1 of f0"), 1: ("overlay f1",)}
 STRICTER |= {(a, f"{verb} f{i}"): "R" for i in OVERLAID for a in OVERLAID[i] for verb in ("delete", "replace b of")}
 STRICTER |= {(a, "delete all of f0"): "R" for a in OVERLAID[0]}

@@ -15,7 +15,7 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 
 @pytest.fixture
 def datasets(tmp_path: Path) -> tuple[Any, ld.LanceDataset]:
-    """One table of pylance's with two fragments and a deleted row, opened by both."""
+    """One pylance table with two fragments and a deleted row, opened by both libraries."""
     path = tmp_path / "t.lance"
     ours = lance.write_dataset(pa.table({"id": [1, 2, 3, 4], "name": ["a", "b", None, "b"]}), path)
     ours.insert(pa.table({"id": [5, 6], "name": ["c", "a"]}))

@@ -30,7 +30,7 @@ def value_of(number: int, type_: pa.DataType) -> Any:
 
 
 def dictionaries(values: Sequence[Any], index: pa.DataType, type_: pa.DataType) -> pa.DictionaryArray:
-    """A dictionary array with a dictionary of its own."""
+    """Return an array with a separate dictionary."""
     encoded = pa.array(values, type_).dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(index), encoded.dictionary)
 

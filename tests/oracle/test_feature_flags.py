@@ -1,4 +1,4 @@
-"""Feature flags one by one: what a table with one more bit lets a reader and a writer do, here and in pylance."""
+"""Feature flags one by one: the operations that each flag allows, in this package and in pylance."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ BITS: Final[dict[int, tuple[str, tuple[str, str, str]]]] = {
     262144: ("unknown", UNKNOWN),
     524288: ("unknown", UNKNOWN),
 }
-"""Name of each bit, and what a table allows that has it in both words, for writers only, and for readers only."""
+"""Name of each flag, and the operations it allows.
+
+The flag is set for readers and writers, for writers only, and for readers only.
+"""
 
 ELSEWHERE: Final = {
     (2, "both"): REFUSED,  # it reads the row ids, which the table does not have

@@ -54,7 +54,7 @@ CHANGES: list[Change] = [update, upsert, optimize, update_and_optimize]
 
 
 def covered(path: str) -> list[int]:
-    """Fragments that the index answers for."""
+    """Return the fragments that the index covers."""
     (index,) = catalog(ld.dataset(path).handle.snapshot)
     found: list[int] = index.fragments.tolist()
     return found

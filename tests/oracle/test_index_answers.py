@@ -25,20 +25,21 @@ ASKED = 6
 LIVES = 11
 LIVES_OF_A_NIGHT = 340
 
-# pylance 14 rewrites B-trees without the moves of a deferred compaction before: such a segment is noticed, and scanned.
+# pylance 14 rewrites B-trees without the row moves of an earlier deferred compaction. These segments are detected and
+# scanned.
 pytestmark = pytest.mark.filterwarnings("ignore:(?s).*did not follow rows that had moved:lance_duck.IndexWarning")
 
 
 @dataclass
 class Life:
-    """A table, and who changes it next.
+    """A table and its next writer.
 
     Attributes:
-        path: Where it lies.
-        rng: Draws everything.
-        columns: What conditions read.
-        stable: Whether it has stable row ids.
-        said: What was done, for messages.
+        path: Table path.
+        rng: Random generator.
+        columns: Columns for conditions.
+        stable: Whether the table has stable row ids.
+        said: Log of changes, for messages.
     """
 
     VERSIONS: ClassVar[Sequence[str]] = ("2.0", "2.1", "2.2")

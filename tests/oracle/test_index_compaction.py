@@ -120,7 +120,7 @@ class Life:
 
 
 def rows_covered(path: str) -> dict[str, int]:
-    """By column, the rows that an index answers for."""
+    """Return the number of indexed rows by column."""
     snapshot = open_snapshot(path)
     return {
         column: sum(
@@ -161,7 +161,7 @@ def compare(cases: Cases, life: Life) -> None:
             segments = [s for index in catalog(snapshot).over(column) for s in index.segments]
             answers = [theirs.to_table(filter=condition, use_scalar_index=False), ours.to_table(filter=condition)]
             if (len(segments) < 2 or not life.stable) and (not life.is_spoiled or column != "x"):
-                # else pylance finds rows by what they were before an update, or does not find them
+                # otherwise pylance finds rows by their old values, or misses them
                 answers.append(theirs.to_table(filter=condition))
             for found in answers:
                 assert sorted(found["key"].to_pylist()) == expected
@@ -170,7 +170,7 @@ def compare(cases: Cases, life: Life) -> None:
 
 
 def ask(snapshot: Snapshot, segment: Segment, query: Query, holds: Any, *, may_break: bool) -> None:
-    """What a segment says is right in the fragments that it answers for."""
+    """Check that the answer of a segment is right in the fragments that it covers."""
     answer = search(snapshot, segment, query)
     if answer is None:
         assert may_break

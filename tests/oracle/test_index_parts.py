@@ -59,7 +59,7 @@ def commit(uri: str, who: str, uuid: str, column: str = "s") -> Dataset:
 
 
 def our_scores(uri: str) -> list[dict[int, float]]:
-    """Return what is found here; a segment that is not used is an error."""
+    """Return the scores found by this package; an unused segment is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tables = [ours(uri).to_table(columns=["id", "_score"], full_text_query=query) for query in QUERIES]

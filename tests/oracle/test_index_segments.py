@@ -124,7 +124,7 @@ def _leaves(path: tuple[str, ...], type_: pa.DataType, present: pa.Array) -> Ite
 
 
 def check(snapshot: Snapshot, segment: Segment, cases: Cases) -> None:
-    """Compare what a segment says of many conditions with the rows."""
+    """Compare the answers of a segment to many conditions with the rows."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=["x"], fragments=segment.fragments.tolist(), with_row_address=True)
     rows = table.reader(table.plan(options), options).read_all()
@@ -185,7 +185,7 @@ def table_with_indexes(path: Path) -> Any:
 
 
 def assert_sound(uri: str, cases: Cases, version: Any = None) -> list[Segment]:
-    """The segments over x of a table, each of which says what is true."""
+    """Return the segments over x of a table after checking the answers of each."""
     snapshot = open_snapshot(uri, version)
     segments = [s for index in catalog(snapshot).over("x") for s in index.segments]
     for segment in segments:

@@ -62,7 +62,7 @@ OTHER = {"ours": "theirs", "theirs": "ours"}
 
 
 def figures(ds: Table) -> tuple[list[dict[str, Any]], dict[str, Any], list[dict[str, Any]]]:
-    """What a table says of its indexes: segments, statistics, descriptions."""
+    """Return the index metadata of a table: segments, statistics, descriptions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         listed = [{**segment, "fragment_ids": sorted(segment["fragment_ids"])} for segment in ds.list_indices()]
@@ -85,7 +85,7 @@ def figures(ds: Table) -> tuple[list[dict[str, Any]], dict[str, Any], list[dict[
 
 
 def check(uri: str, kind: str) -> dict[str, Any]:
-    """Both say the same of the index, and give the same rows through it; returns its statistics."""
+    """Check that both libraries describe the index equally and return the same rows; returns its statistics."""
     mine, theirs = ours(uri), lance.dataset(uri)
     assert figures(mine) == figures(theirs)
     assert mine.has_index == theirs.has_index

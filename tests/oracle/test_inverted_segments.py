@@ -1,4 +1,4 @@
-"""Files of inverted indexes: what pylance builds is read; what is written here it searches, appends to and merges."""
+"""Files of inverted indexes that both libraries read, search, extend and merge."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORMS: list[dict[str, Any]] = [
 PLAIN = {"stem": False, "remove_stop_words": False}
 FILES = ("part_0_tokens.lance", "part_0_docs.lance", "part_0_invert.lance", "metadata.lance")
 TEXTS = random_texts(1200, words=300, most=25)
-# A document with more than 128 occurrences of one term, and of exactly so many.
+# One document has more than 128 occurrences of a term, one has exactly 128.
 TEXTS[3:5] = [["often"] * 300 + ["w1"], ["often"] * 128]
 QUERIES = ("w0", "w7", "w299", "w0 w1 w2", "w3 w50 w120 w280", "w0 w0 often")
 
@@ -68,7 +68,7 @@ def by_term(contents: PartitionContents) -> dict[str, list[tuple[int, int, list[
 
 
 def rewritten(uri: str, *, divide: bool = False, **changes: Any) -> None:
-    """Put a segment that is written here in the place of pylance's, with the same contents."""
+    """Replace the segment of pylance by one written here with the same contents."""
     snapshot, _, segment = opened(uri)
     (old,) = snapshot.indices
     parts = [partition.contents() for partition in segment.partitions]
@@ -168,7 +168,7 @@ def test_pylance_returns_the_same_results_from_written_segments(tmp_path, form) 
 
 def test_pylance_returns_the_same_results_from_two_partitions(tmp_path) -> None:
     uri = table(tmp_path, {"with_position": True})
-    # It expands fuzzy terms in each partition by itself.
+    # pylance expands fuzzy terms separately in each partition.
     before = answers(uri, phrases=True, fuzzy=False)
     rewritten(uri, divide=True)
     assert len(opened(uri)[2].partitions) == 2

@@ -88,7 +88,7 @@ def our_scores(uri: str) -> list[dict[int, float]]:
 
 
 def check(uri: str, cases: Cases) -> None:
-    """Pylance finds by the index what a scan finds, and the index has what the rows have."""
+    """Check that pylance finds the same rows by index and by scan, and that the index matches the rows."""
     for word in ASKED:
         assert set(scores(uri, word)) == found(uri, word), word
         cases.count += 1

@@ -1,4 +1,4 @@
-"""What a killed writer leaves behind does not disturb pylance, and what pylance leaves does not disturb us."""
+"""Leftovers of a killed writer do not disturb the other library."""
 
 from __future__ import annotations
 

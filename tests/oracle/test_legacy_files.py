@@ -215,7 +215,7 @@ def test_rows_appended_by_pylance_during_compaction_are_kept(evolved: str) -> No
 
 
 def test_a_manifest_that_counts_less_bytes_than_a_file_has(tmp_path: Path) -> None:
-    """As those of pylance 1.0.4 to 4.0.2 do."""
+    """pylance 1.0.4 to 4.0.2 write such counts."""
     table = pa.table({"a": range(9)})
     source = lance.write_dataset(table, str(tmp_path / "s.lance"), data_storage_version="legacy")
     fragment = source.get_fragment(0).metadata.to_json()
@@ -229,7 +229,7 @@ def test_a_manifest_that_counts_less_bytes_than_a_file_has(tmp_path: Path) -> No
 
 
 def test_the_first_column_of_a_legacy_file_can_be_updated(tmp_path: Path) -> None:
-    """Its id is the lowest of the old file, and then of the new one: pylance 14 no longer reads such a table."""
+    """The field id is the lowest in both the old and the new file. pylance 14 can no longer read such a table."""
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(pa.table({"a": range(9), "b": range(9), "c": range(9)}), uri, data_storage_version="legacy")
     dataset = lance.dataset(uri)

@@ -74,7 +74,7 @@ def test_list_elements_have_the_same_scores_after_every_change(tmp_path: Path, f
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows(1, 0, 150), uri, max_rows_per_file=60, enable_stable_row_ids=stable)
     element = theirs.DocumentGranularity.LIST_ELEMENT
-    if stable:  # each side builds, optimizes and compacts what the other one began
+    if stable:  # each library builds, optimizes and compacts an index of the other
         lance.dataset(uri).create_scalar_index("l", "INVERTED", document_granularity=element, **form)
     else:
         ld.dataset(uri, storage_options=OPTIONS).create_scalar_index(

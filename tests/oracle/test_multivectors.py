@@ -57,7 +57,7 @@ def search(dataset: Any, q: Any, filter_: str | None = None, **more: Any) -> tup
 
 
 def check(path: Path, filter_: str | None = None) -> None:
-    """An index finds what a comparison with all rows finds, in either's hands; we give the distances of these."""
+    """Check that an index and a full comparison agree in both libraries; this package returns their distances."""
     for seed in range(3):
         exact = search(ld.dataset(path), query(seed), filter_, use_index=False, metric="cosine")
         for library in (ld, lance):

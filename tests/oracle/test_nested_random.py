@@ -39,7 +39,10 @@ def test_random_nested_columns_read_the_same_as_in_pylance(
 
 
 def _written(uri: str, version: str, type_: pa.DataType, rng: np.random.Generator, nulls: float) -> pa.Table | None:
-    """Write two fragments; None when pylance cannot write them, or not read them again."""
+    """Write two fragments.
+
+    Returns None if pylance cannot write them or read them again.
+    """
     try:
         for rows in (ROWS, 7):
             table = pa.table(

@@ -1,4 +1,4 @@
-"""N-gram indexes: files that hold what those of pylance hold, used and kept up by pylance and here in turns."""
+"""N-gram indexes: file contents equal those of pylance, and both libraries use and maintain one index."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def ids(dataset: Any, filter_: str, **options: Any) -> list[int]:
 
 
 def check(uri: str, filters: Sequence[str] = tuple(FILTERS)) -> None:
-    """pylance uses the index; its answers and ours, with and without the index, are the same."""
+    """Check that pylance uses the index, and that both libraries give the same answers with and without it."""
     theirs, ours = lance.dataset(uri), ld.dataset(uri)
     for filter_ in filters:
         asked = FILTERS[filter_]

@@ -1,4 +1,4 @@
-"""Both libraries write to one table of an S3 service, in turn and at once."""
+"""Both libraries write to one table of an S3 service, alternately and concurrently."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import lance_duck as ld
 from lance_duck.cli.change import compact
 from lance_duck.errors import CorruptError, RetryableError, UnsupportedError
 
-import lance  # isort: skip  after what it reads of the environment is set
+import lance  # isort: skip  after setting the environment variables that it reads
 
 ROWS = 60
 POINT = pa.struct([("x", pa.int32()), ("y", pa.string())])

@@ -19,7 +19,7 @@ from support.overlays import add_overlay, write_values
 import lance_duck as ld
 from lance_duck.errors import IncompatibleError, InvalidInputError, RetryableError, UnsupportedError
 
-import lance  # isort: skip  after what it reads of the environment is set
+import lance  # isort: skip  after setting the environment variables that it reads
 
 OVERLAY: dict[str, Any] = {"update_mode": "data_overlay"}
 LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
@@ -99,7 +99,7 @@ def test_overlays_of_every_type_can_be_written(tmp_path: Path) -> None:
 
 
 def is_overlaid(type_: pa.DataType) -> bool:
-    """Whether an update gives such a column new values in an overlay: DuckDB computes them."""
+    """Return whether an update stores new values of a type in an overlay: DuckDB must compute them."""
     is_wide = pa.types.is_decimal256(type_) and type_.precision > 38
     return not (is_wide or pa.types.is_struct(type_))
 

@@ -1,4 +1,4 @@
-"""Single data files, beside pylance's file reader."""
+"""Single data files compared with pylance's file reader."""
 
 from __future__ import annotations
 

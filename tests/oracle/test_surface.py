@@ -1,4 +1,4 @@
-"""The parameters of the reading surface, beside pylance's: same columns, same rows, same kinds of error."""
+"""The parameters of the read API compared with pylance: columns, rows and error classes."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def by_kernel(text: str, **options: Any) -> Pairs:
 
 
 def words(seed: int, size: int) -> list[str]:
-    """Return the stop words of all languages, and words made of parts of two of them."""
+    """Return the stop words of all languages, and combinations of parts of two words."""
     random = Random(seed)
     stems = sorted(own_words())
     pairs = [(random.choice(stems), random.choice(stems)) for _ in range(size)]

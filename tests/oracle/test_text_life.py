@@ -1,4 +1,4 @@
-"""A table of texts in random turns, changed by pylance and by us: what indexes answer is what the rows say."""
+"""A table with strings, changed at random by pylance and this package: index answers match the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON in binary form with decimals, dates, times, intervals and bytes, beside pylance."""
+"""Binary JSON with decimals, dates, times, intervals and bytes, compared with pylance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of types in the documentation: each cell of it is what pylance says, too."""
+"""Each cell of the documented type table matches pylance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGES = pages()
 
 
 def of_pylance(column: pa.Array, version: str, uri: str) -> str:
-    """Return what the cell is by pylance, which cannot read all that it writes."""
+    """Return the table cell for pylance, which cannot read everything that it writes."""
     try:
         lance.write_dataset(pa.table({"c": column}), uri, data_storage_version=version)
         found = lance.dataset(uri).to_table().schema.field("c").type

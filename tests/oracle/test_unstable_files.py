@@ -68,7 +68,7 @@ def test_unstable_file_versions_are_read_and_compacted_but_not_written(tmp_path:
 
 @pytest.mark.parametrize("type_", [pa.list_(pa.struct([])), pa.list_(pa.struct([]), 1)], ids=["list", "vector"])
 def test_lists_of_empty_structs_are_rejected(type_: pa.DataType, tmp_path: Path) -> None:
-    """Of lists pylance does not read its own."""
+    """pylance cannot read such lists that it wrote."""
     lance.write_dataset(pa.table({"x": pa.array([[{}]] * 9, type_)}), str(tmp_path), data_storage_version="2.3")
     with pytest.raises(UnsupportedError, match="lists of structs without fields"):
         ld.dataset(str(tmp_path)).to_table()

@@ -1,4 +1,4 @@
-"""Vector segments that are written here: pylance finds with them what it finds with its own."""
+"""Vector segments written here: pylance finds the same neighbours as with its index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs of vectors, written by one and searched by both: each finds what the other finds."""
+"""Vector graphs written by one library and searched by both find the same rows."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ SEED = int(os.environ.get("LANCE_DUCK_SEED", "5"))
 STEPS = 7
 LIVES = 5
 LIVES_OF_A_NIGHT = 240
-LARGER = 30  # times as many rows, in one of so many lives of a night
+LARGER = 30  # row count factor, used in one of this many nightly runs
 
 KINDS = ("IVF_FLAT", "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_SQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ")
 FILTERS = (None, None, "g < 100", "g < 20", "g < 4", "g = 7", "g = 7 AND key % 50 = 3", "g > 900")  # 50 % to 0.01 %
@@ -44,19 +44,19 @@ pytestmark = [
 
 @dataclass
 class Life:
-    """A table of vectors, and who changes it next.
+    """A table of vectors and its next writer.
 
     Attributes:
-        path: Where it lies.
-        rng: Draws everything.
-        stable: Whether it has stable row ids.
-        metric: Of the index.
-        kind: Of the index.
-        centres: Around which vectors lie.
-        type: Of the numbers of vectors.
-        query: What was asked last.
-        scale: How many times more rows than in a small life.
-        said: What was done, for messages.
+        path: Table path.
+        rng: Random generator.
+        stable: Whether the table has stable row ids.
+        metric: Index metric.
+        kind: Index kind.
+        centres: Cluster centres of the vectors.
+        type: Type of vector elements.
+        query: Last query vector.
+        scale: Row count factor.
+        said: Log of changes, for messages.
     """
 
     path: str
@@ -274,10 +274,9 @@ class Truth:
     """All rows of a version, as pylance reads them.
 
     Attributes:
-        distances: Of each row, by its key; of the rows that have one and match.
-        living: All keys that match.
-        infinite: Distances of rows whose vectors hold an infinite number. An index leaves these rows out, a scan ranks
-            them.
+        distances: Distances by key, for matching rows that have one.
+        living: All matching keys.
+        infinite: Distances of rows with an infinite vector element. Indexes leave these rows out, and scans rank them.
     """
 
     distances: dict[int, float]
@@ -416,7 +415,7 @@ def ask_otherwise(
 
 
 def bounds(life: Life, truth: Truth) -> tuple[float, float]:
-    """Two distances, each between those of two rows."""
+    """Return two distances, each between those of two adjacent rows."""
     known = np.unique(list(truth.distances.values()))
     middles = (known[1:] + known[:-1])[np.diff(known) > 1e-3] / 2
     low, high = np.sort(life.rng.choice(middles, 2)) if len(middles) else (0.0, 1.0)
@@ -462,7 +461,7 @@ def ask_in_sql(
 
 
 def by_duckdb(table: pa.Table, measure: str, query: NDArray[np.float32]) -> tuple[dict[int, int], set[int]]:
-    """The place of each row as DuckDB alone sorts them, and those infinitely far before all others."""
+    """Return the rank of each row in DuckDB's order, and the infinitely distant rows that come first."""
     with duckdb.connect() as connection:
         connection.register("rows", table)
         found = connection.execute(

@@ -45,7 +45,7 @@ def ids(dataset: Any, query: np.ndarray, k: int = 5) -> list[int]:
 
 
 def check(path: Path, covered: list[int] | None = None) -> None:
-    """Both find what a comparison with all rows finds, and cover what they should."""
+    """Check that both libraries agree with a full comparison and have the expected coverage."""
     ours, theirs = ld.dataset(path), lance.dataset(path)
     table = ours.to_table(columns=["id", "vec"])
     all_ids = table["id"].to_numpy()
@@ -66,7 +66,7 @@ def check(path: Path, covered: list[int] | None = None) -> None:
 
 
 def told(dataset: Any) -> list[Any]:
-    """All that a table says of its indexes, where files lie aside."""
+    """Return all index metadata of a table, without file names."""
     statistics = getattr(dataset, "index_statistics", None) or dataset.stats.index_stats
     found: list[Any] = []
     for index in dataset.describe_indices():

@@ -95,7 +95,7 @@ def write(path: Path, table: pa.Table, version: str, page_bytes: int = 8 << 20, 
 
 
 def compare(path: Path, table: pa.Table, rows: list[int], cases: Cases) -> None:
-    """Compare what pylance and we read with what was written, each column whole and at some rows."""
+    """Compare both libraries' reads with the written rows, for whole columns and for some rows."""
     readers = {"pylance": Theirs(str(path)), "ours": LanceFileReader(str(path))}
     for who, reader in readers.items():
         whole = reader.read_all(batch_size=1 << 20).to_table()

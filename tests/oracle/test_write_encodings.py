@@ -1,4 +1,4 @@
-"""Every encoding that a page of ours can have, asked for and picked, read by pylance; and its size beside pylance's."""
+"""Every page encoding, requested or chosen automatically, read by pylance, with file sizes compared."""
 
 from __future__ import annotations
 

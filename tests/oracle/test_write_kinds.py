@@ -1,4 +1,4 @@
-"""Every column kind, storage version and null pattern, written by us: pylance validates it and reads what was given."""
+"""Every column kind, file version and null pattern written by this package: pylance validates and reads it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLES = pairwise([*tables.GROUPS], VERSIONS, PATTERNS)
 
 
 def write(uri: str, kinds: Sequence[Kind], group: str, version: str, pattern: str) -> pa.Table:
-    """Write a large fragment, one of one row, and one of many small pages; returns what was written."""
+    """Write a large fragment, one of one row, and one of many small pages; return the written rows."""
     first = 0
     written = []
     for rows, batches in WIDE_ROWS if group == "wide" else NARROW_ROWS:
@@ -47,7 +47,7 @@ def write(uri: str, kinds: Sequence[Kind], group: str, version: str, pattern: st
 
 
 def given(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """What was written as it is read: in storage types, no views, blobs as bytes, JSON without spaces."""
+    """Return written values as they are read: in storage types, without views, blobs as bytes, JSON without spaces."""
     kind = column.type
     if isinstance(kind, pa.JsonType):
         texts = [None if t is None else json.dumps(json.loads(t), separators=(",", ":")) for t in column.to_pylist()]
@@ -111,7 +111,7 @@ def test_pylance_reads_all_written_types(group: str, version: str, pattern: str,
 
 
 def attempt(table: pa.Table, uri: str, version: str) -> tuple[str, pa.Table | None]:
-    """What was written as it is read, or the text of the refusal."""
+    """Return written rows as they are read, or the error text."""
     try:
         return "", ld.write_dataset(table, uri, data_storage_version=version, storage_options=NO_FSYNC).to_table()
     except LanceDuckError as error:

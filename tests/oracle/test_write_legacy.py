@@ -27,7 +27,7 @@ WORDS = pa.array(["x", "yy", "z"])
 
 
 def nullable_items(type_: pa.DataType) -> pa.DataType:
-    """The type whose lists have nullable items: of others in structs pylance does not read what it has written."""
+    """Return the type with nullable list items: pylance cannot read others in structs."""
     if pa.types.is_struct(type_):
         fields = [type_.field(i) for i in range(type_.num_fields)]
         return pa.struct([f.with_type(nullable_items(f.type)) for f in fields])
@@ -38,7 +38,7 @@ def nullable_items(type_: pa.DataType) -> pa.DataType:
 
 
 def sayable(table: pa.Table, folder: Path) -> pa.Table:
-    """What is left of a table in version 0.1, by pylance: nulls of fixed width become zeros, and so on."""
+    """Return a table as pylance stores it in version 0.1: fixed-width nulls become zeros, for example."""
     place = str(folder / "sayable.lance")
     lance.write_dataset(table, place, mode="overwrite", max_rows_per_group=GROUP, **LEGACY)
     return lance.dataset(place).to_table()

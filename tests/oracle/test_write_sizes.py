@@ -1,4 +1,4 @@
-"""Files of ours are hardly larger than those of pylance: every column kind, storage version and null pattern."""
+"""Written files are hardly larger than pylance's, for every column kind, file version and null pattern."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = 5000
 WIDE_ROWS = 150
 LARGER = 1.1
 FEW_BYTES = 200
-NO_TYPE = ("fsl_string",)  # tables have no such type; pylance writes it when all lists are null
+NO_TYPE = ("fsl_string",)  # Lance does not have this type; pylance writes it if all lists are null
 LOSES_NULLS = ("struct_empty",)  # pylance 14.0.2 writes null structs without members as structs
 READ_BY_ALL = ("list_int32_items_all_null",)  # pylance 14.0.2 writes constant pages, of which pylance 1 to 4 lose rows
 FEWEST = 700

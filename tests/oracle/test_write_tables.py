@@ -165,7 +165,7 @@ def test_both_libraries_create_the_same_table(name: str, start: str, tmp_path: P
 @pytest.mark.parametrize("version", ["2.0", "2.1"])
 @pytest.mark.parametrize("name", ["append some columns", "add by SQL", "cast a vector", "drop"])
 def test_older_file_versions_are_changed_like_pylance(name: str, version: str, tmp_path: Path) -> None:
-    rows = START.slice(0, 2) if version == "2.0" else START  # 2.0 has no null structs
+    rows = START.slice(0, 2) if version == "2.0" else START  # 2.0 does not store null structs
     theirs = lance.write_dataset(rows, tmp_path / "theirs" / "t", data_storage_version=version)
     shutil.copytree(theirs.uri, tmp_path / "ours" / "t")
     ours = lance_duck.dataset(tmp_path / "ours" / "t", storage_options=HASTY)
@@ -321,7 +321,10 @@ def start_with(path: Path, start: str) -> lance.LanceDataset:
 
 
 def assert_same_table(ours: str, theirs: str, root: Path, *, go_on: bool = True) -> None:
-    """Fail unless both tables are made of the same, read alike by both libraries, and can be changed by the other."""
+    """Check that both tables have the same contents.
+
+    Both libraries must read them equally, and each must be able to change the other's table.
+    """
     found, expected = open_snapshot(ours), open_snapshot(theirs)
     assert described(found, root / "ours") == described(expected, root / "theirs")
     assert_read_alike(ours, theirs)
@@ -344,7 +347,7 @@ def assert_read_alike(ours: str, theirs: str) -> None:
 
 
 def described(snapshot: Snapshot, root: Path) -> dict[str, Any]:
-    """What a version consists of, without names of files, times, and where it is."""
+    """Return the contents of a version without file names, times and location."""
     manifest = snapshot.manifest.proto
     transaction = snapshot.transaction()
     assert transaction is not None

@@ -26,7 +26,7 @@ LOCAL = {"fsync": "false"}
 
 
 def values(kind: pa.DataType, rng: np.random.Generator, rows: int, nulls: float) -> pa.Array:
-    """Values without a null struct at any level: 2.0 has none."""
+    """Return values without null structs at any level, which 2.0 cannot store."""
     return pa.array([filled(kind, rng, nulls, True) for _ in range(rows)], kind)
 
 

@@ -1,4 +1,4 @@
-"""Zone maps and Bloom filters, read and written by both: files alike, answers right whoever changed the table."""
+"""Zone maps and Bloom filters of both libraries: equal files, and correct answers after every change."""
 
 from __future__ import annotations
 

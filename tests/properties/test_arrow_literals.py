@@ -1,4 +1,4 @@
-"""pyarrow expressions on decimals, and on what else pyarrow compares by its type alone, mean what they say."""
+"""pyarrow expressions on decimals and other types that pyarrow compares only with the same type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 @st.composite
 def decimal_types(draw: st.DrawFn, most: int = 75) -> pa.DataType:
-    """decimal128 and decimal256; of 76 digits there is none with a digit more."""
+    """Return a decimal128 or decimal256 type; 76 digits are the maximum."""
     wide = draw(st.booleans())
     precision = draw(st.integers(1, most if wide else min(most, 38)))
     scale = draw(st.integers(0, precision))
@@ -53,7 +53,7 @@ def columns(draw: st.DrawFn, most: int = 75) -> pa.Array:
 
 @st.composite
 def literals(draw: st.DrawFn, column: pa.Array) -> int | Decimal:
-    """Integers and decimals, some of them among the values, or just beside one."""
+    """Return integers and decimals, some equal or close to a value of the column."""
     valid = [value for value in column.to_pylist() if value is not None]
     near = st.sampled_from(valid or [Decimal(0)])
     beside = st.builds(
@@ -66,7 +66,7 @@ def literals(draw: st.DrawFn, column: pa.Array) -> int | Decimal:
 
 
 def answer(column: pa.Array, expression: pc.Expression) -> list[bool]:
-    """Which rows pass, and that pyarrow says the same where it says anything."""
+    """Return the passing rows after checking that pyarrow agrees, if it supports the expression."""
     table = pa.table({"d": column})
     condition = make_filter(expression, table.schema)
     assert condition is not None

@@ -1,4 +1,4 @@
-"""A B-tree says what a look at each value says."""
+"""A B-tree search equals a comparison with each value."""
 
 from __future__ import annotations
 

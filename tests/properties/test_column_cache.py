@@ -1,4 +1,4 @@
-"""Rows of columns that are decoded in memory are those that a scan gives, whatever became of the table meanwhile."""
+"""Rows from cached columns equal those of a scan, after every change of the table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ projections = st.none() | st.lists(st.sampled_from([*COLUMNS, *HIDDEN]), min_siz
 
 
 def reference(uri: str, version: int) -> pa.Table:
-    """Return all rows of a version by a scan of its own."""
+    """Return all rows of a version from a separate scan."""
     return ld.dataset(uri, version=version).to_table(columns=[*COLUMNS, *HIDDEN])
 
 

@@ -90,7 +90,7 @@ def _add_null_field(draw: st.DrawFn, snapshot: Snapshot) -> Snapshot:
 
 
 def _droppable(schema: Schema) -> list[Field]:
-    """Return struct members and columns that can be dropped without what is above them."""
+    """Return struct fields and columns that can be dropped without their parents."""
     entries = {field.children[0].id for field in schema.walk() if field.logical_type == "map"}
     found = list(schema.fields) if len(schema.fields) > 1 else []
     for field in schema.walk():

@@ -16,7 +16,7 @@ def ask(table: pa.Table, condition: str) -> list[int]:
     """Return `n` of the rows where DuckDB finds the condition true."""
     con = duckdb.connect()
     con.register("arrow", table)
-    # A table of DuckDB's own: on Arrow data, 1.5 leaves the filter to pyarrow, which orders NaN otherwise.
+    # A native table is used because DuckDB 1.5 leaves filters on Arrow data to pyarrow, which orders NaN differently.
     con.execute("CREATE TABLE rows_ AS FROM arrow")
     return [n for (n,) in con.execute(f"SELECT n FROM rows_ WHERE {condition} ORDER BY n").fetchall()]
 

@@ -160,7 +160,7 @@ def test_filters_on_row_ids_and_addresses_find_their_rows(indexed: ld.LanceDatas
 
 
 def ask(dataset: ld.LanceDataset, condition: str) -> list[int]:
-    """Return `n` of the rows where DuckDB finds the condition true, on a table of its own."""
+    """Return `n` of the rows that satisfy a condition in a native DuckDB table."""
     held = _HELD.get(dataset.uri)
     if held is None:
         held = _HELD[dataset.uri] = duckdb.connect()

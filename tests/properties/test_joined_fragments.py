@@ -1,4 +1,4 @@
-"""Fragments of a few rows that are read together give what each gives by itself."""
+"""Small fragments that are read together return the same rows as one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A MERGE by keys, by a join and on a shadow does what it does to a table of DuckDB's own."""
+"""A MERGE by keys, by a join or with a full rewrite has the same effect as on a native table."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def connections(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
 
 
 def outcome(con: Any, source: pa.Table, sql: str) -> tuple[object, list[tuple[Any, ...]]]:
-    """Return what a statement gives, and the rows after it."""
+    """Return the result of a statement and the rows after it."""
     assert source.num_rows >= 0
     try:
         answer: object = con.execute(sql).fetchall()
@@ -92,7 +92,7 @@ def outcome(con: Any, source: pa.Table, sql: str) -> tuple[object, list[tuple[An
 
 
 def has_several_matches(con: Any, source: pa.Table, sql: str) -> bool:
-    """Return whether a row of the table has several rows of the source by the condition of a MERGE."""
+    """Return whether a MERGE condition matches several source rows for one table row."""
     assert source.num_rows >= 0
     joined = sql.split("AS s ")[1].split("WHEN")[0]
     try:

@@ -1,4 +1,4 @@
-"""Exact search finds what the plain reference finds, whatever the numbers, the metric, k and the deleted rows."""
+"""Exact search equals the plain reference for all numbers, metrics, k and deleted rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What metadata of pages say of null items of vectors is true of the vectors."""
+"""Null-item information in page metadata matches the vectors."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ CONDITIONS = st.one_of(leaves(), st.recursive(leaves(), joined, max_leaves=5))
 
 @dataclass(frozen=True)
 class Twins:
-    """The same rows as a Lance table and as a table of DuckDB's own."""
+    """The same rows as a Lance table and as a native DuckDB table."""
 
     dataset: ld.LanceDataset
     lance: ld.Connection

@@ -29,7 +29,7 @@ ODD_REPEATS = ("{,2}", "{2,1}", "{x}", "{", "}", "{\u0660}", "{0", "{ 0}", "**",
 
 
 def random_expression(rng: random.Random, depth: int = 3) -> str:
-    """Return an expression of the grammar of RE2, or one that is not quite of it."""
+    """Return a regular expression in RE2 syntax, sometimes slightly invalid."""
     branches = [
         "".join(_repeated(rng, depth) for _ in range(rng.randrange(4))) for _ in range(rng.choice((1, 1, 1, 2, 3)))
     ]
@@ -89,7 +89,10 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
 
 
 def rows_of(dataset: ld.LanceDataset, condition: object, *, by_index: bool) -> list[int] | None:
-    """Return the numbers of the rows that satisfy a condition; None if RE2 refuses it."""
+    """Return the numbers of the rows that satisfy a condition.
+
+    Returns None if RE2 rejects the condition.
+    """
     try:
         numbers: list[int] = dataset.to_table(["n"], filter=condition, use_scalar_index=by_index)["n"].to_pylist()
     except InvalidInputError:

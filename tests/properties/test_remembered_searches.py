@@ -1,4 +1,4 @@
-"""Searches that are asked again find what a search finds that nothing is remembered of."""
+"""Repeated searches with cached state find the same rows as uncached searches."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ MORE = {each.__name__: each for each in (index, scalar_index, optimize)}
 
 
 def outcome(ask: Any) -> Any:
-    """Return the rows, or the kind and the text of what was wrong."""
+    """Return the rows, or the class and text of an error."""
     try:
         found = ask()
     except LanceDuckError as error:
@@ -93,7 +93,7 @@ def outcome(ask: Any) -> Any:
 
 
 def check(dataset: ld.LanceDataset, look: dict[str, Any], options: dict[str, Any], forms: list[str], seed: int) -> None:
-    """Ask in turn by a handle that remembers, and by a new one each time."""
+    """Search alternately with a caching handle and with a new one."""
     rng = np.random.default_rng(seed)
     for form in forms:
         nearest = {"column": "v", "q": query(form, rng), **look}

@@ -42,7 +42,7 @@ def table(rows: Rows) -> pa.Table:
 
 
 def change(ds: Any, model: Rows, kind: str, what: Any, rest: Any) -> dict[str, int]:
-    """Make a change of a table, and of its model; returns what is to be counted."""
+    """Change a table and its model; return the expected counts."""
     if kind in ("delete", "update"):
         hit = [key for key in model if key % what == rest % what]
         if kind == "delete":

@@ -37,10 +37,10 @@ ROTATED = [
 
 @dataclass
 class Asked:
-    """A segment, queries, and what an index that was just opened answers to each of them alone.
+    """A segment, queries, and the answers of a newly opened index to each query.
 
-    Of codes of several bits those are not compared whose first bits seem to be too far, so that which ones are found
-    depends on what else is found.
+    With multi-bit codes, distances are not compared if the first bits exclude a vector: which of these are found
+    depends on the other results.
     """
 
     files: VectorFiles

@@ -1,6 +1,6 @@
-"""Searches that name no settings find the share of the true neighbours that is promised.
+"""Searches without settings reach the promised recall.
 
-The queries are no rows of the table: of the measured recall a statistical margin is taken.
+The queries are not rows of the table. The measured recall has a statistical margin.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def repeated(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
 
 
 def with_outliers(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
-    """Vectors of which one in fifty is a hundred times as long."""
+    """Return vectors; one in fifty is a hundred times as long."""
     vectors = rng.standard_normal((count, 16))
     vectors[rng.random(count) < 0.02] *= 100
     return vectors.astype(np.float32)
@@ -165,9 +165,9 @@ def directions(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
 def test_narrow_walks_find_the_neighbours_of_vectors_outside_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw: Draw, kind: str, metric: str, partitions: int
 ) -> None:
-    """Rows as queries would tell that the fewest candidates suffice: edges lead from a row to its own neighbours.
+    """Rows used as queries would suggest too few candidates, because edges lead from a row to its neighbours.
 
-    Queries come one by one: of many at once partitions are compared as a whole.
+    Queries are searched one by one, because a batch of queries compares whole partitions.
     """
     monkeypatch.setattr(measure, "LEAST_EF", K)
     ds = table(tmp_path / "t.lance", draw, 2 * ROWS)
@@ -203,7 +203,7 @@ TIED: list[tuple[Draw, str, str, dict[str, Any]]] = [
 def test_the_promised_recall_holds_if_a_filter_correlates_with_the_vectors(
     tmp_path: Path, draw: Draw, kind: str, metric: str, parameters: dict[str, Any]
 ) -> None:
-    """Whichever side of a plane is allowed, and for queries of the other side, too."""
+    """The filter allows one side of a plane, and queries come from both sides."""
     rows, fresh = draw(np.random.default_rng(1), ROWS), draw(np.random.default_rng(2), 8 * QUERIES)
     sides, side = (side_of_a_plane(each, metric) for each in (rows, fresh))
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])

@@ -1,4 +1,4 @@
-"""The kernels that cut texts into tokens give what the plain way of one text after the other gives."""
+"""The tokenizer kernels return the same tokens as the plain implementation."""
 
 from __future__ import annotations
 

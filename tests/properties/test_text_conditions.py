@@ -1,4 +1,4 @@
-"""Conditions on parts of texts give what a scan gives, by an n-gram index and in every language of filters."""
+"""String conditions return the same rows by n-gram index and by scan, in every filter language."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Full text of list elements, JSON and structs in lists is that of a plain model, wherever rows lie.
+"""Full-text search of list elements, JSON and structs in lists equals a plain model in every storage layout.
 
-The model is a dict from document to its words, in order. A document is a row, or a row and a place in its list.
+The model is a dict from document to its words, in order. A document is a row, or a row and a position in its list.
 """
 
 from __future__ import annotations

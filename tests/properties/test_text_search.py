@@ -29,7 +29,7 @@ from lance_duck.index.inverted.search import (
 
 WORDS = 120
 FEW_MATCHES = st.sampled_from([0, intersect.FEW_MATCHES])
-"""Matches up to which searches for several required words do without impacts: never, and always here."""
+"""Match counts below which multi-word searches skip impacts: never, and always in this module."""
 WINDOWS = st.sampled_from([64, 1024, bounds.SEARCH_WINDOW])
 """Documents of a window: many windows, some, and one or two."""
 
@@ -101,7 +101,7 @@ def test_word_variants_count_as_one_word(partitions, form, words, k, share, wind
     count = partition.num_documents
     ids = partition.term_ids([f"w{i}".encode() for slot in words for i in slot])
     slots = np.repeat(np.arange(len(words)), [len(slot) for slot in words])
-    # The words of a language differ more than those of these texts: some make others unnecessary to look at.
+    # Natural words differ more in frequency than these: some words make others unnecessary to read.
     weights = random.choice([0.1, 1, 8], len(ids)).astype(np.float32)
     keys = random.permutation(count).astype(np.uint64)
     mask = None if share is None else random.random(count) < share
@@ -138,7 +138,7 @@ def test_words_of_very_different_weights_are_searched_for(partitions, form, word
 
 
 class Ordered:
-    """Texts by the places of each word, and partitions of them."""
+    """Strings by the positions of each word, and partitions built from them."""
 
     def __init__(self, texts: list[list[str]], root: Path) -> None:
         self.places = [{word: [i for i, w in enumerate(text) if w == word] for word in set(text)} for text in texts]

@@ -1,4 +1,4 @@
-"""What the files of a release hold: metadata, licence, the package's files and nothing else."""
+"""The contents of release files: metadata, licence, and the package's files."""
 
 from __future__ import annotations
 

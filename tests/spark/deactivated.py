@@ -1,4 +1,4 @@
-"""What a user does whose `python3` on PATH has no lance-duck; run with that PATH, and a folder. Prints JSON."""
+"""Run a script as a user whose `python3` on PATH lacks lance-duck; needs that PATH and a folder. Prints JSON."""
 
 from __future__ import annotations
 

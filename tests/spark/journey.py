@@ -54,7 +54,7 @@ def main(what: str, folder: str, *rest: str) -> None:
 
 
 def connected() -> SparkSession:
-    """A session of Spark Connect, with a server of its own."""
+    """Start a Spark Connect session with a separate server."""
     builder: Any = SparkSession.builder
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)

@@ -1,4 +1,4 @@
-"""Delete and update by tasks do what the verbs do on one machine."""
+"""Distributed delete and update equal the single-machine verbs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_change_that_loses_a_race_finds_its_rows_again(
     assert [row["id"] for row in found if row["s"] == "new"] == list(range(10, 30))
     named = {os.path.basename(f.path) for each in ld.dataset(uri).get_fragments() for f in each.metadata.files}
     kept = {os.path.basename(name) for name in files(uri) if name.endswith(".lance")}
-    assert len(kept - named) == 1  # what the other change replaced is of an older version
+    assert len(kept - named) == 1  # the other change replaced a file of an older version
 
 
 def test_a_concurrent_delete_of_other_rows_does_not_conflict(

@@ -38,7 +38,7 @@ def frame(spark: SparkSession, uri: str, on: str, condition: str = "true") -> Da
 
 
 def with_values(uri: str, ids: Callable[[int], bool]) -> list[dict[str, Any]]:
-    """What the rows are to be."""
+    """Return the expected rows."""
     old = ld.dataset(uri).to_table().select(["id", "s"]).sort_by("id").to_pylist()
     given = [(r["id"] * 2, [float(r["id"]), 0.5]) if ids(r["id"]) else (None, None) for r in old]
     return [{**r, "x": x, "v": v} for r, (x, v) in zip(old, given, strict=True)]

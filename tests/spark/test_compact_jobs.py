@@ -1,4 +1,4 @@
-"""Compaction and cleanup by tasks do what they do on one machine, batch by batch."""
+"""Distributed compaction and cleanup equal the single-machine verbs, batch by batch."""
 
 from __future__ import annotations
 

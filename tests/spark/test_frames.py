@@ -1,4 +1,4 @@
-"""Frames written to tables and read from them: modes, vectors, files, versions, views of SQL, and what is refused."""
+"""Frames written to and read from tables: modes, vectors, files, versions, SQL views, and rejected calls."""
 
 from __future__ import annotations
 

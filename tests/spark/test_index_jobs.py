@@ -1,4 +1,4 @@
-"""Indexes that tasks build are those of one machine: they cover as much, and answer the same."""
+"""Distributed index builds equal those of one machine in coverage and answers."""
 
 from __future__ import annotations
 

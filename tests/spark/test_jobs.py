@@ -1,4 +1,4 @@
-"""Lists of jobs: results in order, errors as the worker raised them, large things beside the table."""
+"""Job lists: ordered results, unchanged worker errors, and scratch files for large data."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def vectors(count: int, seed: int) -> pa.Array:
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Five fragments of 200 rows, three of them in an index of two segments, some rows deleted."""
+    """A table of five fragments with 200 rows; two index segments cover three fragments, some rows are deleted."""
     path = str(tmp_path_factory.mktemp("knn") / "t.lance")
 
     def rows(start: int, count: int) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Frames of random types and values: what a table gives back is what Spark's own Parquet gives back."""
+"""Frames of random types and values read back like from Spark's Parquet."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def random_type(chance: random.Random, depth: int = 0) -> st.DataType:
 
 
 def random_value(chance: random.Random, kind: st.DataType, nullable: bool, nulls: float) -> Any:
-    """A value of a type, None by chance where it may be."""
+    """Return a value of a type, sometimes None if the type is nullable."""
     if nullable and chance.random() < nulls:
         return None
     if isinstance(kind, st.ArrayType):

@@ -1,4 +1,4 @@
-"""Merges by tasks do what the verb does on one machine."""
+"""Distributed merges equal the single-machine verb."""
 
 from __future__ import annotations
 

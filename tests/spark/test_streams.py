@@ -44,7 +44,7 @@ def sink(tmp_path: Path) -> str:
 
 @pytest.fixture
 def run(spark: SparkSession, source: str, sink: str, tmp_path: Path) -> Run:
-    """Run a query over all there is, from where it was stopped; returns the rows of each of its batches."""
+    """Return a function that runs a query from its checkpoint to the end and returns row counts per batch."""
     ls.register(spark)
     spark.dataSource.register(FaultySource)
 

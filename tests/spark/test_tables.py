@@ -1,4 +1,4 @@
-"""Views follow what is written; what is known of a table comes as frames; SQL has table functions."""
+"""Views follow writes, metadata comes as frames, and SQL has table functions."""
 
 from __future__ import annotations
 

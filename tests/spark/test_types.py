@@ -128,7 +128,7 @@ def test_vectors_without_nulls_are_declared_so_and_may_get_nulls_later(spark: Sp
     spark.catalog.dropTempView("vectors_that_have_none")
 
 
-# Arrow type of the table, a value, the type that Spark is shown, and what it shows.
+# Arrow type of the table, a value, the Spark type, and the value in Spark.
 _HALF = np.float16(1.5)
 TO_SPARK: dict[str, tuple[pa.DataType, Any, str, Any]] = {
     "u8": (pa.uint8(), 255, "smallint", 255),

@@ -1,4 +1,4 @@
-"""Spark where nobody told it which Python to run, in a process of its own."""
+"""Spark without a configured Python, in a separate process."""
 
 from __future__ import annotations
 

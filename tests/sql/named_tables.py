@@ -75,7 +75,7 @@ def _last_name(scopes: Scopes, place: int) -> str:
 
 
 def _named(text: str) -> Named:
-    """Read a name as DuckDB reports it: `schema.name AS alias`. The alias is empty if columns get other names, too."""
+    """Parse a name as DuckDB reports it: `schema.name AS alias`. The alias is empty if columns are renamed as well."""
     tokens = tokens_of(text)
     end = next((place for place, token in enumerate(tokens) if token.word in ("as", "tablesample")), len(tokens))
     parts = _folded([token.name or "" for token in tokens[:end:2]])
@@ -130,7 +130,7 @@ def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
 
 
 def _differences_of_selects(scopes: Scopes, tree: Any) -> list[str]:
-    """Compare the tables of the SELECT around each column with those of its scope."""
+    """Compare the tables of the SELECT around each column with the tables in its scope."""
     if not scopes.tokens:
         return []
     source = scopes.tokens[0].source
@@ -169,7 +169,7 @@ def _selects(node: Any) -> Iterator[tuple[list[tuple[list[str], int]], list[str]
 
 
 def _columns(node: Any) -> Iterator[tuple[list[str], int]]:
-    """Yield the columns of a SELECT, without those of the SELECTs in it."""
+    """Yield the columns of a SELECT, without those in its subqueries."""
     if isinstance(node, list):
         for each in node:
             yield from _columns(each)

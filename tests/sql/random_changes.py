@@ -1,4 +1,4 @@
-"""Random statements that change a table; `{t}` in them stands for its name, `{new}` for the name of a new table."""
+"""Random statements that change a table; `{t}` is the placeholder for its name, `{new}` for a new table."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class ChangeMaker:
             query = query.replace("FROM (", ", 1 AS zz FROM (", 1)
         return f"INSERT INTO {{t}} BY NAME {query}{self._returning()}"
 
-    # Rows that are there.
+    # Existing rows.
 
     def _delete(self) -> str:
         ctes, alias = self._with(), self.random.choice(["", "z"])

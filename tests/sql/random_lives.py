@@ -144,5 +144,5 @@ def _execute_again(twins: Twins) -> None:
     for _ in range(2):
         twins.run(Sample("execute", "EXECUTE again"))
         _change(twins)
-        if not KNOWS_NEAREST:  # DuckDB 1.5.0 leaves coalesce out for a column that had no NULL when it was prepared
+        if not KNOWS_NEAREST:  # DuckDB 1.5.0 drops coalesce for a column without NULLs at prepare time
             twins.native.execute(again)

@@ -17,10 +17,10 @@ _NAMES: Final = ("body", "b", "B c", "text", "words", "score")
 
 @dataclass(frozen=True)
 class Source:
-    """What a SELECT reads.
+    """The source of a SELECT.
 
     Attributes:
-        sql: What stands in FROM, without an alias.
+        sql: The FROM item, without an alias.
         id, k, text: Names of its columns.
     """
 

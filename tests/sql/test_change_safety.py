@@ -103,7 +103,7 @@ def test_no_statement_changes_a_read_only_table(places: Path, road: str, is_atta
             except (
                 UnsupportedError,
                 duckdb.ParserException,
-            ):  # which `extract_statements` raises of statements of ours
+            ):  # raised by `extract_statements` for Lance statements
                 pass
             if con.in_transaction:
                 con.rollback()

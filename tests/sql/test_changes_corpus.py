@@ -1,4 +1,4 @@
-"""Statements of every clause do to a Lance table what they do to one of DuckDB's own, or are refused by name."""
+"""Statements of every clause have the same effect on a Lance table as on a native one, or are rejected by name."""
 
 from __future__ import annotations
 

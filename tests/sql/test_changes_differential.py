@@ -1,4 +1,4 @@
-"""Random statements on a Lance table and on one of DuckDB's own: the same rows, counts, RETURNING and refusals."""
+"""Random statements on a Lance table and a native table: the same rows, counts, RETURNING and errors."""
 
 from __future__ import annotations
 

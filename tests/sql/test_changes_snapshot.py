@@ -1,4 +1,4 @@
-"""What statements between BEGIN and COMMIT read: one version of each table, and what the transaction changed."""
+"""Reads between BEGIN and COMMIT: one version of each table, plus the changes of the transaction."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_reads_in_a_transaction_are_repeatable(con: ld.Connection, folder: Path,
     assert run(con, sql) == [(7, 7)]
     lance.dataset(folder / "trips.lance").insert(pa.table(OTHERS_INSERT))
     if "_trips" in name and run is RUNS[0]:
-        con.execute("SELECT 1 FROM trips")  # names in views mean what they do in statements
+        con.execute("SELECT 1 FROM trips")  # names in views are resolved like in statements
     assert run(con, "SELECT count(*) FROM trips") == [(7,)]
     assert run(con, sql) == [(7, 7)]
     con.commit()

@@ -1,4 +1,4 @@
-"""Changes read the columns that they speak of, and do what they do to a native table."""
+"""Changes read only the referenced columns and have the same effect as on a native table."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ def names(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def done(connection: Any, sql: str) -> tuple[Any, Any]:
-    """Return what a statement gives, None for a refusal, and the rows after it."""
+    """Return the result of a statement and the rows after it.
+
+    The result is None if the statement is rejected.
+    """
     try:
         answer = sorted(map(repr, connection.execute(sql).fetchall()))
     except (duckdb.Error, LanceDuckError):

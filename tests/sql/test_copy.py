@@ -1,4 +1,4 @@
-"""COPY of files into Lance tables, as DuckDB copies them into tables of its own, and of rows to Lance tables."""
+"""COPY of files into Lance tables, compared with native tables, and COPY of rows to Lance tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILES = {
 
 @pytest.fixture
 def con(tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> ld.Connection:
-    """An empty Lance table `t` beside a table `own` of DuckDB's, in a folder with files."""
+    """An empty Lance table `t` and a native table `own`, in a folder with files."""
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

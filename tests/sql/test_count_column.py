@@ -1,4 +1,4 @@
-"""`count(x)` of a whole table gives what plain DuckDB gives, and reads no value where pages have no nulls."""
+"""`count(x)` of a whole table equals plain DuckDB, and reads no values if pages are without nulls."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ TYPES: dict[str, tuple[pa.DataType, Any]] = {
 
 
 OLD = ("i", "s", "long", "b")
-"""Of these, files of 2.0 hold nulls as well."""
+"""Columns that have nulls in files of 2.0 as well."""
 
 
 def table_of(marks: Sequence[Sequence[bool]]) -> pa.Table:
-    """Return a table whose column has a value where its marks are true, and NULL elsewhere."""
+    """Return a table whose columns have a value if their mark is true, and NULL otherwise."""
     arrays = {
         name: pa.array([value if mark else None for mark in column], type_)
         for (name, (type_, value)), column in zip(TYPES.items(), marks, strict=True)

@@ -24,7 +24,7 @@ def con(tmp_path: Path) -> ld.Connection:
     table = ld.write_dataset(pa.table({"id": range(1000), "vec": vectors}), tmp_path / "t.lance")
     table.create_index("vec", "IVF_FLAT", num_partitions=8)
     con = ld.connect(tmp_path)
-    # What is not recognized fails, for no extension can be fetched from here.
+    # Unrecognised statements fail, because extensions cannot be downloaded here.
     con.execute(f"SET custom_extension_repository = '{tmp_path}'; SET extension_directory = '{tmp_path}'")
     return con
 

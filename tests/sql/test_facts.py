@@ -1,4 +1,4 @@
-"""What tables say of themselves in SQL: indexes, settings and metadata."""
+"""Table metadata in SQL: indexes, settings and metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckDB's settings about files hold for Lance tables: what lies outside of the connected folders is out of reach."""
+"""DuckDB's file access settings apply to Lance tables: paths outside the connected folders are not accessible."""
 
 from __future__ import annotations
 

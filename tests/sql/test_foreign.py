@@ -1,4 +1,4 @@
-"""Statements that name nothing of ours go straight to DuckDB, and mean what they meant."""
+"""Statements without Lance tables go to DuckDB unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and values that break SQL made by concatenation, through every kind of statement, beside DuckDB's own."""
+"""Names and values that break concatenated SQL, in every kind of statement, compared with DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends a change on its way, Ctrl-C first of all, leaves nothing half done, and comes out as what it is."""
+"""Interrupted changes leave nothing behind, and the interrupt keeps its class."""
 
 from __future__ import annotations
 

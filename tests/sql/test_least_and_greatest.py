@@ -1,4 +1,4 @@
-"""`min` and `max` of whole columns are read from the ends of an index, and equal what a scan gives."""
+"""`min` and `max` of whole columns are read from an index, and equal those of a scan."""
 
 from __future__ import annotations
 

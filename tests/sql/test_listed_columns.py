@@ -1,4 +1,4 @@
-"""What DuckDB lists of Lance tables is what they have now, whoever changed them."""
+"""DuckDB lists the current columns of Lance tables, whoever changed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random conditions with `match`, beside a plain model: sets of terms, and AND, OR and NOT of SQL."""
+"""Random `match` conditions compared with a plain model: sets of terms with SQL's AND, OR and NOT."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Model = Callable[[int], "bool | None"]
 
 
 class Texts:
-    """Random texts, and what a condition says of them."""
+    """Random strings, and the truth of conditions on them."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -31,7 +31,7 @@ class Texts:
         return " ".join(self.random.choices(WORDS, k=count))
 
     def condition(self, depth: int = 0) -> tuple[str, Model]:
-        """Return a condition, and what it says of each row."""
+        """Return a condition, and its truth for each row."""
         kind = self.random.choice(["match", "all", "phrase", "id"] + (["and", "or", "not"] * 2 if depth < 3 else []))
         if kind in ("and", "or"):
             (a, of_a), (b, of_b) = self.condition(depth + 1), self.condition(depth + 1)
@@ -66,7 +66,7 @@ class Texts:
 
 
 def terms_of(text: str) -> set[tuple[str, int]]:
-    """Return the terms of a text with their places, the first of which is 0."""
+    """Return the terms of a string with their positions, starting at 0."""
     return {(token.text, token.position) for token in ld.tokenize(text)}
 
 
@@ -114,7 +114,7 @@ def test_index_and_scan_matches_return_the_same_rows(
         sql, conditions = searched(texts)
         searches = len(seen)
         for run in (con.execute, con.sql):
-            # A condition that is no constant, and always holds, keeps the rule from finding anything.
+            # A non-constant condition that always holds disables the rule.
             alone = sql.format(*(f"({condition} OR random() > 2)" for condition in conditions))
             assert run(sql.format(*conditions)).fetchall() == run(alone).fetchall(), sql
         assert len(seen) == searches + 2
@@ -146,7 +146,7 @@ def test_top_scores_equal_those_of_the_search(
 
 
 def searched(texts: Texts) -> tuple[str, list[str]]:
-    """Return a statement that a search answers beforehand, with places for its conditions with `match`."""
+    """Return a statement that a search answers in advance, with placeholders for its `match` conditions."""
     pick = texts.random
     conditions = [texts.call(pick.choice(["match", "all", "phrase"]))[0] for _ in range(pick.choice([1, 1, 2]))]
     other = pick.choice(["", " AND k < 2", " AND t.id > 7 AND k <> 1"])
@@ -215,7 +215,7 @@ KEPT = ("copied", "own", "seen", "t")
 
 
 def write(texts: Texts, folder: Path) -> Path:
-    """A table of texts, of which an index covers the first 40, and one of numbers."""
+    """Write a table of strings with an index over the first 40, and a table of numbers."""
     table = pa.table({"id": range(ROWS), "k": [i % 4 for i in range(ROWS)], "body": pa.array(texts.texts, pa.string())})
     dataset = ld.write_dataset(table[:40], folder / "t.lance")
     dataset.create_scalar_index("body", "INVERTED", with_position=True)
@@ -266,7 +266,7 @@ def test_match_in_any_clause_equals_matching_each_string(
 def test_match_conditions_in_every_clause_equal_a_case_expression(
     tmp_path: Path, connect: Callable[..., ld.Connection], *, in_transaction: bool
 ) -> None:
-    """A CASE of the numbers of the rows says elsewhere what a match says of them, as a SELECT tells it."""
+    """A CASE over row numbers reproduces the match results that a SELECT returns."""
     texts = Texts(900 + in_transaction)
     ours, other = connect(write(texts, tmp_path / "a")), connect(write(texts, tmp_path / "b"))
     for template in texts.random.sample(ANYWHERE, 5):

@@ -1,4 +1,4 @@
-"""Calls of `match` and `score` that are carried to the SELECT that reads their table, beside those that stay."""
+"""Calls of `match` and `score` moved to the SELECT that reads their table, compared with unmoved calls."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def con(tmp_path: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
 
 
 def rows(con: ld.Connection, sql: str, *, relation: bool = False) -> tuple[list[str], list[str]]:
-    """Titles and rows in any order, or the kind of an error and what it says."""
+    """Return titles and sorted rows, or the class and text of an error."""
     values = {"q": "duck"} if "$q" in sql else None
     try:
         if relation:
@@ -69,7 +69,7 @@ Staying = Callable[[], AbstractContextManager[None]]
 
 @pytest.fixture
 def staying(monkeypatch: pytest.MonkeyPatch) -> Staying:
-    """A context in which calls stay where they are."""
+    """Return a context in which calls are not moved."""
 
     @contextmanager
     def context() -> Iterator[None]:
@@ -115,7 +115,7 @@ def test_a_match_moved_into_a_subquery_returns_the_same_result(
             expected = rows(con, sql, relation=relation)
         failed = [titles[:1] and titles[0].endswith(("Error", "Exception")) for titles, _ in (answer, expected)]
         if any(failed) and step >= 25:
-            con.rollback()  # an error has ended it, or DuckDB 2.0 reads no view where its table has changed
+            con.rollback()  # an error has ended it, or DuckDB 2.0 cannot read a view of a changed table
             con.begin()
         else:
             assert all(failed) or answer == expected, sql
@@ -220,7 +220,7 @@ def test_names_in_a_view_are_resolved_in_its_database(con: ld.Connection, tmp_pa
     assert con.execute(ask).fetchall() == of_other
     con.execute("CREATE TABLE native.t AS SELECT 1 AS id, 1 AS k, 'a duck' AS body")
     with pytest.raises(ld.InvalidInputError, match="body is not known to be a column of a Lance table"):
-        con.execute(ask)  # the view now reads that table of DuckDB's own
+        con.execute(ask)  # the view now reads the native table
 
 
 def test_a_cte_does_not_replace_names_inside_a_view(con: ld.Connection) -> None:

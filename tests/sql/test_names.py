@@ -40,7 +40,7 @@ ROUTES = [
 
 
 def said(con: Any, name: str, sql: str) -> str:
-    """What a statement finds, or why it does not."""
+    """Return the rows that a statement finds, or its error."""
     try:
         *first, last = sql.format(t=name, a=name.rpartition(".")[2]).split("; ")
         for statement in first:

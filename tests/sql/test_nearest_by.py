@@ -39,7 +39,7 @@ def joined(carried_out: Callable[[Callable[..., Any]], list[bool]]) -> list[bool
 
 
 def expected(theirs: duckdb.DuckDBPyConnection, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
-    """Return what DuckDB gives for tables of its own; DuckDB 1 is asked by LATERAL."""
+    """Return DuckDB's rows for native tables; DuckDB 1 uses LATERAL."""
     clauses = () if KNOWS_NEAREST else nearest_clauses(sql, tokens_of(sql))
     text = apply(sql, [edit for clause in clauses for edit in clause.as_lateral()])
     return theirs.execute(text, parameters).fetchall()

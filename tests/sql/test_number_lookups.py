@@ -19,7 +19,7 @@ NUMBERS = [0, 1, 2, 3, 5, 127, 128, 2**31, 10**17]
 
 
 OTHERS = 60_000
-"""Rows that no statement asks for: of few rows, no index would be asked."""
+"""Number of other rows: a smaller table would be scanned without its index."""
 
 
 @pytest.fixture(scope="module")

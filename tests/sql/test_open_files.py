@@ -1,4 +1,4 @@
-"""A connection holds no descriptors of the files that it reads, maps few of them, and none once it is closed."""
+"""A connection holds no descriptors of read files, maps few of them, and unmaps all when it closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ORDER BY distance LIMIT k through `connect` gives what DuckDB gives on a table of its own."""
+"""ORDER BY distance LIMIT k through `connect` equals DuckDB on a native table."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def con(pair: tuple[ld.Connection, duckdb.DuckDBPyConnection]) -> Iterator[ld.Co
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Rows of each table that stands in the place of another."""
+    """Return the row counts of tables that replace another in the statement."""
     seen: list[int] = []
     candidates = order_by_search.candidates
 

@@ -1,4 +1,4 @@
-"""What a statement costs before DuckDB runs it, how rules compose, and how tables and variables reach DuckDB."""
+"""The cost of a statement before DuckDB runs it, rule composition, and access to tables and variables."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_the_module_of_the_caller_is_not_changed(con: ld.Connection) -> None:
 
 @pytest.fixture
 def elsewhere() -> ModuleType:
-    """A module that wraps `execute`, and has a table of its own."""
+    """Return a module that wraps `execute` and has a local table."""
     module = ModuleType("elsewhere")
     module.__dict__["there"] = pa.table({"id": [5]})
     code = "def run(con, *arguments):\n    inner = there\n    return con.execute(*arguments).fetchall()"
@@ -236,7 +236,7 @@ def test_caller_variables_are_resolved_as_in_duckdb(
 
 
 def _outcome(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a call gives, or the kind of error that it raises."""
+    """Return the result of a call, or the class of its error."""
     try:
         result = function(*arguments)
     except duckdb.Error as error:

@@ -72,7 +72,7 @@ def test_a_reading_statement_is_tokenized_once(con: ld.Connection, cut: list[str
 
 @pytest.mark.parametrize("sql", CHANGES)
 def test_a_changing_statement_is_tokenized_once(con: ld.Connection, cut: list[str], sql: str) -> None:
-    """What is made of its clauses is cut, too: other texts."""
+    """Statements built from its clauses are tokenized as well, but they are different texts."""
     sql = f"{sql} /* changes once */"
     con.execute(sql).fetchall()
     assert (cut[0], cut.count(sql)) == (sql, 1)

@@ -1,4 +1,4 @@
-"""Statements that an index answers with few rows give what plain DuckDB gives."""
+"""Statements with few indexed rows return the same rows as plain DuckDB."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def both(folder: Path) -> Iterator[tuple[ld.Connection, duckdb.DuckDBPyConnectio
 
 
 def _fill(con: Any, *, own: bool = True) -> None:
-    """Make the small tables, and t, too, where it is not a Lance table."""
+    """Create the small tables, and t as well unless it is a Lance table."""
     rows, small, _keys = _table(), pa.table(SMALL), KEYS  # noqa: F841
     con.execute("SET TimeZone = 'UTC'")
     if own:
@@ -246,7 +246,7 @@ def _fill(con: Any, *, own: bool = True) -> None:
 
 
 def answer(run: Callable[[], Any], sql: str) -> Any:
-    """Rows, in their order where the statement says one; the kind of an error."""
+    """Return rows, ordered only if the statement has an order, or the class of an error."""
     try:
         rows = [repr(row) for row in run()]
     except duckdb.Error as error:
@@ -257,7 +257,7 @@ def answer(run: Callable[[], Any], sql: str) -> Any:
 def differences(
     ours: Any, theirs: Any, statements: list[tuple[str, list[Any]]], way: Callable[[Any, str, list[Any]], Any]
 ) -> Iterator[tuple[str, list[Any], Any, Any]]:
-    """Statements that do not give on both what DuckDB's own tables give: what was found, and what was expected."""
+    """Yield the statements whose results differ from those on native tables, with both results."""
     for template, values in statements:
         sql = template.format(t="t")
         found, expected = (answer(partial(way, each, sql, values), sql) for each in (ours, theirs))
@@ -287,7 +287,7 @@ def _by_cursor(con: Any, sql: str, values: list[Any]) -> Any:
 def _by_prepare(con: Any, sql: str, values: list[Any]) -> Any:
     con.execute(f"PREPARE p AS {sql}")
     try:
-        listed = ", ".join(map(_literal, values))  # EXECUTE takes no parameters
+        listed = ", ".join(map(_literal, values))  # EXECUTE does not accept parameters
         return con.execute(f"EXECUTE p({listed})" if values else "EXECUTE p").fetchall()
     finally:
         con.execute("DEALLOCATE p")

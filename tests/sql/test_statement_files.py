@@ -1,4 +1,4 @@
-"""Statements of the files in `statements/`, on Lance tables, and on DuckDB's own to prove what is expected."""
+"""Statement files in `statements/` run on Lance tables, and on native tables to confirm the expectations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LanceTables:
 
 
 class NativeTables:
-    """Connections to tables of DuckDB's own, in a database that is called `lance`, too."""
+    """Connections to native tables in a database that is also called `lance`."""
 
     is_native = True
 

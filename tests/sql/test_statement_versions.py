@@ -1,4 +1,4 @@
-"""A statement reads one version of each table, however often and by whatever name it says it, while others write."""
+"""A statement reads one version of each table under all names and references, while others write."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_threads_read_independent_versions(con: ld.Connection, uri: str) -> None
 
 
 def test_an_interrupt_leaves_no_pinned_version(con: ld.Connection, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C may come at any moment, so between setting what a statement has found and running it, too."""
+    """Ctrl-C may arrive at any moment, even between planning and running a statement."""
     run, moments = Context.run, []
 
     class Stopped:

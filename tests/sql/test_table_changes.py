@@ -1,4 +1,4 @@
-"""`table_changes` gives what a plain comparison of each version with the one before gives."""
+"""`table_changes` equals a plain comparison of each version with the previous one."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Changer:
         ld.dataset(self.path).create_scalar_index("id", "BTREE", replace=True)
 
     def in_place(self) -> None:
-        """Write one column of some fragment anew where it is."""
+        """Rewrite one column of a fragment in place."""
         table = lance.dataset(self.path)
         fragments = table.get_fragments()
         if not fragments:

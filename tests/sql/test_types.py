@@ -40,7 +40,7 @@ NOT_ALL_VALUES = {
     "time": ("TIME", "24:00:00", "c < TIME '24:00:00'"),
     "time_ns": ("TIME_NS", "24:00:00", "c::TIME < TIME '24:00:00'"),
 }
-"""Columns of which some values are refused: type, what the error says, the condition of the others."""
+"""Columns with some rejected values: type, error text, and the condition for the other values."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def kept_type(name: str) -> str:
 
 
 def come_back(con: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
-    """Compare the values of column c of a query with what SQL reads of a table that it filled, one by one."""
+    """Compare the values of a query's column c with those read from a table that it filled, one by one."""
     source = con.sql(f"SELECT c, row_number() OVER () AS i FROM ({query})")
     kind = str(con.sql(f"SELECT c FROM ({query})").types[0])
     ld.write_dataset(source, path / "t.lance")

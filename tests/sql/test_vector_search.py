@@ -232,7 +232,7 @@ def test_calls_with_constants_are_recognised(monkeypatch: pytest.MonkeyPatch, co
     assert all(vector_call.find(Statement.of(sql.format(q="?"))) for sql in CALLS[:7])
     for sql in ("lance_vector_search('photos', 'vec', x.v) FROM x", "lance_vector_search('photos', 'vec', ?), y"):
         assert vector_call.find(Statement.of(f"SELECT * FROM {sql}")) == ()
-    monkeypatch.setattr(binder, "NearestRows", None)  # what the general way makes
+    monkeypatch.setattr(binder, "NearestRows", None)  # uses the general path
     assert con.execute(CALLS[0].format(q="?"), [VECTORS[8].tolist()]).fetchall()[0] == (8, 0.0)
 
 

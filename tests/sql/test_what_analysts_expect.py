@@ -1,4 +1,4 @@
-"""What a user of DuckDB tries on Lance tables works as there, or is refused in words of SQL."""
+"""Statements that DuckDB users try on Lance tables work, or are rejected in SQL terms."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Services beside S3 that tests start on this machine: Azurite, and one that speaks the XML interface of GCS.
+"""Local services other than S3 for tests: Azurite, and a server with the XML interface of GCS.
 
-Emulators of GCS that can be had know neither conditional puts nor uploads in parts of that interface; this one knows
-both, keeps what GCS promises, and can be told to throttle.
+Available GCS emulators lack conditional puts and multipart uploads in that interface. This one supports both, keeps the
+promises of GCS, and can throttle.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Gcs:
 
 @contextmanager
 def gcs_service() -> Iterator[tuple[Gcs, dict[str, str]]]:
-    """Start a service that speaks the XML interface of GCS; yields it, and the storage options to reach it."""
+    """Start a service with the XML interface of GCS; yields it and its storage options."""
 
     class Quiet(WSGIRequestHandler):
         def log(self, *args: Any) -> None:

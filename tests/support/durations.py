@@ -51,7 +51,7 @@ def long_functions(seconds: Mapping[str, float]) -> Iterator[str]:
 
 
 def left_out(tests: Iterable[str], lines: Iterable[str]) -> set[str]:
-    """Return the tests that `make test` leaves out; the cases that it keeps are spread over those of the function.
+    """Return the tests that `make test` leaves out; the kept cases are spread over each function.
 
     Args:
         tests: All tests, in order.

@@ -1,4 +1,4 @@
-"""Catalogs that say what is not so: rows of `__manifest`, and answers of REST services."""
+"""Catalogs with false contents: rows of `__manifest`, and responses of REST services."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ANSWERS: tuple[dict[str, Any], ...] = (
 
 
 def hostile_folders(seed: int, folder: Path) -> Mapping[str, int]:
-    """Use folders of tables whose `__manifest` has any rows; what lies outside of them stays as it is."""
+    """Use folders with arbitrary `__manifest` rows; files outside the folders do not change."""
     rng = random.Random(seed)
     outside = ld.write_dataset(ROWS, folder / "outside.lance", storage_options={"fsync": "false"})
     for number in range(CATALOGS):
@@ -69,7 +69,7 @@ def hostile_folders(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def hostile_answers(seed: int, folder: Path) -> Mapping[str, int]:
-    """Ask a REST service that answers anything; nothing comes to lie in the working directory."""
+    """Call a REST service with arbitrary responses; no files appear in the working directory."""
     rng, here = random.Random(seed), folder / "here"
     here.mkdir()
     with _service(lambda: _answer(rng)) as uri, contextlib.chdir(here):

@@ -1,4 +1,4 @@
-"""Verbs and jobs that do not come to their end: processes are killed, power is cut, stores fail."""
+"""Interrupted verbs and jobs: processes are killed, power is cut, stores fail."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def unplugged(seed: int, folder: Path) -> Mapping[str, int]:
 def _often(
     seed: int, place: str, trial: Callable[..., Mapping[str, int]], families: Sequence[Sequence[Job]] = FAMILIES
 ) -> Mapping[str, int]:
-    """Draw a job, and have it stopped some times: to find out what it does costs as much as a few of them."""
+    """Draw a job and interrupt it several times, because recording its steps costs as much as a few runs."""
     rng, counts = random.Random(seed), Counter[str]()
     job = rng.choice(rng.choice(families))
     known = course(job, place)

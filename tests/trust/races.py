@@ -145,7 +145,7 @@ def pickled(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def _python(text: str, *arguments: str) -> bytes:
-    """Run a program in a process of its own, and return what it prints."""
+    """Run a program in a separate process and return its output."""
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", text, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -37,7 +37,7 @@ def errors(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def open_files(seed: int, folder: Path) -> Mapping[str, int]:
-    """Run 2,000 mixed statements on one connection; what it leaves open stays bounded."""
+    """Run 2,000 mixed statements on one connection; the number of open files stays bounded."""
     counts = used(folder, seed, statements=2_000)
     assert max(descriptors for descriptors, _, _ in counts) == 0, counts
     assert max(maps for _, maps, _ in counts) < 300, counts

@@ -1,4 +1,4 @@
-"""The simulation finds what it is for: faults that are planted in the package or in the service."""
+"""The simulation finds planted faults in the package and in the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of public functions: unknown names, wrong types, and parameters that have no effect."""
+"""Arguments of public functions: unknown names, wrong types, and parameters without effect."""
 
 from __future__ import annotations
 
@@ -390,7 +390,7 @@ def test_the_nearest_name_is_found(name: object, names: list[str], nearest: str 
 
 @checked_call
 def example(count: int, names: list[str] | None = None, *, options: Mapping[str, int] | None = None) -> int:
-    """Fails where an argument is of a wrong type, and where one is zero.
+    """Fail on an argument of a wrong type, and on zero.
 
     Args:
         count: Number of parts,

@@ -231,7 +231,7 @@ def test_an_error_is_printed_on_one_line_with_exit_code_1(
 
 
 def failed(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """Run a command that fails; returns what it says."""
+    """Run a failing command and return its error output."""
     monkeypatch.setattr(sys, "argv", ["lance-duck", *arguments])
     with pytest.raises(SystemExit) as leaving:
         command.main()

@@ -1,4 +1,4 @@
-"""Secrets, planted wherever a user may write one, never come out: not in errors, nor in what is shown of what works."""
+"""Planted secrets never appear in errors or displayed values, wherever a user may write them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def marker() -> str:
 
 
 def said(error: BaseException) -> str:
-    """Everything that an error and those behind it say."""
+    """Return the text of an error and all its causes."""
     texts, waiting, seen = ["".join(traceback.format_exception(error))], [error], set[int]()
     while waiting:
         each = waiting.pop()
@@ -61,7 +61,7 @@ def said(error: BaseException) -> str:
             parts = [getattr(each, name, None) for name in ("what", "where", "expected", "found", "remedy")]
             texts += [str(each), repr(each), repr(each.args), repr(parts)]
             waiting += [other for other in (each.__cause__, each.__context__) if other is not None]
-    # What Python itself shows of a script is the line that called: it is the test's, and holds no marker.
+    # Python shows the calling line of a script, which belongs to the test and does not contain a marker.
     return "\n".join(texts)
 
 

@@ -1,4 +1,4 @@
-"""Recall and latency of searches through an index, and what a user is shown of them."""
+"""Recall and latency of index searches, and their display."""
 
 from __future__ import annotations
 

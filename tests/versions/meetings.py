@@ -28,10 +28,10 @@ TOPICS = {
 
 @dataclass(frozen=True)
 class Meeting:
-    """What came of one meeting.
+    """The result of one meeting.
 
     Attributes:
-        outcome: What was tried → "ok", "unused", or what went wrong.
+        outcome: Attempt → "ok", "unused", or the error.
     """
 
     outcome: Mapping[str, str]
@@ -41,7 +41,7 @@ class Meeting:
         return {what: how for what, how in self.outcome.items() if how not in ("ok", "unused")}
 
     def unused(self) -> set[str]:
-        """What was answered rightly, but not through its index."""
+        """Return the attempts with a right answer but without the index."""
         return {what for what, how in self.outcome.items() if how == "unused"}
 
 
@@ -56,17 +56,17 @@ def they_read(version: str, folder: Path) -> Meeting:
 
 
 def they_write(version: str, folder: Path) -> dict[str, str]:
-    """Let a pylance write its tables; returns what it could not write."""
+    """Let a pylance write its tables; return its failures."""
     return at_work(python_of(version), THEIRS, "write", folder, file_versions(version))
 
 
 def they_read_their_own(version: str, folder: Path) -> Meeting:
-    """Let a pylance read what it wrote: what goes wrong there is none of ours."""
+    """Let a pylance read its tables, to recognise failures without this package."""
     return Meeting(at_work(python_of(version), THEIRS, "read", folder, file_versions(version)))
 
 
 def we_read(version: str, folder: Path) -> Meeting:
-    """Read what a pylance wrote."""
+    """Read the tables of a pylance."""
     return Meeting(at_work(sys.executable, OURS, "read", folder, file_versions(version)))
 
 

@@ -53,17 +53,17 @@ Rows = dict[str, int]
 
 @dataclass
 class Effect:
-    """What one commit does.
+    """The effect of one commit.
 
     Attributes:
         added: Rows by the data file of each new fragment.
-        removed: Data files of fragments that go.
-        read: Version that it was made from.
-        count: What the counter is set to.
-        restored: Version that comes back.
-        replaces: Whether all other fragments go.
+        removed: Data files of removed fragments.
+        read: Version that it read.
+        count: New value of the counter.
+        restored: Restored version.
+        replaces: Whether all other fragments are removed.
         outcome: "done", "refused" or "unknown".
-        version: That it has made, where it is done.
+        version: Committed version, if the outcome is "done".
     """
 
     added: Rows = field(default_factory=dict)
@@ -78,12 +78,12 @@ class Effect:
 
 @dataclass(frozen=True)
 class Past:
-    """What a version must hold.
+    """The expected content of a version.
 
     Attributes:
-        rows: By data file.
+        rows: Rows by data file.
         count: The counter.
-        restored_at: Last version until then that brought an older one back; 0: none.
+        restored_at: Last version so far that restored an older one, or 0.
     """
 
     rows: Rows
@@ -92,13 +92,13 @@ class Past:
 
 
 class SimulatedTable:
-    """A table, its writers, and what they have done.
+    """A table, its writers, and their commits.
 
     Args:
-        rng: Chance.
+        rng: Random generator.
 
     Attributes:
-        effects: What each transaction does, by its uuid.
+        effects: The effect of each transaction, by uuid.
     """
 
     uri = "memory://simulated/t.lance"
@@ -112,7 +112,7 @@ class SimulatedTable:
         self._files = 0
 
     def live(self) -> None:
-        """Create the table, have writers commit to it, and check what has come of it."""
+        """Create the table, let writers commit to it, and check the result."""
         first, schema = template()
         effect = self._new(Effect(added=self._rows(2), replaces=True, outcome="done", version=1))
         fragments = [self._fragment(first, file, rows) for file, rows in self.effects[effect].added.items()]
@@ -221,7 +221,7 @@ class SimulatedTable:
 
 
 def after(past: Mapping[int, Past], number: int, effect: Effect) -> Past:
-    """Return what a version holds after an effect."""
+    """Return the content of a version after an effect."""
     before = past[number - 1]
     if effect.restored is not None:
         return replace(past[effect.restored], restored_at=number)

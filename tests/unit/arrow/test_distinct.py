@@ -1,4 +1,4 @@
-"""Sets of numbers: each function beside numpy's own, which is its plain reference."""
+"""Number sets: each function compared with numpy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPES = st.sampled_from([np.uint8, np.int32, np.uint32, np.int64, np.uint64])
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Two arrays of one dtype, of small numbers that often occur in both, and of the extremes of the dtype."""
+    """Return two arrays of one dtype, with small common numbers and the extremes of the dtype."""
     dtype = draw(DTYPES)
     about = np.iinfo(dtype)
     numbers = st.integers(0, 12) | st.sampled_from([int(about.min), int(about.max)])

@@ -43,7 +43,7 @@ for arguments in json.loads(sys.argv[1]):
 
 
 def shown_on_terminal(*commands: list[str]) -> str:
-    """Return what a terminal is given by commands, stdout and stderr together."""
+    """Return the terminal output of commands, stdout and stderr together."""
     screen, inside = pty.openpty()
     termios.tcsetwinsize(inside, (40, 400))
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
@@ -86,7 +86,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def commands_of(table: str, folder: Path) -> dict[str, list[list[str]]]:
-    """Return command lines of every command that show what is hostile, errors among them."""
+    """Return command lines of every command that display hostile strings, including errors."""
     quoted = '"' + NAME + '"'
     source = f"SELECT 1 AS {quoted}"
     other = str(folder / f"o{EVIL}.lance")

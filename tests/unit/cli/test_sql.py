@@ -167,7 +167,7 @@ def test_ctrl_c_interrupts_a_duckdb_query(folder: str, read: str) -> None:
             getattr(connection, read)(ENDLESS).fetchall()
         pressed.join()
         assert interruption.happened
-        # DuckDB 1 raises a RuntimeError of Python's where it notices the signal itself.
+        # DuckDB 1 raises a Python RuntimeError if it notices the signal first.
         assert isinstance(ended.value, KeyboardInterrupt | RuntimeError | duckdb.InterruptException)
         assert connection.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
 

@@ -1,4 +1,4 @@
-"""`tables`, and what a shell is told to complete."""
+"""The `tables` command and shell completion."""
 
 from __future__ import annotations
 

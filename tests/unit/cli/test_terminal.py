@@ -26,7 +26,7 @@ class Terminal:
 
     Attributes:
         process: The process.
-        screen: The terminal's end where keys are typed and what is shown is read.
+        screen: The terminal end for typing and reading.
     """
 
     process: subprocess.Popen[bytes]
@@ -34,7 +34,7 @@ class Terminal:
     shown: bytearray = field(default_factory=bytearray)
 
     def until(self, text: str) -> str:
-        """Wait until a text is shown; returns what was shown up to it."""
+        """Wait for a text and return the output up to it."""
         wanted = text.encode()
         while wanted not in self.shown:
             ready, _, _ = select.select([self.screen], [], [], WAIT)
@@ -51,7 +51,7 @@ class Terminal:
 
 @contextmanager
 def terminal(tmp_path: Path, *arguments: str) -> Iterator[Terminal]:
-    """Run the command line on a terminal, with a home folder of its own."""
+    """Run the command line on a terminal with a separate home folder."""
     screen, inside = pty.openpty()
     termios.tcsetwinsize(inside, (40, 120))
     environment = os.environ | {

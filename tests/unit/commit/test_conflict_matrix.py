@@ -12,7 +12,7 @@ from lance_duck.commit.operations import KeyExistenceFilter, Operation, Update
 from lance_duck.errors import IncompatibleError, RetryableError
 from lance_duck.wire.pb import transaction_pb2
 
-# Rows: what is committed. Columns, in the same order: what was committed before, after the version read.
+# Rows: the new commit. Columns, in the same order: the earlier commit after the version read.
 MEASURED = """
 Append                 . . . . . . . X . . . . R R X . . . . .
 Delete f0              . R . R R . R X . . R . R . X R . . . .
@@ -35,7 +35,7 @@ UpdateConfig k1        . . . . . . . . . . . . . . . . . X . .
 UpdateConfig k2        . . . . . . . . . . . . . . . . . . X .
 UpdateConfig schema_md . . . . . . . X . . . . R . X . . . . X
 """
-# Measured with indices of different names; those of one name are below.
+# Measured with different index names; equal names are below.
 SAME_INDEX = {("CreateIndex a", "CreateIndex a"), ("CreateIndex b", "CreateIndex b")}
 
 MORE = """

@@ -1,4 +1,4 @@
-"""Errors that arrive in another wrapping come out as what they are."""
+"""Wrapped errors regain their class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which statements are for DuckDB alone, and which change where it looks for names."""
+"""Statements that only DuckDB needs to handle, and statements that change name lookup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement sets for its thread, when Ctrl-C arrives before the statement begins."""
+"""Thread state of a statement if Ctrl-C arrives before the statement begins."""
 
 from __future__ import annotations
 

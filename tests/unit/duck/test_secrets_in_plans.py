@@ -1,4 +1,4 @@
-"""URIs in plans and results have no secrets."""
+"""URIs in plans and results are free of secrets."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ITEM, LIST = pb.REPDEF_NULLABLE_ITEM, pb.REPDEF_NULL_AND_EMPTY_LIST
 
 @dataclass
 class Memory:
-    """A file in memory that remembers what was read."""
+    """An in-memory file that records reads."""
 
     remote = False
 
@@ -82,7 +82,7 @@ class Raveled:
     """Rows as levels.
 
     Attributes:
-        values: One a slot, None for a null.
+        values: One value per slot; nulls are None.
     """
 
     rep: list[int]
@@ -91,7 +91,7 @@ class Raveled:
 
 
 def ravel(rows: Sequence[Any], structure: Structure) -> Raveled:
-    """Levels of rows: a list is None or a list, a struct None or a tuple of one, a leaf None or a number."""
+    """Return the levels of rows: lists or None, tuples or None for structs, numbers or None for leaves."""
     found = Raveled([], [], [])
 
     def put(rep: int, def_: int) -> None:

@@ -14,7 +14,7 @@ from lance_duck.store import run
 
 
 class Noted:
-    """A source that notes what it is asked for."""
+    """A source that records requests."""
 
     remote = False
 

@@ -1,4 +1,4 @@
-"""Files that are opened as one have the pages of each, and are refused where one of them is."""
+"""Files joined into one have the pages of each file, and one invalid file makes the join fail."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def files_of(*, checksums: Sequence[bool] = (True, False, True), version: str = 
 
 
 def alone(path: str, data: bytes) -> LanceFile:
-    """The plain reference: a file that is opened by itself, of which all bytes and columns are checked."""
+    """Return a separately opened and fully checked file, as the reference."""
     file = run(open_file(MemorySource(data, path)))
     if isinstance(file.source, CheckedSource) and file.source.damaged():
         raise CorruptError("bytes that differ from their checksums", where=path)

@@ -1,4 +1,4 @@
-"""Values of arrays replaced in some places, at any depth of structs."""
+"""Array values replaced at some positions, at any struct depth."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ROWS = 9_000
 
 
 def columns() -> dict[str, pa.Array]:
-    """Columns of each encoding that values are taken out of one by one, and of some that they are not."""
+    """Return columns of each encoding with single-value reads, and some without."""
     rng = np.random.default_rng(7)
     null = rng.random(ROWS) < 0.2
     numbers = rng.integers(-(1 << 40), 1 << 40, ROWS)

@@ -36,7 +36,7 @@ def table_of(extents: Sequence[tuple[int, int]]) -> bytes:
 
 
 def file_bytes(columns: Sequence[Page], num_rows: int) -> bytes:
-    """A 2.2 file of one page a column, and a global buffer of its own after the descriptor."""
+    """Return a 2.2 file with one page per column, and an additional global buffer after the descriptor."""
     data = bytearray()
     metadata = []
     for page in columns:

@@ -44,7 +44,7 @@ class Segments:
         return self.kind.open(SegmentReader(self.store, directory), type_, self.details)
 
     def path(self, name: str) -> Path:
-        """Of a file of the last segment."""
+        """Return the path of a file of the last segment."""
         return self.folder / self.directory / name
 
     @staticmethod

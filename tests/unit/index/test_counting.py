@@ -1,4 +1,4 @@
-"""Rows are counted by an index alone only where it has an entry for each living row and no other."""
+"""An index alone counts rows only if it has exactly one entry for each live row."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ ROWS = pa.table(
 
 
 def without_details(table: Path, **fields: int) -> None:
-    """Clear what the entries of all segments say of their kind, and change other fields."""
+    """Clear the details of all segment entries, and change other fields."""
 
     def change(section: table_pb2.IndexSection) -> None:
         for entry in section.indices:

@@ -69,7 +69,7 @@ def only(snapshot: Snapshot) -> Segment:
 
 
 def check_answers(snapshot: Snapshot) -> None:
-    """Rows found by the index are those of a scan."""
+    """Check that the index and a scan return the same rows."""
     dataset = ld.dataset(snapshot.uri)
     for where in ("x < 14", "x = 21", "x IS NULL", "x >= 30", "x IN (1, 12, 33)"):
         expected = dataset.to_table(filter=where, use_scalar_index=False)["y"].to_pylist()

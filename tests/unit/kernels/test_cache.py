@@ -28,7 +28,7 @@ def compiled(*folders: Path) -> Any:
 
 
 def calls(made: Any) -> tuple[int, int]:
-    """What a kernel gives, and how often it was taken from disk."""
+    """Return a kernel's result and its number of loads from disk."""
     result = made(np.array([41], np.int16))
     return int(result), sum(made.stats.cache_hits.values())
 

@@ -54,7 +54,7 @@ def written(folder: Path, path: Path) -> KernelPack:
 
 @pytest.fixture
 def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder beside an installed pack."""
+    """Return an empty cache folder with an installed pack."""
     found = written(tmp_path / "built", tmp_path / "a.pack")
     monkeypatch.setattr(cache, "installed_pack", lambda: found)
     empty = tmp_path / "empty"

@@ -1,4 +1,4 @@
-"""The names of lance_duck, and what a process loads for what it does."""
+"""The names of lance_duck, and the modules that each use loads."""
 
 from __future__ import annotations
 

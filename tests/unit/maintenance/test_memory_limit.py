@@ -15,7 +15,7 @@ from lance_duck.maintenance.options import CompactionOptions
 
 WIDE = 256 << 10
 LIMIT = 12 << 20
-_POOLS: list[pa.MemoryPool] = []  # what they gave out may live on, and goes back to them
+_POOLS: list[pa.MemoryPool] = []  # their memory may live on and is returned to them
 
 
 def wide(first: int, last: int) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Namespaces behind REST services that answer as they should not."""
+"""Namespaces with misbehaving REST services."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOKEN = "tok-12345678"
 
 @dataclass
 class Service:
-    """What a service answers to all requests, or to those of a path."""
+    """Responses of a service, for all requests or by path."""
 
     uri: str = ""
     status: int = 200

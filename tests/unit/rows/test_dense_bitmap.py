@@ -1,4 +1,4 @@
-"""Bitmaps through bits, against those of sorted names."""
+"""Bitmaps built from bits equal those from sorted row ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans say which index answers what, and why none does."""
+"""Plans name the index for each part, or the reason for a scan."""
 
 from __future__ import annotations
 

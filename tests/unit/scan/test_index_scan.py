@@ -35,7 +35,7 @@ def fake_columns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def table(fragments: int = 4, rows: int = 50, seed: int = 0) -> Any:
-    """Columns i (its place), a (few values, nulls), f, s, st.x; rows 3 and 7 of even fragments are deleted."""
+    """Columns i (row position), a (few values, nulls), f, s, st.x; rows 3 and 7 of even fragments are deleted."""
     rng = random.Random(seed)
     parts = {}
     for fragment in range(fragments):

@@ -51,7 +51,7 @@ def test_filtered_morsels_grow_while_few_rows_match() -> None:
 
 
 def _rows(count: int, width: int) -> pa.RecordBatch:
-    """Return so many rows of so many bytes each."""
+    """Return rows with the given width in bytes."""
     return pa.record_batch({"bytes": pa.nulls(count, pa.binary(width)).fill_null(bytes(width))})
 
 

@@ -1,4 +1,4 @@
-"""What a scanner says of its search."""
+"""Information that a scanner gives about its search."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_detached_version_needs_no_claim(tmp_path: Path, uri: str) -> None:
 
 
 class Stopping:
-    """A store of claims, or the files beside it, whose calls fail after `steps` of those that write."""
+    """A claim store, or its file store, whose write calls fail after `steps` calls."""
 
     def __init__(self, inner: Any, steps: list[int]) -> None:
         self._inner = inner

@@ -22,7 +22,7 @@ TAIL = b"the end"
 
 
 class Memory:
-    """A source that notes what is read from it."""
+    """A source that records reads."""
 
     path = "memory"
 
@@ -38,7 +38,7 @@ class Memory:
 
 
 def written() -> tuple[bytes, list[tuple[int, int]], int]:
-    """Return a file, its extents, and where its checksums begin."""
+    """Return a file, its extents, and the offset of its checksums."""
     content, extents, sums = b"", [], []
     for number, size in enumerate(SIZES):
         content += bytes(-len(content) % 64)

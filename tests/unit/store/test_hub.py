@@ -1,4 +1,4 @@
-"""Datasets on the Hub of Hugging Face, which a local server stands for here; and places on Windows, by their text."""
+"""Datasets on the Hugging Face Hub, simulated by a local server, and Windows paths as strings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HTTP = {"allow_http": "true"}
 
 
 class Hub:
-    """A server of files with ranges, and what it was asked for."""
+    """A file server with range requests and a request log."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,7 +40,7 @@ class Hub:
         self.busy = 0  # answers to pages after the first, before the Hub gives one
 
     def listing(self, path: str) -> list[dict[str, str]] | None:
-        """Return what the Hub says of "/api/datasets/{owner}/{name}/tree/{revision}/{path}": a page of entries."""
+        """Return a page of entries for "/api/datasets/{owner}/{name}/tree/{revision}/{path}"."""
         owner, name, _, revision, *below = path.removeprefix("/api/datasets/").strip("/").split("/")
         below = [unquote(part) for part in below]
         root = self.folder / "datasets" / owner / name / "resolve" / revision

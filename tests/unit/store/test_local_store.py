@@ -21,7 +21,7 @@ from lance_duck.store.pages import FilePages
 
 
 def _forget(path: Path) -> None:
-    """Have the system drop what it has of a file, where it can."""
+    """Let the system drop cached pages of a file, if possible."""
     if not hasattr(os, "posix_fadvise"):
         pytest.skip("no posix_fadvise")
     with path.open("rb") as file:
@@ -192,7 +192,7 @@ def test_mapped_files_hold_no_descriptor_and_their_number_is_limited(
     assert descriptors(tmp_path) == 0
     assert [bytes_of(file) for file in files] == contents
     assert 30 <= maps(tmp_path) == len(mapped.open_maps) <= 40
-    kept = [file.read([(0, file.size)])[0] for file in files]  # views keep what was let go
+    kept = [file.read([(0, file.size)])[0] for file in files]  # views keep unmapped files
     assert [bytes(view) for view in kept] == contents
     assert (maps(tmp_path), descriptors(tmp_path)) == (200, 0)
     del kept, files

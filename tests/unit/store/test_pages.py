@@ -1,4 +1,4 @@
-"""Rows that are not in memory are read ahead, and the same whether they are or not."""
+"""Nonresident rows are prefetched, and reads return the same rows either way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read can be counted."""
+"""Reads can be counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Windows and macOS do otherwise with files, simulated; none of these tests ran on such a machine."""
+"""Simulated file behaviour of Windows and macOS; no test runs on these systems."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_words_in_double_quotes_are_phrases(query: str, wanted: list[str | Phras
 
 
 def plain(phrase: Phrase, words: list[str]) -> set[int]:
-    """Return the places of all readings of a phrase, one by one."""
+    """Return the positions of all readings of a phrase, one by one."""
     found: set[int] = set()
     places = [[at for at, word in enumerate(words) if word == term] for term, _ in phrase.words]
     steps = [after - before for (_, before), (_, after) in zip(phrase.words[:-1], phrase.words[1:], strict=True)]

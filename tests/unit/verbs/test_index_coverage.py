@@ -20,7 +20,7 @@ Change = Callable[[ld.LanceDataset], object]
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable row ids"])
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> ld.LanceDataset:
-    """Three fragments of ten rows, with indexes over x and y that know rows by address."""
+    """Three fragments of ten rows, with address-based indexes over x and y."""
     kind = PlainKind(rows_by="address")
     monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.KindEntry.of(kind)))
     table = write(tmp_path / "t.lance", 3, stable=request.param)

@@ -1,4 +1,4 @@
-"""A process that changes tables for long holds no file open that it does not need, however often it does so."""
+"""A process that changes tables for a long time keeps no unnecessary file open."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_files_removed_by_cleanup_are_closed(
     before = use()
     opened = [use() for _ in range(ROUNDS)]
     assert max(opened) <= before + 4, opened
-    if change is not sql:  # whose connection had a handle of its own
+    if change is not sql:  # its connection had a separate handle
         assert gone(table) == []
 
 

@@ -1,4 +1,4 @@
-"""Names of other libraries, which say what the same is called here."""
+"""Names of other libraries suggest the equivalent of this package."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def upsert(ds: ld.LanceDataset) -> Any:
     return ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
 
 
-# What the handle does.
+# Changes by the handle.
 
 
 def test_a_change_moves_only_its_handle(ds: ld.LanceDataset) -> None:
@@ -456,7 +456,7 @@ def test_invalid_change_settings_are_rejected(ds: ld.LanceDataset, settings: dic
     assert files(ds) == before
 
 
-# What others did to the columns meanwhile.
+# Concurrent column changes by others.
 
 
 def test_concurrent_in_place_changes_are_kept(ds: ld.LanceDataset) -> None:

@@ -114,5 +114,5 @@ def test_blob_type_columns_are_version_2_blobs() -> None:
     (field,) = schema.fields
     assert field.blob_version == 2
     assert field.metadata["lance-encoding:blob-inline-size-threshold"] == "3"
-    type_ = schema.arrow.field("b").type  # pylance's, where that was imported before
+    type_ = schema.arrow.field("b").type  # pylance's type, if it was imported before
     assert (type_.extension_name, type_.storage_type) == (BlobType().extension_name, BlobType().storage_type)

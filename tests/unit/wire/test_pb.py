@@ -1,4 +1,4 @@
-"""The generated code: which protobuf it runs on, and that it says nothing where it is older than that."""
+"""The generated code: the supported protobuf versions, without warnings about older code."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_files_are_split_by_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "2.2"])
 def test_file_boundaries_do_not_depend_on_threads(tmp_path: Path, version: str) -> None:
-    """Pages of 128 KiB of which a part is left, and rows that wait for theirs, in files of 6 MiB."""
+    """Partly filled pages of 128 KiB and buffered rows, in files of 6 MiB."""
     values = np.random.default_rng(3).integers(0, 1 << 40, 1 << 20)
     schema = schema_from_arrow(pa.schema([("i", pa.int64()), ("s", pa.struct([("j", pa.list_(pa.int64(), 1))]))]))
     lists = pa.FixedSizeListArray.from_arrays(pa.array(values), 1)
@@ -109,7 +109,7 @@ def test_batches_are_cast_to_the_schema(tmp_path: Path) -> None:
 
 
 class CancelledError(BaseException):
-    """What is no Exception."""
+    """An error that does not inherit from Exception."""
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, CancelledError])

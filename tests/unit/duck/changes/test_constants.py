@@ -1,4 +1,4 @@
-"""Rows of VALUES that need no DuckDB."""
+"""VALUES rows that are evaluated without DuckDB."""
 
 from __future__ import annotations
 

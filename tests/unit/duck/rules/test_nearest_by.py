@@ -1,4 +1,4 @@
-"""Which joins with the nearest rows are searches, and what they search for."""
+"""Nearest-row joins that become searches, and the columns they need."""
 
 from __future__ import annotations
 

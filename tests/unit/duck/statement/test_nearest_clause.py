@@ -1,4 +1,4 @@
-"""The clauses of NEAREST BY are found where they stand, and become calls and LATERAL joins."""
+"""NEAREST BY clauses are found and become calls and LATERAL joins."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from lance_duck.duck.statement.tokens import tokens_of
 
 
 def read(sql: str) -> list[list[str]]:
-    """For each SELECT with tables, what it calls them, with the name or path of each that is plain."""
+    """Return the table names and paths of each SELECT with tables."""
     scopes = Scopes(tokens_of(sql))
     found = dict.fromkeys(scopes.scope_of(place) for place in range(len(scopes.tokens)))
     return [[_shown(scope, i) for i in range(len(scope.tables))] for scope in found if scope.tables]

@@ -1,4 +1,4 @@
-"""Numbers that follow from few, texts whose offsets are such numbers, and run lengths that are encoded once more."""
+"""Number sequences with few parameters, strings with such offsets, and encoded run lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of 2.3, built by hand: dense ones are those of 2.2 by other names, sparse ones name nulls and lists."""
+"""Handmade pages of 2.3: dense pages are renamed 2.2 pages, sparse pages list nulls and list positions."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ SEEDS = st.integers(0, 1 << 32)
 
 
 def both(kernel, reference, *arguments, out):
-    """What the kernel and its reference give for the same arguments; both get an array of their own to write."""
+    """Return the results of a kernel and its reference for the same arguments, each with a separate output array."""
     found, expected = [np.zeros_like(a) for a in out], [np.zeros_like(a) for a in out]
     results = kernel(*arguments, *found), reference(*arguments, *expected)
     return results, found, expected

@@ -22,7 +22,7 @@ DATA = bytes(range(100))
 class Counted:
     remote = False
 
-    """A source of "....", DATA, "...." that notes what it is asked for, counted from the start of DATA."""
+    """A source of "....", DATA, "...." that records requests, counted from the start of DATA."""
 
     path = "counted"
     size = len(DATA) + 8

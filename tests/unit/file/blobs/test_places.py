@@ -30,7 +30,7 @@ from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
 
 
 class Memory:
-    """A source that counts what it is asked for."""
+    """A source that counts requests."""
 
     remote = False
 

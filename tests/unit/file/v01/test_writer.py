@@ -107,7 +107,7 @@ def test_values_that_would_read_back_differently_are_rejected(name: str) -> None
 
 
 def test_lists_that_exceed_the_offsets_of_a_batch_are_rejected() -> None:
-    count = 2**31 - 1  # nulls, which take no memory
+    count = 2**31 - 1  # nulls, which need little memory
     half = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), pa.nulls(count))
     table = pa.table({"list": pa.chunked_array([half, half])})
     with pytest.raises(UnsupportedError, match=r"column 'list': .* at most 2147483647, found 4294967294.*max_rows_per"):

@@ -1,4 +1,4 @@
-"""What pages of each file version hold is what every reader of that version reads: data files and index files alike."""
+"""Pages of each file version use only encodings that every reader of the version supports, in data and index files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def opened(path: Path) -> LanceFile:
 
 
 def pages(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Every page of every data and index file below a folder: where it is, and its description."""
+    """Yield every page of all data and index files below a folder: its location and description."""
     files = [path for path in folder.rglob("*") if path.suffix in (".lance", ".idx") and path.is_file()]
     assert files
     for path in files:
@@ -66,7 +66,7 @@ def names(message: Any) -> set[str]:
 
 
 def violations(page: Any, grammar: Grammar) -> set[str]:
-    """What a page holds that its version does not have."""
+    """Return the parts of a page that its version does not allow."""
     layout = getattr(page, page.WhichOneof("layout"))
     found: set[str] = set()
     if page.WhichOneof("layout") == "mini_block_layout":

@@ -1,4 +1,4 @@
-"""Contents of partitions, made of random documents, and segments that are written of them."""
+"""Partition contents from random documents, and segments written from them."""
 
 from __future__ import annotations
 

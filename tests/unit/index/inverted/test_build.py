@@ -1,4 +1,4 @@
-"""Partitions are built of texts, some bytes of them at a time."""
+"""Partitions are built from strings in limited batches."""
 
 import numpy as np
 import pyarrow as pa

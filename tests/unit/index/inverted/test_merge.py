@@ -1,4 +1,4 @@
-"""Partitions become one: what is gone is out, what is left has its new names."""
+"""Partitions are merged: deleted rows are removed, other rows get their new addresses."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Tables of old writers: entries that say little are used, and optimize brings them up to date."""
+"""Tables of old writers: incomplete entries are used, and optimize updates them."""
 
 from __future__ import annotations
 

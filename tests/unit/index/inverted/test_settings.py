@@ -1,4 +1,4 @@
-"""What users ask of a full-text index, and what the manifest says of it."""
+"""Settings of a full-text index, and their form in the manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments of writers before 0.28 are read as if they were of today; what they cannot mean is refused."""
+"""Segments of writers before 0.28 are read like current ones; unsupported features are rejected."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_prewarm_caches_lists_up_to_a_limit(tmp_path: Path) -> None:
 
 
 def write_file(made: Segments, tokens: list[int | None], lists: list[bytes]) -> Segments:
-    """Write another file in place of that of the last segment."""
+    """Replace the file of the last segment."""
     with SegmentWriter(made.store) as writer:
         file = writer.create(FILE, SCHEMA)
         arrays = [pa.array(tokens, pa.uint32()), pa.array(lists, pa.binary())]

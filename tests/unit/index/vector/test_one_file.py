@@ -1,4 +1,4 @@
-"""Segments of one file, beside distances reckoned number by number, and damaged in every part."""
+"""Single-file segments compared number by number, and damaged in every part."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_damaged_files_raise_an_error_or_return_results(storage: str, tmp_path: 
             if turn % 6 == 5:
                 data = data[: int(rng.integers(0, len(data)))]
             else:
-                # What is not the codes themselves lies at the end.
+                # The bytes other than codes are at the end.
                 for at in rng.integers(max(len(data) - 2000, 0), len(data), 3):
                     data[at] = int(rng.integers(0, 256))
             path.unlink()

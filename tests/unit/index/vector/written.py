@@ -1,4 +1,4 @@
-"""Vector segments written by hand, from plain arrays: what the files hold is all that the readers under test get."""
+"""Handmade vector segments from plain arrays: readers under test receive only the files."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Made:
-    """A segment and what its codes stand for: `decoded` by position, normalised for cosine."""
+    """A segment and its decoded codes: `decoded` by position, normalised for cosine."""
 
     written: Written
     decoded: np.ndarray

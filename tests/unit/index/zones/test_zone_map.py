@@ -67,7 +67,7 @@ def test_searches_never_miss_a_row_after_a_remap(segments: Segments, data: st.Da
 
 
 def new_names(data: st.DataObject, case: Case) -> list[int]:
-    """What a compaction, a shuffle, or nothing makes of the rows of a case."""
+    """Return row addresses after a compaction, a shuffle, or no change."""
     count = len(case.rows)
     how = data.draw(st.sampled_from(["compacted", "shuffled", "kept"]))
     if how == "kept":

@@ -1,4 +1,4 @@
-"""Kernels of lists of binary values give what slices of Python lists do, and refuse what is not sound."""
+"""Kernels for binary lists equal slices of Python lists, and reject invalid input."""
 
 from __future__ import annotations
 

@@ -12,7 +12,10 @@ DIM = 16
 
 
 def cut(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, int] | None:
-    """Means of halves, what the sum of squared distances loses, and pairs between them; None if it is not cut."""
+    """Return means of halves, the gain, and the pairs between them.
+
+    Returns None if the vectors cannot be halved.
+    """
     middle = vectors.mean(axis=0)
     inside = vectors - middle
     scale = float(np.abs(inside).max(initial=0))
@@ -41,7 +44,7 @@ def test_partitions_are_halved_like_in_the_reference(scale: float) -> None:
     centres = 6 * rng.standard_normal((40, DIM))
     cluster = rng.integers(0, 40, 900)
     vectors = (scale * (centres[cluster] + 0.5 * rng.standard_normal((900, DIM)))).astype(np.float32)
-    partitions = np.where(cluster < 36, cluster // 3, 13)  # of three clusters or four; partition 12 has no vectors
+    partitions = np.where(cluster < 36, cluster // 3, 13)  # partitions of three or four clusters; partition 12 is empty
     vectors[cluster == 0] = vectors[cluster == 0][0]
     order = np.argsort(partitions, kind="stable")
     starts = np.searchsorted(partitions[order], np.arange(15))

@@ -1,4 +1,4 @@
-"""Validation looks into index segments, too."""
+"""Validation checks index segments."""
 
 from __future__ import annotations
 

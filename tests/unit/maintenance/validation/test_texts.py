@@ -1,4 +1,4 @@
-"""Validation compares what a full-text index has of each row with the terms of its text."""
+"""Validation compares full-text index entries with the terms of each row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
 
 
 def problems(snapshot: Snapshot, texts: Sequence[str | None], rows: Sequence[int] = ROWS, **parameters: Any) -> str:
-    """Return what is wrong with an index that has these texts for the rows."""
+    """Return the problems of an index with these strings for the rows."""
     table = pa.table({VALUE: pa.array(texts, pa.string()), ROW: pa.array(np.array(rows, np.uint64))})
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     options = BuildOptions(parameters)

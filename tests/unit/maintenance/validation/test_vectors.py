@@ -22,7 +22,7 @@ X[3] = np.nan
 
 @pytest.fixture
 def table(tmp_path: Path) -> tuple[Snapshot, Segment]:
-    """Rows of vectors in two fragments, and a segment that says it covers them."""
+    """Return vector rows in two fragments, and a segment whose metadata covers them."""
     uri = str(tmp_path / "t.lance")
     column = pa.FixedSizeListArray.from_arrays(pa.array(X.reshape(-1)), 4)
     ds = ld.write_dataset(pa.table({"v": column}), uri, max_rows_per_file=10)

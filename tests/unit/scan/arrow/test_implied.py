@@ -1,4 +1,4 @@
-"""What a pyarrow expression implies loses no row that pyarrow keeps."""
+"""Implied predicates of pyarrow expressions keep every row that pyarrow keeps."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ EXPRESSIONS = st.recursive(
 
 
 def at_most(predicate: Predicate, *, true: bool = True) -> Predicate:
-    """The predicate with what is not understood true wherever that could matter."""
+    """Return the predicate with unknown parts replaced by true, as far as they matter."""
     match predicate:
         case Opaque():
             return ConstantCondition(true)

@@ -1,4 +1,4 @@
-"""DuckDB scans a table in memory through the protocol: whatever it pushes down, the answer is that of its own table."""
+"""DuckDB scans an in-memory table through the protocol and returns the same rows as for a native table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAN = float("nan")
 
 
 class InMemory(pads.Dataset, ScanSource):
-    """A table in memory that notes what it is asked for."""
+    """An in-memory table that records requests."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table

@@ -1,4 +1,4 @@
-"""Errors of SQL text speak of what the user wrote, in every verb that takes SQL."""
+"""SQL errors refer to the user's text, in every verb that accepts SQL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VERBS: dict[str, Verb] = {
     "by source": lambda table, text: table.merge_insert("id").when_not_matched_by_source_delete(text).execute(NEW),
 }
 ADDED = ("WHERE", "FROM", "SELECT", "CAST", "__lance", " AS answer", "LINE 1", "\n")
-"""Words of SQL that is put around a text."""
+"""SQL words that wrap a user expression."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Which index answers which part of a predicate."""
+"""Index selection for the parts of a predicate."""
 
 from __future__ import annotations
 

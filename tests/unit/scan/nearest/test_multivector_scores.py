@@ -1,4 +1,4 @@
-"""Distances and scores of rows of several vectors, beside loops that say what they are."""
+"""Multivector distances and scores compared with plain loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact search: neighbours are those of the plain reference, whatever the type, metric, filter or number of queries."""
+"""Exact search: neighbours equal the plain reference for every type, metric, filter and query count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches that are asked again, with other queries, find what they would find the first time."""
+"""Repeated searches with other queries find the same rows as first searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters that allow other clusters than that of a query; settings are measured for filters by chance."""
+"""Filters that allow clusters far from a query; settings are measured with random filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions of polars, as predicates and as what a scan finds by them."""
+"""Polars conditions as predicates, and the rows that a scan finds by them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
 
 
 def asked(condition: pl.Expr) -> PushedDown:
-    """What a scan does of a condition, in the form in which polars gives it to a source, if it does."""
+    """Return the pushed-down part of a condition, in the form that polars passes to a source."""
     found: list[PushedDown] = []
     frame: Any = pl.from_arrow(ROWS.slice(0, 0))
 
@@ -172,7 +172,7 @@ def leaves(draw: st.DrawFn) -> pl.Expr:
     kind = draw(st.sampled_from(["op", "in", "between", "null", "text", "member", "b"]))
     if kind == "in":
         items = [draw(st.none() | ITEMS[name]) for _ in range(draw(st.integers(1, 3)))]
-        # polars makes no list of decimals and whole numbers
+        # polars cannot build lists of decimals and integers
         return column.is_in([Decimal(item) if name == "n" and item is not None else item for item in items])
     if kind == "between" and name != "c":
         closed = draw(st.sampled_from(["both", "left", "right", "none"]))

@@ -1,4 +1,4 @@
-"""Columns that are decoded in memory give what the file gives."""
+"""Cached columns return the same values as the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors that are fetched where they lie are those that a take reads, whatever pages, types, nulls and fragments."""
+"""Vectors fetched in place equal those of a take, for all pages, types, nulls and fragments."""
 
 from __future__ import annotations
 

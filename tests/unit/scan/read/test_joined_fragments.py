@@ -1,4 +1,4 @@
-"""Small fragments are read together, several at once, and alone where that cannot be."""
+"""Small fragments are read together, and separately if joining is impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters on scores: `_score > 1` beside a full-text query."""
+"""Score filters: `_score > 1` together with a full-text query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a filter that only DuckDB evaluates stand beside those that indexes may answer."""
+"""Filter parts for DuckDB are combined with parts that indexes may answer."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_each_part_receives_its_parameters(text: str, parameters: Any) -> None:
     "text",
     [
         "j -> '$.a' = x AND x = 1",  # an arrow binds looser than AND
-        "x = 1 AND j ->> '$.a' = '1'",  # and so does this one in DuckDB 1.5
+        "x = 1 AND j ->> '$.a' = '1'",  # DuckDB 1.5 behaves the same here
         "x = 1 AND j ->> '$.a' = '1' OR length(s) = 3",
     ],
 )

@@ -1,4 +1,4 @@
-"""SQL expressions that surely are the same for the same row each time: only what they choose is remembered."""
+"""Deterministic SQL expressions: only their results may be cached."""
 
 from __future__ import annotations
 

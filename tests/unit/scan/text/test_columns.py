@@ -1,4 +1,4 @@
-"""Columns whose texts are searched, and those that are refused by name."""
+"""Searchable columns, and rejected ones."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ def test_an_index_is_warmed(ds: ld.LanceDataset) -> None:
 
 
 def lose(monkeypatch: pytest.MonkeyPatch, ds: ld.LanceDataset, *others: Callable[[ld.LanceDataset], Any]) -> list[Any]:
-    """Let others change the table after each build; returns what was built."""
+    """Let others change the table after each build; return the built segments."""
     built: list[Any] = []
     build, coming = segment_orders.build_segment, list(others)
 

@@ -1,4 +1,4 @@
-"""Optimizing indexes: which segments there are afterwards, what is read, and what is left alone."""
+"""Optimizing indexes: the resulting segments, the data read, and unchanged segments."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_segments_merged_by_another_writer_are_replanned(ds: ld.LanceDataset, mo
 
 
 def _lose_once(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch, other: Any) -> tuple[list[Any], list[int]]:
-    """Let another one be first once; returns what is built by anybody, and a mark."""
+    """Let another writer win once; return all built segments and a marker."""
     built: list[Any] = []
     lost: list[int] = []
     write, commit = SegmentOrder.write, staged_segments.commit

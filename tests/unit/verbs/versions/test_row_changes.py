@@ -17,7 +17,7 @@ def made(path: Path, *, stable: bool) -> ld.LanceDataset:
 
 
 def changes(table: ld.LanceDataset) -> Changes:
-    """Return what the newest version changed."""
+    """Return the changes of the newest version."""
     newest = table.handle.snapshot.checkout()
     older = newest.checkout(newest.version - 1) if newest.version > 1 else None
     return [

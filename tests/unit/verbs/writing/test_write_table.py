@@ -23,7 +23,7 @@ ROWS = pa.table({"a": [1, 2, 3], "b": ["x", "y", None], "s": [{"p": 1, "q": 2}] 
 
 
 def left(place: str) -> list[str]:
-    """Files below a place."""
+    """Return the files below a path."""
     return sorted(str(p.relative_to(place)) for p in Path(place).rglob("*") if p.is_file())
 
 

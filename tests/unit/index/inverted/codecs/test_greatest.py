@@ -1,4 +1,4 @@
-"""The greatest score of a block is that of the document with the greatest one, to the last bit."""
+"""The maximum score of a block equals that of its best document, to the last bit."""
 
 from __future__ import annotations
 

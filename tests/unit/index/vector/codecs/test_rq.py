@@ -1,4 +1,4 @@
-"""Codes of RaBitQ and their rotations, beside what the layout says number by number."""
+"""RaBitQ codes and rotations compared number by number with the documented layout."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_sign_codes_are_stored_in_blocks_of_32_rows(rows: int) -> None:
 
 
 def blocked_one_by_one(numbers: list[int], bits: int) -> bytes:
-    """64 numbers of so many bits, in the order of a file."""
+    """Pack 64 numbers with the given bit width in file order."""
     low = {3: 2, 5: 4, 7: 6}.get(bits, bits)
     out = [0] * (8 * low)
     for number, value in enumerate(numbers):

@@ -30,7 +30,7 @@ from lance_duck.store import open_store
 
 DIM = 8
 METRICS = ("l2", "cosine", "dot")
-KINDS = {"IVF_HNSW_FLAT": 0.95, "IVF_HNSW_SQ": 0.9, "IVF_HNSW_PQ": 0.6}  # and what they find, at least
+KINDS = {"IVF_HNSW_FLAT": 0.95, "IVF_HNSW_SQ": 0.9, "IVF_HNSW_PQ": 0.6}  # and their minimum recall
 
 
 def clustered(count: int, dim: int = DIM, seed: int = 0) -> np.ndarray:

@@ -10,7 +10,7 @@ COUNTS = AllowedCounts(Partitions(np.array([0, 0, 400]), np.array([400, 0, 600])
 
 
 def allowed(first: int, last: int) -> np.ndarray:
-    """A mask with so many allowed vectors of the first partition, and of the last one."""
+    """Return a mask with the given counts of allowed vectors in the first and the last partition."""
     mask = np.zeros(1000, np.bool_)
     mask[:first] = True
     mask[400 : 400 + last] = True

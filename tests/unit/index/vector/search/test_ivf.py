@@ -28,7 +28,7 @@ def queries(count: int = 7, dim: int = 16) -> np.ndarray:
 
 
 def reference(case: Made, asked: np.ndarray) -> np.ndarray:
-    """Distances to what the codes stand for; for cosine half the squared distance of normalised vectors."""
+    """Return distances to decoded codes; cosine uses half the squared distance of normalised vectors."""
     metric = case.written.metric
     if metric == "dot":
         return (1 - asked.astype(np.float64) @ case.decoded.T.astype(np.float64)).astype(np.float32)

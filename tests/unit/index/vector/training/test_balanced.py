@@ -1,4 +1,4 @@
-"""Centroids go to where they help: one to each of several clusters, whatever chance gave them to begin with."""
+"""Centroids move to useful positions: one per cluster, from any random start."""
 
 from __future__ import annotations
 

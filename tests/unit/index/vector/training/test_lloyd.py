@@ -1,4 +1,4 @@
-"""Rounds of k-means over vectors in several places are those over all of them."""
+"""Distributed k-means rounds equal rounds over all vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are displaced before they serve as queries, and the truth about them."""
+"""Rows displaced before they serve as queries, and their true neighbours."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_shortest_and_longest_vectors_are_displaced_to_usable_ones(metric: s
 
 
 def table(uri: Path | str, kind: str, metric: str) -> ld.LanceDataset:
-    """Vectors of which one in ten has a twin, and a tenth of the rows is gone."""
+    """Return vectors; one in ten has a duplicate, and a tenth of the rows is deleted."""
     rows = vectors(ROWS)
     rows[: ROWS // 10] = rows[ROWS // 10 : ROWS // 5]
     column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), DIM)
@@ -78,7 +78,7 @@ def table(uri: Path | str, kind: str, metric: str) -> ld.LanceDataset:
 
 
 def sample(ds: ld.LanceDataset) -> tuple[Sample, NDArray[np.float32]]:
-    """The sample of the only segment, and the vectors by position; those of rows that are gone are NaN."""
+    """Return the sample of the only segment, and the vectors by position; vectors of deleted rows are NaN."""
     snapshot = open_snapshot(ds.uri)
     (index,) = catalog(snapshot).over("v")
     (segment,) = index.segments
@@ -95,7 +95,7 @@ def sample(ds: ld.LanceDataset) -> tuple[Sample, NDArray[np.float32]]:
 
 
 def moved_and_twins(drawn: Sample, by_position: NDArray[np.float32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether each query is no row any more, and whether the row that it was has a twin."""
+    """Return whether each query was displaced, and whether its row has a duplicate."""
     rows = by_position[drawn.own]
     twins = (by_position[:, None, 0] == rows[None, :, 0]).sum(axis=0) - 1
     return (drawn.queries != rows).any(axis=1), twins > 0

@@ -1,4 +1,4 @@
-"""Settings are measured the same way wherever a table lies; what is cheapest there is not the same."""
+"""Settings are measured the same way in every location; the cheapest one depends on the location."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def table(uri: str) -> TableScan:
 
 
 def measured(scan: TableScan, candidate_ns: float | None) -> Curve:
-    """The curve of the whole segment: by a cost of candidates, or that of the place where the table lies."""
+    """Return the curve of the whole segment for a candidate cost, or for the cost at the table's location."""
     (index,) = catalog(scan.snapshot).over("v")
     (segment,) = index.segments
     opened = open_index(scan.snapshot, segment)

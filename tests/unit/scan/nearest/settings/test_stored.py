@@ -132,13 +132,13 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ld.LanceDataset:
 
 
 def plan(ds: ld.LanceDataset) -> str:
-    """The settings of a search by a process that knows nothing of the table."""
+    """Return the settings of a search by a new process."""
     scanner = ds.scanner(nearest={"column": "v", "q": np.full(8, 0.5), "k": 10})
     return next(line for line in scanner.explain_plan().splitlines() if "settings" in line)
 
 
 def moved(ds: ld.LanceDataset, name: str) -> ld.LanceDataset:
-    """The table in another place, where no segment of it was opened."""
+    """Return the table at another location, without opened segments."""
     path = Path(ds.uri)
     return ld.dataset(path.rename(path.with_name(name)))
 
