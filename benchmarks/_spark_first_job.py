@@ -1,4 +1,4 @@
-"""The first job of a session of Spark, each in a process of its own.
+"""The first job of Spark sessions, each in a separate process.
 
 python -m benchmarks._spark_first_job SOURCE PATH CONF…     prints its figures as JSON
 """
@@ -64,12 +64,12 @@ class Workers:
 
 
 def first_jobs(folder: Path, sources: Mapping[str, str], settings: Sequence[str], rounds: int) -> list[Case]:
-    """Run the first job of new sessions, one of each source in turn: by the clock, of the processor, of workers alone.
+    """Run the first job of new sessions, alternating between sources: wall-clock, processor and worker time.
 
     Args:
-        folder: Where the tables lie.
-        sources: Names of tables there, by contestant; "" for batches in memory.
-        settings: Of the sessions, as `key=value`.
+        folder: Folder of the tables.
+        sources: Table names in the folder, by contestant; "" for in-memory batches.
+        settings: Session settings as `key=value`.
         rounds: Sessions of each.
     """
     figures: dict[str, dict[str, list[float]]] = {figure: {name: [] for name in sources} for figure in FIGURES}

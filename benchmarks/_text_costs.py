@@ -28,12 +28,12 @@ def flat_words(tables: CostTables, _: float) -> Work:
 
 
 def filtered_words(rows: int, k: float, share: float) -> Prepare:
-    """Return work that searches an index for k texts of those that pass a filter, another one each time.
+    """Return work that searches an index for k strings that pass a new filter each time.
 
     Args:
-        rows: Texts of the table.
-        k: 0 for the size of the work.
-        share: Of texts, one in so many passes; 0 for the size of the work.
+        rows: Number of strings in the table.
+        k: Result count, or 0 for the size of the work.
+        share: Inverse fraction of strings that pass, or 0 for the size of the work.
     """
 
     def prepare(tables: CostTables, size: float) -> Work:

@@ -101,7 +101,7 @@ class Data:
 
     @property
     def partitions(self) -> int:
-        """Of an inverted file, of whichever library."""
+        """Number of partitions of an inverted file, in every library."""
         return max(1, int(self.rows**0.5))
 
 

@@ -1,8 +1,8 @@
-"""How fast are reads of a table that is not in memory, and what do they cost when it is?
+"""How fast are reads of a table outside of memory, and what do they cost if it is in memory?
 
-Before each cold read the system drops all pages of the table, and a look-up of them proves it; each read begins with a
-new handle. Time is that of the clock, for the disk is waited for; each round is one of ours, then one of pylance's.
-Warm takes are measured by processor time, with the look-up of what is in memory and without, alternately.
+The system drops all pages of the table before each cold read, and a check confirms it. Each read begins with a new
+handle. Times are wall-clock times, because reads wait for the disk; rounds alternate between us and pylance. Warm takes
+are measured in processor time, alternately with and without the residency check.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What do the thresholds of `lance_duck/encoding/write/costs.py` decide, each against half and twice what it is?
+"""What do the thresholds in `lance_duck/encoding/write/costs.py` decide, compared with half and twice their values?
 
-Each question writes a column that the threshold decides about, with each value in turn: the size of the file, and the
-processor time of writing and of reading it, as parts of those with the threshold as it is. A number below 1 says that
-the other value is better.
+Each question writes a column that the threshold affects, once with each value. It measures file size and the processor
+time of writing and reading, relative to the current threshold. A number below 1 favours the other value.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ _RATIOS: Final = {"bytes": 0, "write": 1, "read": 2}
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold, and a column that it decides about.
+    """A threshold and a column that it affects.
 
     Attributes:
-        threshold: Its name.
+        threshold: Threshold name.
         values: Other values.
-        column: What the column holds.
-        make: Returns the column of so many rows.
-        metadata: Of the field.
-        rows: Rows of the column; None: as many as are asked for.
+        column: Description of the column.
+        make: Returns the column with a given number of rows.
+        metadata: Field metadata.
+        rows: Row count of the column, or None for the requested one.
     """
 
     threshold: str
@@ -87,7 +86,7 @@ def _letters(width: int) -> Make:
 
 
 def _sparse_lists(lists: int) -> Make:
-    """Return work that makes lists of numbers, of which one in so many has a number and the others are empty."""
+    """Return a function that makes number lists; a fraction has one number and the others are empty."""
 
     def make(n: int, rng: np.random.Generator) -> pa.Array:
         offsets = np.append(0, np.cumsum(rng.random(n) < 1 / lists)).astype(np.int32)
@@ -164,7 +163,7 @@ def threshold_set(name: str, value: float) -> Iterator[None]:
 
 
 def measure(question: Question, rows: int, rounds: int, folder: Path) -> dict[float, list[float]]:
-    """Return bytes of a file, and seconds of writing and reading it, for each value of the threshold."""
+    """Return file bytes, write seconds and read seconds for each threshold value."""
     array = question.make(question.rows or rows, np.random.default_rng(0))
     schema = pa.schema([pa.field("x", array.type, metadata=question.metadata)])
     batch = pa.record_batch([array], schema=schema)

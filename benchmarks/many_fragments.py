@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def make(path: str, count: int) -> None:
-    """Commit a table of fragments that have no files."""
+    """Commit a table of fragments without data files."""
     rows = pa.table({"id": pa.array([0]), "word": ["w"], "v": pa.array([[0.0] * 128], pa.list_(pa.float32(), 128))})
     made = ld.write_dataset(rows, path, storage_options=HASTY)
     one = made.get_fragments()[0].metadata
@@ -87,7 +87,7 @@ def make(path: str, count: int) -> None:
 
 
 def questions(path: str) -> Mapping[str, Mapping[str, Action]]:
-    """What is asked of ours, and of the peer where it has it."""
+    """Return the questions for this package, and for the peer if it supports them."""
     one = ld.dataset(path, 1).get_fragments()[0].metadata
     theirs = lance.dataset(path, 1).get_fragments()[0].metadata
     ours_open: Callable[[], Any] = lambda: ld.dataset(path, storage_options=HASTY)  # noqa: E731
@@ -140,7 +140,7 @@ def lookups(path: str, count: int) -> Mapping[str, Mapping[str, Action]]:
 
 
 def append(path: str, fragment: Any) -> None:
-    """Commit what the peer appends."""
+    """Commit an append of the peer."""
     table = lance.dataset(path)
     lance.LanceDataset.commit(table, lance.LanceOperation.Append([fragment]), read_version=table.version)
 

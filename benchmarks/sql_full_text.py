@@ -1,8 +1,8 @@
-"""How fast is `match` in SQL, wherever it stands?
+"""How fast is `match` in SQL, in every position?
 
-Each statement runs as it is given, and with `match` asked of each text that DuckDB hands to it, which gives the same
-rows. Beside them: `lance_fts` and Python's `full_text_query`, where these can ask the same. The index is one of the
-texts of `full_text_search.py`.
+Each statement runs normally, and with `match` evaluated for each string from DuckDB, which returns the same rows.
+`lance_fts` and Python's `full_text_query` are the peers for equivalent searches. The index is one of those in
+`full_text_search.py`.
 """
 
 from __future__ import annotations

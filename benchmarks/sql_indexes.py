@@ -1,7 +1,7 @@
-"""How fast is SQL that an index answers, beside pylance's dataset in DuckDB and a table of DuckDB's own with its index?
+"""How fast is indexed SQL, compared with pylance's dataset in DuckDB and an indexed native table?
 
-The values asked for differ from round to round, and are the same for all. The first run of a statement, which finds out
-what it is like, is not timed.
+Query values differ from round to round and are the same for all. The first run of a statement, which plans it, is not
+timed.
 """
 
 from __future__ import annotations

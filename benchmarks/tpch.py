@@ -1,7 +1,7 @@
-"""How fast are the 22 queries of TPC-H in DuckDB, beside the same tables in Parquet and through pylance's dataset?
+"""How fast are the 22 TPC-H queries in DuckDB, compared with Parquet and with pylance's dataset?
 
-With `--floors`, in processor time, also what parts of a query cost: reading alone what the query reads, without DuckDB,
-and DuckDB alone, on the same columns as Arrow tables in memory.
+With `--floors`, in processor time, also the cost of parts of a query: only reading its columns, without DuckDB, and
+only DuckDB, on the same columns as in-memory Arrow tables.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def connections(folder: Path, peers: list[str]) -> dict[str, object]:
 
 
 def floors(query: str, ours: Any) -> dict[str, Callable[[], object]]:
-    """Return the parts of a query: reading what it reads, and DuckDB on the same columns in memory.
+    """Return the parts of a query: its reads, and DuckDB on the same in-memory columns.
 
     Args:
-        query: As a text.
-        ours: The connection whose scans are looked at.
+        query: SQL text.
+        ours: The connection with the observed scans.
     """
     with watching() as watch:
         ours.execute(query).fetchall()

@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
-    """All about an index of one kind; each with what it is about."""
+    """Yield all measurements of an index kind, each with its topic."""
     contestants = engines(data, kind)
     for each in contestants:
         each.prepare(arguments.rebuild or (each.name == OURS and not arguments.kept))

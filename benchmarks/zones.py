@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def questions(rows: int) -> dict[str, Ask]:
-    """What is asked, by name."""
+    """Return the questions by name."""
 
     def to_table(text: Callable[[np.random.Generator], str]) -> Ask:
         return lambda dataset, rng: dataset.to_table(filter=text(rng))
@@ -88,7 +88,7 @@ def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
 
 
 def build(library: Any, path: str, column: str, kind: str) -> None:
-    """Build an index beside those there are, and forget it."""
+    """Build an additional index and discard it."""
     dataset = library.dataset(path)
     dataset.create_scalar_index(column, kind, name="built")
     dataset.drop_index("built")
@@ -105,7 +105,7 @@ def table(who: str, rows: int) -> str:
 
 
 def key_of(place: int, rows: int) -> int:
-    """A key that says nothing about its place."""
+    """Return a key that does not depend on its position."""
     return place * 7_368_787 % rows
 
 

@@ -188,9 +188,7 @@ def main(folder: Path) -> None:
     ways: list[Callable[[str], None]] = [read, ReadThroughDuckDB()]
     if job["indexed"]:
         warnings.simplefilter("ignore", IndexWarning)
-        warnings.filterwarnings(
-            "error", ".*cannot be read: found ", IndexWarning
-        )  # other errors than those of this package
+        warnings.filterwarnings("error", ".*cannot be read: found ", IndexWarning)  # errors outside this package
         ways = [lambda uri: read_through_indexes(uri, *job["indexed"])]
     elif job["searched"]:
         warnings.simplefilter("ignore", IndexWarning)
