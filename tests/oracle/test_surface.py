@@ -383,15 +383,13 @@ KINDS = (ValueError, OSError, TypeError, IndexError, KeyError)
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_errors_have_a_class_that_pylance_users_expect(
-    fault: Callable[[Handle], object], both: Both, cases: Cases
-) -> None:
+def test_errors_have_the_same_class_as_in_pylance(fault: Callable[[Handle], object], both: Both, cases: Cases) -> None:
     with cases.case("error"):
         _same_kind(*(_error(lambda d=d: fault(d)) for d in both))
 
 
 @pytest.mark.parametrize("what", ["missing", "empty folder", "file", "version", "tag"])
-def test_open_errors_have_a_class_that_pylance_users_expect(what: str, uri: str, tmp_path: Path, cases: Cases) -> None:
+def test_open_errors_have_the_same_class_as_in_pylance(what: str, uri: str, tmp_path: Path, cases: Cases) -> None:
     (tmp_path / "empty folder").mkdir()
     (tmp_path / "file").write_text("not a table")
     args: tuple[Any, ...] = (str(tmp_path / what),)

@@ -179,7 +179,7 @@ def test_blobs_keep_their_bytes_if_other_columns_change(tmp_path: Path, connect:
     assert {blob.readall() for blob in table.take_blobs("b", indices=[0, 1, 2])} == {b"x" * 5000, b"y", b"z"}
 
 
-def test_registered_datasets_move_to_the_new_version(folder: Path, connect: Connect) -> None:
+def test_connected_datasets_move_to_the_new_version(folder: Path, connect: Connect) -> None:
     trips = ld.dataset(folder / "trips.lance")
     con = connect({"trips": trips})
     con.execute("DELETE FROM trips WHERE id = 0")

@@ -234,7 +234,7 @@ def test_deleted_files_are_unmapped_soon_after_their_last_read(tmp_path: Path, m
         bytes_of(files[7])
 
 
-def test_a_replaced_file_is_read_with_its_new_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_replaced_while_open_raises_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapped, "open_maps", OpenMaps(1000))
     (tmp_path / "f").write_bytes(b"before")
     file = MappedFile(str(tmp_path / "f"))

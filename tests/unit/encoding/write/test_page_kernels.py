@@ -72,7 +72,7 @@ def test_levels_present_equals_its_reference(values: list[int]) -> None:
 
 
 @given(holes=st.lists(levels), hidden=st.integers(0, 4), data=st.data())
-def test_nulls_are_marked(holes: list[int], hidden: int, data: st.DataObject) -> None:
+def test_null_marking_equals_its_reference(holes: list[int], hidden: int, data: st.DataObject) -> None:
     slots = sum(hole == 0 or hole > hidden for hole in holes)
     valid = data.draw(st.lists(flags, min_size=slots, max_size=slots))
     found, expected = np.empty(len(holes), np.uint8), np.empty(len(holes), np.uint8)
@@ -82,7 +82,7 @@ def test_nulls_are_marked(holes: list[int], hidden: int, data: st.DataObject) ->
 
 
 @given(data=st.data(), hidden=st.integers(0, 3), rooted=st.booleans(), plain=st.booleans())
-def test_lists_are_unfolded(data: st.DataObject, hidden: int, rooted: bool, plain: bool) -> None:
+def test_list_unfolding_equals_its_reference(data: st.DataObject, hidden: int, rooted: bool, plain: bool) -> None:
     holes = data.draw(st.lists(st.just(0) if plain else st.integers(0, 4)))
     begins = [0] * len(holes) if rooted else data.draw(st.lists(flags, min_size=len(holes), max_size=len(holes)))
     slots = sum(hole == 0 or hole > hidden for hole in holes)
