@@ -36,13 +36,13 @@ EITHER_SIDE: Final = (3 / 8, 3 / 4, 3 / 2, 3.0)
 
 @dataclass(frozen=True)
 class Question:
-    """A threshold, and work that it decides about.
+    """A threshold, and work that it affects.
 
     Attributes:
-        threshold: Module below `lance_duck` that decides, and the name of the threshold.
-        prepare: Returns the work of a size, in the unit of the threshold, with tables opened anew.
-        times: Sizes of the work, in thresholds.
-        label: Tells apart questions about one threshold.
+        threshold: Module below `lance_duck` with the threshold, and its name.
+        prepare: Returns work of a size, in units of the threshold, on newly opened tables.
+        times: Sizes of the work, as multiples of the threshold.
+        label: Distinguishes questions about one threshold.
     """
 
     threshold: str

@@ -1,4 +1,4 @@
-"""The tables on which `costs.py` varies thresholds, each written when it is first asked for."""
+"""The tables on which `costs.py` varies thresholds, each written on first use."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class CostTables:
         return self._write(f"fragments{count}x{rows}", data, rows)
 
     def vectors(self, rows: int, dim: int, *, indexed: bool = False) -> str:
-        """Return a table of vectors with `id`, `pick` and `shuffled`, with an IVF_PQ index where asked."""
+        """Return a table of vectors with `id`, `pick` and `shuffled`, and an optional IVF_PQ index."""
         name = f"vectors{rows}x{dim}{'indexed' if indexed else ''}"
         rng = np.random.default_rng(5)
         values = pa.array(rng.standard_normal(rows * dim, np.float32))
@@ -114,7 +114,7 @@ class CostTables:
         return self._write("multivectors", pa.table({"id": np.arange(20_000), "v": lists}), 20_000)
 
     def documents(self, rows: int, *, indexed: bool) -> str:
-        """Return a table of texts with `id` and `pick`, in fragments of 100,000, with a full-text index where asked."""
+        """Return a table of strings with `id` and `pick`, in fragments of 100,000, with an optional full-text index."""
         name = f"documents{rows}{'indexed' if indexed else ''}"
         is_new = not (self.folder / f"{name}.lance").exists()
         data = pa.table({"text": texts(rows), **_keys(rows, np.random.default_rng(15))})

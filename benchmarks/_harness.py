@@ -31,7 +31,7 @@ DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Case:
-    """Seconds of each contestant, round by round; the first contestant is ours. With a unit, they are not seconds."""
+    """Seconds of each contestant by round, ours first. A unit replaces the seconds."""
 
     name: str
     seconds: Mapping[str, Sequence[float]]
@@ -91,7 +91,7 @@ def mixed_rows(rows: int, dim: int) -> pa.Table:
 
 
 def options(question: str, rows: int | None, rounds: int = 7) -> argparse.ArgumentParser:
-    """Return the parser that every benchmark extends; rows None: sizes are asked for otherwise."""
+    """Return the parser that every benchmark extends; `rows` is None if a benchmark defines sizes differently."""
     parser = argparse.ArgumentParser(description=question, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     if rows is not None:
         parser.add_argument("--rows", type=int, default=rows, help="rows of the table")
@@ -102,7 +102,7 @@ def options(question: str, rows: int | None, rounds: int = 7) -> argparse.Argume
 
 
 def add_clock(parser: argparse.ArgumentParser) -> None:
-    """Let a benchmark measure processor time: `clock_of` says what `race` then measures by."""
+    """Add an option for processor time; `clock_of` returns the clock for `race`."""
     parser.add_argument("--processor", action="store_true", help="processor time of all threads, for a busy machine")
 
 

@@ -26,7 +26,7 @@ def named_rows(tables: CostTables, share: float) -> Work:
 
 
 def together(queries: int) -> Prepare:
-    """Return work that searches an index for many queries at once; 0 for as many as the size of the work."""
+    """Return work that searches an index for a batch of queries; 0 uses the size of the work."""
 
     def prepare(tables: CostTables, size: float) -> Work:
         dataset = ld.dataset(tables.vectors(100_000, 32, indexed=True))

@@ -52,7 +52,7 @@ def sql(dataset: Any) -> None:
 
 
 def lookups(dataset: Any) -> None:
-    """Look 1,000 keys up, one after the other."""
+    """Look up 1,000 keys one by one."""
     keys = np.random.default_rng(0).integers(0, dataset.count_rows(), 1000).tolist()
     for key in keys:
         dataset.to_table(columns=["value"], filter=f"id = {key}")

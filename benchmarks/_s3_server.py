@@ -157,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(204)
 
     def log_message(self, *arguments: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _begin(self) -> tuple[str, dict[str, str]]:
         self._came = time.monotonic()

@@ -32,11 +32,11 @@ PARQUET: Final = "Spark's Parquet"
 FLOOR: Final = "batches in memory"
 FIGURES: Final = ("clock", "processor", "workers")
 _PAUSE: Final = 0.02
-"""Seconds between two looks at the processes: what ends between them is counted a little too low."""
+"""Seconds between two samples of the processes; processor time of processes that end in between is counted too low."""
 
 
 class Workers:
-    """Processor time of Python processes below this one, among them those that end.
+    """Processor time of Python child processes, including ended ones.
 
     Attributes:
         own_seconds: Processor time of the watch itself.

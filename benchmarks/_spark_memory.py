@@ -1,4 +1,4 @@
-"""A source of batches in memory: what Spark needs for any source in Python. It imports nothing of this package."""
+"""An in-memory batch source with the minimal cost of a Python source in Spark. It does not import this package."""
 
 from __future__ import annotations
 

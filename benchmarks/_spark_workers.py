@@ -46,7 +46,7 @@ def session(master: str, memory: str, settings: Sequence[str]) -> SparkSession:
 
 
 def drain(frame: DataFrame) -> None:
-    """Compute all of a frame, and keep nothing."""
+    """Compute a frame and discard its rows."""
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -104,7 +104,7 @@ def thresholds_set(values: Mapping[str, Any]) -> Iterator[None]:
 
 
 class AheadSource(LanceDataSource):
-    """Lance tables, read ahead by threads as in object stores, wherever they are."""
+    """Lance tables with threaded read-ahead, as on object stores, in every location."""
 
     @classmethod
     def name(cls) -> str:

@@ -21,7 +21,7 @@ QUERIES: Final = 50
 
 
 def flat_words(tables: CostTables, _: float) -> Work:
-    """Search texts that no index covers, of a table opened anew."""
+    """Search unindexed strings of a newly opened table."""
     path = tables.documents(200_000, indexed=False)
     word = vocabulary()[400]
     return lambda: ld.dataset(path).to_table(columns=["id"], full_text_query=word, limit=10)

@@ -28,7 +28,7 @@ def vocabulary(count: int = VOCABULARY) -> list[str]:
 
 
 def texts(count: int, seed: int = 0) -> pa.StringArray:
-    """Return texts of 3 to 40 words, of which the n-th frequent one comes about 1 / n as often as the first."""
+    """Return strings of 3 to 40 words; the n-th most frequent word is about 1 / n as frequent as the first."""
     random = np.random.default_rng((SEED, seed))
     lengths = random.integers(3, 41, count)
     shares = 1 / (np.arange(1, VOCABULARY + 1) + 2.7)

@@ -48,7 +48,7 @@ class Data:
 
     @property
     def stem(self) -> str:
-        """How names of files begin."""
+        """Return the common prefix of file names."""
         return f"vectors-{self.rows}-{self.dim}"
 
     @cached_property

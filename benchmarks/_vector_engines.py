@@ -56,7 +56,7 @@ class Engine:
 
     @property
     def path(self) -> Path:
-        """Where the index lies."""
+        """Return the index path."""
         metric = "" if self.metric == "l2" else f"-{self.metric}"
         return DATA / f"{self.data.stem}-{self.kind}{metric}-{self.name}{self.suffix}"
 
@@ -80,7 +80,7 @@ class Engine:
         raise NotImplementedError
 
     def open(self) -> None:
-        """Open it anew."""
+        """Open the index again."""
         raise NotImplementedError
 
     def search(self, q: np.ndarray, condition: str | None = None, **setting: Any) -> np.ndarray:
@@ -88,7 +88,7 @@ class Engine:
         raise NotImplementedError
 
     def cold(self, clock: Callable[[], float] = time.perf_counter) -> float:
-        """Seconds to open and to ask once."""
+        """Return the seconds to open and to search once."""
         begin = clock()
         self.open()
         self.search(self.data.queries[0])

@@ -1,7 +1,7 @@
-"""How fast are bitmap and label list indexes built, opened and asked, from Python?
+"""How fast are bitmap and label list indexes built, opened and searched, from Python?
 
-Both ask the same rows, whose indexes each of them built itself on its own copy; the values asked for differ from round
-to round, and are the same for both.
+Each library uses its copy of the same rows and the indexes that it built. Query values differ from round to round and
+are the same for both.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def questions(rows: int) -> dict[str, Ask]:
 
 
 def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function with a new random question per call, equal for all contestants."""
     seeds = itertools.count()
     return lambda: ask(dataset, np.random.default_rng(next(seeds)))
 

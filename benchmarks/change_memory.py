@@ -89,7 +89,7 @@ def work(library: str, what: str, limit: str | None, path: str) -> None:
 
 
 def change(table: Any, what: str, limit: dict[str, str], ids: np.ndarray, width: int) -> None:
-    """Compact the table, or merge rows that come a few at a time."""
+    """Compact the table, or merge rows in small batches."""
     if what == COMPACTION:
         table.optimize.compact_files(**limit)
         return

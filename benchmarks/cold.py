@@ -31,7 +31,7 @@ Rows = list[int]
 
 
 def main() -> None:
-    """Read cold with both implementations, then warm with ours."""
+    """Read cold with both libraries, then warm with this one."""
     arguments = options((__doc__ or "").split("\n")[0], rows=1_000_000, rounds=9).parse_args()
     columns = ["id", "n", "text"]
     actions: dict[str, Callable[[Any, Rows], object]] = {
@@ -73,7 +73,7 @@ def cold(name: str, path: Path, action: Callable[[Any, Rows], object], rows: int
 
 
 def drop(path: Path) -> None:
-    """Let the system forget the pages of all files of a table, and check that it has; mapped ones it keeps."""
+    """Let the system drop cached pages of a table's files, and check it; mapped pages stay."""
     gc.collect()
     for file in (each for each in path.rglob("*") if each.is_file() and each.stat().st_size):
         with file.open("rb") as opened:

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def tables() -> None:
-    """The tables of a folder, from their manifests alone."""
+    """Print the tables of a folder from their manifests."""
     heading("A folder of Lance tables: the eight of TPC-H, tiny, written by pylance", f"ld.dataset('{short(SHOP)}/…')")
     drawing = grid("table", "rows", "columns", "data files", "version", "bytes")
     for path in sorted(SHOP.glob("*.lance")):

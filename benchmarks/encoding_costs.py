@@ -96,7 +96,7 @@ def _sparse_lists(lists: int) -> Make:
 
 
 def _nulls_in_runs(length: int) -> Make:
-    """Return work that makes numbers whose nulls come in runs."""
+    """Return a function that makes numbers with runs of nulls."""
 
     def make(n: int, rng: np.random.Generator) -> pa.Array:
         is_null = np.repeat(rng.random(n // length + 1) < 0.5, length)[:n]
@@ -114,7 +114,7 @@ def _cents(n: int, rng: np.random.Generator) -> pa.Array:
 
 
 def _large_texts(n: int, rng: np.random.Generator) -> pa.Array:
-    """Return texts of 40,000 bytes, every second one of random bytes, which nothing compresses."""
+    """Return strings of 40,000 bytes; every second one has incompressible random bytes."""
     words = " ".join(texts(4_000).to_pylist()).encode()[:40_000]
     return pa.array([words if i % 2 else rng.bytes(40_000) for i in range(max(4, n // 2_000))], pa.large_binary())
 
@@ -150,7 +150,7 @@ QUESTIONS: Final = (
 
 @contextmanager
 def threshold_set(name: str, value: float) -> Iterator[None]:
-    """Let a threshold have another value, wherever writers know it."""
+    """Set a threshold in all writers."""
     known = [m for key, m in sys.modules.items() if key.startswith(_HOME) and hasattr(m, name)]
     before = getattr(costs, name)
     for module in known:

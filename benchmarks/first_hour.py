@@ -92,7 +92,7 @@ def first_steps(python: Path, folder: Path) -> dict[str, float]:
 
 
 def first_rows(python: Path, table: Path, rounds: int, root: Path | None = None) -> tuple[float, float, float]:
-    """Median processor seconds until a process has read its first row: ours, pylance's; median of their ratios."""
+    """Return median processor seconds until a first row, ours and pylance's, and the median ratio."""
     environment = _environment(root)
     spent: dict[str, list[float]] = {"lance_duck": [], "lance": []}
     for _ in range(rounds + 1):

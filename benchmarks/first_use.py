@@ -112,7 +112,7 @@ def _first_uses(rounds: int) -> None:
 
 
 def _wrappers(rounds: int) -> None:
-    """Milliseconds of CPU for one small function, with and without ways to call it from outside."""
+    """Print CPU milliseconds for one small function, with and without external wrappers."""
 
     def put(out: Any, at: int, byte: int) -> int:
         out[at] = byte

@@ -171,7 +171,7 @@ def json_batches(rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def documents(bodies: pa.StringArray, first: int) -> pa.Array:
-    """Return a document of each text, a number, a name of a few, and a truth."""
+    """Return JSON documents with a string, a number, one of a few names, and a boolean."""
     listed = [
         {"body": body, "about": {"number": number, "name": f"name{number % 50}"}, "is_new": number % 3 == 0}
         for number, body in enumerate(bodies.to_pylist(), first)

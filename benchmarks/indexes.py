@@ -29,7 +29,7 @@ Ask = Callable[[Any, np.random.Generator], object]
 
 
 def main() -> None:
-    """Race through lookups, then through what keeps an index alive."""
+    """Measure lookups, then index maintenance."""
     parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15)
     add_clock(parser)
     arguments = parser.parse_args()
@@ -73,7 +73,7 @@ def questions(rows: int) -> dict[str, Ask]:
 
 
 def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function with a new random question per call, equal for all contestants."""
     seeds = itertools.count()
     return lambda: ask(dataset, np.random.default_rng(next(seeds)))
 

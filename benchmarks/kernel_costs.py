@@ -29,7 +29,7 @@ from lance_duck.query import FullTextOperator, MatchQuery
 
 FACTORS: Final = {OURS: 1.0, "a quarter": 0.25, "a half": 0.5, "twice": 2.0, "four times": 4.0}
 HOME: Final = "kernels.postings.search"
-"""The room whose kernels are compiled anew."""
+"""The room with the recompiled kernels."""
 QUERIES: Final = 50
 
 
@@ -122,7 +122,7 @@ def answering(number: int, path: str, values: dict[str, int]) -> Iterator[dict[s
 
 
 def answer(number: int, value: int, path: str) -> None:
-    """Search with a value of the threshold, once for each line that comes, and print seconds."""
+    """Search with a threshold value, once for each input line, and print seconds."""
     question = QUESTIONS[number]
     for module in question.modules:
         setattr(import_module(f"lance_duck.{HOME}.{module}"), question.name, value)

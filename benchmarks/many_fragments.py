@@ -1,8 +1,8 @@
-"""What do 1,000 to 100,000 fragments cost whoever opens, plans and commits?
+"""What do 1,000 to 100,000 fragments cost for opening, planning and commits?
 
-The tables are manifests alone: their fragments are said to have a million rows each, so that 100,000 of them are
-100 billion rows; no data file is there to be read. Only rows by their keys are looked up in tables with files, whose
-fragments have ten rows each, of at most 10,000 fragments. Nothing is flushed.
+The tables consist of manifests. Their fragments declare a million rows each, so 100,000 fragments have 100 billion rows
+without any data file. Only lookups by key use tables with files, with at most 10,000 fragments of ten rows. Nothing is
+flushed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Action = Callable[[], object]
 
 
 def main() -> None:
-    """Make the tables, then ask."""
+    """Write the tables, then measure."""
     parser = options(__doc__ or "", rows=None, rounds=5)
     parser.add_argument("--fragments", type=int, nargs="+", default=[1000, 10_000, 100_000])
     add_clock(parser)
@@ -146,7 +146,7 @@ def append(path: str, fragment: Any) -> None:
 
 
 def follow(table: ld.LanceDataset) -> Offset:
-    """Look where a stream goes from the version before the newest."""
+    """Return the end offset of a stream from the version before the newest."""
     newest = table.version
     return Walk(table, StreamOptions()).advance(Offset(newest), Offset(newest + 1), Limits())
 

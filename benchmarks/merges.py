@@ -87,7 +87,7 @@ def told(workers: dict[str, Worker], what: str) -> dict[str, list[float]]:
 
 
 class Worker:
-    """A process of a library, which takes steps as it is told."""
+    """A process of a library that runs steps on command."""
 
     def __init__(self, library: str, rows: int, flushed: bool) -> None:
         call = f"from benchmarks.merges import work; work({library!r}, {rows}, {flushed})"
@@ -96,7 +96,7 @@ class Worker:
         self._answer()
 
     def ask(self, what: str) -> float:
-        """Have a step taken, or memory told: seconds, or megabytes."""
+        """Run a step, or measure memory; return seconds or megabytes."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{what}\n")
         self._process.stdin.flush()

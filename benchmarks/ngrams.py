@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def questions() -> dict[str, str]:
-    """Return conditions by name; words are numbered by how often they come."""
+    """Return conditions by name; words are numbered by frequency."""
     common, middle, rare = (words()[i] for i in (300, 3_000, 20_000))
     return {
         "contains, common": f"contains(s, '{common}')",

@@ -140,7 +140,7 @@ def timed(server: Server, action: Callable[[], object]) -> Figure:
 
 
 def show(figures: Mapping[str, Mapping[str, Figure]], arguments: argparse.Namespace) -> None:
-    """Print the figures, and write them where asked."""
+    """Print the figures, and optionally write them."""
     shape = f"{arguments.rows:,} rows, {FRAGMENTS} fragments"
     title = f"A store whose requests wait {arguments.wait:g} ms, {shape}\n{machine()}"
     table = Table(title=title, title_justify="left")

@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def clustered(rows: int, dim: int) -> tuple[Vectors, Vectors]:
-    """Return vectors about as many centers as there are partitions, of uneven sizes, and queries like them."""
+    """Return vectors around about as many uneven centres as there are partitions, and matching queries."""
     rng = np.random.default_rng(0)
     centers = rng.standard_normal((int(rows**0.5), dim), np.float32)
     shares = 1 / np.arange(10, len(centers) + 10)

@@ -38,7 +38,7 @@ Action = Callable[[], object]
 
 
 def main() -> None:
-    """Make the data, then ask."""
+    """Write the data, then measure."""
     parser = options(__doc__ or "", rows=500_000, rounds=3)
     add_clock(parser)
     parser.add_argument("--dimension", type=int, default=128, help="of the vectors")
@@ -152,7 +152,7 @@ class Tables:
         return self.spark.read.parquet(self.parquet)
 
     def read_memory(self, columns: str = "id,s,v") -> DataFrame:
-        """Read as many rows of this kind from the memory of the workers."""
+        """Read the same number of rows from the memory of the workers."""
         rows = -(-self.rows // FLOOR_ROWS) * FLOOR_ROWS
         asked: dict[str, int | str] = {"rows": rows, "dimension": self.dimension, "columns": columns}
         return self.spark.read.format(MemorySource.name()).options(**asked).load()

@@ -55,7 +55,7 @@ def connect(rows: int) -> dict[str, Any]:
 
 
 def asker(connection: Any, sql: str, parameters: Parameters, rows: int) -> Callable[[], list[Any]]:
-    """Ask anew at each call; every contestant draws the same."""
+    """Return a function with a new random question per call, equal for all contestants."""
     seeds = itertools.count()
 
     def ask() -> list[Any]:
@@ -87,7 +87,7 @@ def hundred(rng: np.random.Generator, rows: int) -> list[int]:
 
 
 def none(_: np.random.Generator, __: int) -> list[int]:
-    """Return nothing."""
+    """Return an empty list."""
     return []
 
 

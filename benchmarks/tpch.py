@@ -27,7 +27,7 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 
 QUERIES = Path(__file__).parents[1] / "tests" / "golden" / "tpch" / "queries"
 OTHERS: Final = {"count column": "SELECT count(l_extendedprice) FROM lineitem"}
-"""Questions that are not queries of TPC-H, and are asked only by name."""
+"""Additional questions outside TPC-H, which run only by name."""
 TABLES = ("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem")
 
 
@@ -48,7 +48,7 @@ def prepare(scale: float) -> Path:
 
 
 def connections(folder: Path, peers: list[str]) -> dict[str, object]:
-    """Return a connection per contestant in which the eight tables have their names."""
+    """Return a connection per contestant with the eight tables."""
     found: dict[str, object] = {OURS: ld.connect(str(folder / "lance"))}
     for peer in peers:
         found[peer] = connection = duckdb.connect()
@@ -75,7 +75,7 @@ def floors(query: str, ours: Any) -> dict[str, Callable[[], object]]:
     for dataset in {scan.dataset.uri: scan.dataset for scan in scans}.values():
         names = {name for scan in scans if scan.dataset.uri == dataset.uri for name in scan.columns}
         schema = duckdb_arrow_schema(dataset.schema)
-        # Also columns of filters that the scan applies, which DuckDB does not ask for.
+        # Includes filter columns of the scan that DuckDB does not request.
         names |= {name for name in schema.names if name in query.lower()}
         wanted = pa.schema([field for field in schema if field.name in names])
         memory.register(Path(dataset.uri).stem, dataset.duckdb_reader(wanted, None, any_form=True).read_all())

@@ -34,9 +34,9 @@ settings.load_profile(os.environ.get("LANCE_DUCK_PROFILE", "quick"))
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect the tests without the garbage collector, and keep it from them afterwards.
+    """Collect the tests without the garbage collector, and freeze them afterwards.
 
-    It passed over the 2 million objects of tests and modules again and again: 10 of the 24 s of each process.
+    Otherwise it scans the 2 million objects of tests and modules repeatedly, for 10 of the 24 s of each process.
     """
     gc.disable()
     try:
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out modules that are not tests of the room that was asked for."""
+    """Ignore test modules outside the requested room."""
     room = config.getoption("room")
     is_test = collection_path.match("test_*.py")
     return True if room and is_test and not is_of_room(collection_path, room) else None
@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def _sigint() -> Iterator[None]:
-    """Ctrl-C as in a foreground process, also where a shell started the tests in the background."""
+    """Handle Ctrl-C like a foreground process, even if a shell started the tests in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

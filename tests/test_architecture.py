@@ -146,7 +146,7 @@ WRITTEN = [module for module in MODULES if not module.generated]
 
 
 def room_order() -> list[list[set[str]]]:
-    """The list under "Rooms": per line, the rooms that are neighbours (`a/ | b/`) and never import each other."""
+    """Return the list under "Rooms": per line, neighbouring rooms (`a/ | b/`) that never import each other."""
     section = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## Rooms")[1].split("\n## ")[0]
     order: list[list[set[str]]] = []
     for line in section.splitlines():
@@ -201,7 +201,7 @@ def may_import(room: str, name: str) -> bool:
     """Whether a room may import a module of the package."""
     target = [*name.split("."), ""][1]
     if target not in LEVEL:
-        # Names of the package itself (its version, its entry points) are for the command line alone.
+        # Only the command line uses names of the package root (version, entry points).
         return LEVEL[room] == 0
     return target in SHARED[room] or LEVEL[target] > LEVEL[room]
 

@@ -28,7 +28,7 @@ LOADED = (
     "lance_duck.verbs.merge.builder",
     "lance_duck.verbs.rows.update",
 )
-"""What children have loaded that change tables; `import lance_duck` alone loads nothing."""
+"""Modules preloaded in children that change tables, because `import lance_duck` is lazy."""
 
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload([*LOADED])

@@ -1,4 +1,4 @@
-"""Changes of a table, each run up to some step, and what must hold afterwards whatever happened."""
+"""Table changes interrupted at any step, and the invariants that must hold afterwards."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Verb:
     """A change of the table at a URI.
 
     Attributes:
-        commits: Whether it makes a version; else it changes tags, branches or files alone.
-        creates: Whether the table does not exist before it.
+        commits: Whether it commits a version; otherwise it changes only tags, branches or files.
+        creates: Whether it creates the table.
     """
 
     name: str
@@ -190,7 +190,7 @@ def forget(uri: str) -> None:
 
 
 def assert_goes_on(uri: str) -> None:
-    """The table takes another commit, and cleanup leaves nothing that no version refers to."""
+    """Check that the table accepts another commit, and that cleanup leaves no unreferenced files."""
     before = state(uri)
     if before is None:
         write(uri, rows(0, 8), "create")

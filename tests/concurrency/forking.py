@@ -74,7 +74,7 @@ def ask(connection: Any) -> Answers:
 
 
 def read_all(folder: str) -> Answers:
-    """Read all tables, opened anew, and ask a new connection."""
+    """Read all tables with new handles and a new connection."""
     answers = {kind: read(ld.dataset(f"{folder}/{kind}.lance")) for kind in KINDS}
     connection = ld.connect(folder)
     answers["sql"] = ask(connection)
@@ -122,7 +122,7 @@ def in_child(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def refusal(work: Callable[..., Any], *arguments: Any) -> str:
-    """The message of the error by which a child is refused something."""
+    """Return the error message of a rejected call in a child."""
     try:
         in_child(work, *arguments)
     except ForkedError as error:
@@ -140,7 +140,7 @@ def opened_anew(folder: str) -> None:
 
 
 def inherited(folder: str) -> None:
-    """A child goes on with datasets and a connection of its parent, and lets go of them."""
+    """A child uses inherited datasets and a connection, and releases them."""
     datasets = [ld.dataset(f"{folder}/{kind}.lance") for kind in KINDS]
     connection = ld.connect(folder)
     answers = [read(dataset) for dataset in datasets], ask(connection)
@@ -239,7 +239,7 @@ def pools(folder: str) -> None:
 
 
 def cannot_go_on(folder: str) -> None:
-    """What threads of the parent were doing cannot go on in a child: it is told so at once."""
+    """Work of parent threads cannot continue in a child, which raises an error immediately."""
     dataset = ld.dataset(f"{folder}/{KINDS[0]}.lance")
     results = map_ordered(lambda item: item, range(100), workers=2)
     assert [next(results) for _ in range(3)] == [0, 1, 2]
@@ -267,7 +267,7 @@ def cannot_go_on(folder: str) -> None:
 
 
 def object_stores(folder: str) -> None:
-    """A child reads an object store unless its parent has used one before; then it is told so at once."""
+    """Check that a child reads an object store, or fails at once if its parent has used one."""
     reader, writer = os.pipe()
     if (server := os.fork()) == 0:
         with s3_server() as options, os.fdopen(writer, "w") as out:

@@ -183,7 +183,7 @@ def test_google_tokens_are_renewed_under_an_open_handle(monkeypatch: pytest.Monk
 
 
 def expiring(cloud: Cloud) -> tuple[dict[str, str], Callable[[], None]]:
-    """Return options with credentials that expire soon, or when the service of the tests says so, and what waits."""
+    """Return options with credentials that expire soon or on request, and a function that waits for it."""
     if cloud.gcs is not None:
         app = cloud.gcs
         key = json.loads(cloud.options["google_service_account_key"]) | {"private_key": f"a key {uuid.uuid4().hex}"}
@@ -196,7 +196,7 @@ def expiring(cloud: Cloud) -> tuple[dict[str, str], Callable[[], None]]:
 
 
 def secrets_of(options: dict[str, str]) -> list[str]:
-    """Return what nobody may see of the options of a cloud."""
+    """Return the secret values in the options of a cloud."""
     if "azure_storage_sas_token" in options:
         return [dict(parse_qsl(options["azure_storage_sas_token"]))["sig"]]
     return [json.loads(options["google_service_account_key"])["private_key"]]

@@ -78,7 +78,7 @@ def tables(known: Known, folder: str) -> Iterator[tuple[int, str]]:
 
 
 def assert_old_or_new(uri: str, known: Known, verb: Verb) -> bool:
-    """Whether the change is visible; all of it, or nothing."""
+    """Return whether the change is visible, after checking that it is visible completely or not at all."""
     now = state(uri)
     assert now in (known.old, known.new)
     assert known.versions[0] <= version(uri) <= known.versions[1]

@@ -1,4 +1,4 @@
-"""Versions that are claimed in DynamoDB as pylance claims them: it and we write one table in turns, and at once."""
+"""Versions claimed in DynamoDB like by pylance: both libraries write one table alternately and concurrently."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def service() -> Iterator[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Shared:
-    """A table that pylance and we write.
+    """A table that pylance and this package write.
 
     Attributes:
-        name: In the bucket.
-        options: Of ours.
+        name: Name in the bucket.
+        options: Storage options of this package.
     """
 
     name: str

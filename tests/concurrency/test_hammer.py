@@ -1,4 +1,4 @@
-"""Many writers at one table: afterwards nothing is lost, and nothing is double."""
+"""Many writers of one table lose and duplicate nothing."""
 
 from __future__ import annotations
 

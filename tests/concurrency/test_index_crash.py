@@ -39,7 +39,7 @@ ACTS: dict[str, Act] = {
 
 
 def prepare(uri: str) -> None:
-    """Write a table of two fragments, of which an index covers the first."""
+    """Write a table of two fragments with an index over the first."""
     write(uri, pa.table({"id": range(8), "n": [0, 1] * 4}), "create")
     opened(uri).create_scalar_index("n", "BITMAP")
     write(uri, pa.table({"id": range(8, 12), "n": [1, 2] * 2}), "append")
@@ -89,7 +89,7 @@ def check(uri: str, known: tuple[Any, Any]) -> bool:
 
 
 def prepare_texts(uri: str) -> None:
-    """Write a table of two fragments, of which a full-text index and an n-gram index cover the first; a row is gone."""
+    """Write a table of two fragments with a full-text and an n-gram index over the first, and one deleted row."""
     write(uri, pa.table({"n": range(8), "s": ["duck", "the lake"] * 4}), "create")
     opened(uri).create_scalar_index("s", "INVERTED", "words", with_position=True)
     opened(uri).create_scalar_index("s", "NGRAM", "grams")
@@ -146,7 +146,7 @@ def commits(step: str) -> bool:
 
 
 def run(uri: str, act: Act) -> tuple[tuple[Any, Any], list[str]]:
-    """What an act does when nothing goes wrong."""
+    """Return the effect of an act without faults."""
     before = state(uri)
     with Faults() as seen:
         act(opened(uri))

@@ -81,7 +81,7 @@ class Changers:
 
 
 def check(dataset: ld.LanceDataset) -> None:
-    """Through the indexes come the rows that come without them."""
+    """Check that indexes and scans return the same rows."""
     for where in ("id BETWEEN 100 AND 600", "n = 3", "id IN (7, 507, 1007) OR n = 1"):
         expected = dataset.to_table(filter=where, use_scalar_index=False)
         assert dataset.to_table(filter=where) == expected

@@ -1,4 +1,4 @@
-"""Upserts of one key at once end as one row, with or without a declared primary key."""
+"""Concurrent upserts of one key create one row, with or without a declared primary key."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def write_blobs(path: Path) -> list[bytes | None]:
 
 
 def padding(file: Path) -> np.ndarray:
-    """Whether each byte of a file is one that nothing refers to."""
+    """Return whether each byte of a file is unreferenced."""
     free = np.zeros(file.stat().st_size, np.bool_)
     source = run(open_file(open_source(str(file)))).source if file.suffix in (".lance", ".idx") else None
     if isinstance(source, CheckedSource):

@@ -15,7 +15,7 @@ from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2, encodings23_pb2
 
 MAGIC = b"LANC"
 Variants = Iterator[tuple[str, Callable[[], bytes]]]
-"""The name of each changed file, and what makes the file: few of many are looked at."""
+"""Pairs of a name and a function that creates the changed file, because only a few of many are used."""
 _ENCODINGS: dict[str, type[Message]] = {
     "ArrayEncoding": encodings20_pb2.ArrayEncoding,
     "PageLayout": encodings21_pb2.PageLayout,

@@ -39,7 +39,7 @@ from lance_duck.maintenance.validation.indexes import index_problems
 
 SECONDS = 20
 HEADROOM = 1 << 31
-# What DuckDB says of our errors: their name, or for those that are also a ValueError, what Arrow calls one.
+# DuckDB shows the class of an error of this package, or Arrow's class for a ValueError.
 OUR_ERRORS = (
     "CorruptError: ",
     "UnsupportedError: ",
@@ -94,9 +94,9 @@ class ReadThroughDuckDB:
 
 
 def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> None:
-    """Ask the index segments over some columns whatever their kinds answer, and filter with all indexes.
+    """Query the index segments over some columns with all predicates they support, and filter with all indexes.
 
-    A segment that is found out to be broken is left alone; bytes that are wrong but readable may give any valid answer.
+    Broken segments are skipped. Wrong but readable bytes may give any valid answer.
     """
     dataset = ld.dataset(uri)
     snapshot = dataset.handle.snapshot
@@ -116,7 +116,7 @@ def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> No
 
 
 def read_by_searches(uri: str) -> None:
-    """Search through all indexes of vectors and texts; those that are found out to be broken are left alone."""
+    """Search through all vector and full-text indexes; broken ones are skipped."""
     dataset = ld.dataset(uri)
     _WARNED._uuids.clear()
     for index in catalog(dataset.handle.snapshot):
@@ -160,7 +160,7 @@ QUERIES = {
 
 
 def check(table: pa.Table) -> None:
-    """Fail if the Arrow data is not sound. Wrong bytes may make values that nobody would write."""
+    """Fail if the Arrow data is invalid. Wrong bytes may decode to unusual values."""
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:

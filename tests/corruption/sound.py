@@ -23,7 +23,7 @@ NAMES = """
 
 
 def write_columns(folder: Path, version: str, rows: int = 150) -> Path:
-    """Write one fragment; in 2.2 half of the columns have nulls, before that, those which may."""
+    """Write one fragment; in 2.2 half of the columns have nulls, in older versions those that support nulls."""
     table = folder / f"columns-{version}.lance"
     chosen = [k for k in KINDS if k.name in NAMES.split() and not k.is_refused(_like(version), "none")]
     chosen = [k for k in chosen if version != "2.3" or k.name not in ("fsl_struct", "struct_null_children")]

@@ -68,7 +68,7 @@ def changed_message(rng: random.Random, message: Message) -> Message:
 
 
 def _nodes(message: Message, depth: int = 0) -> Iterator[tuple[Message, Callable[[], None]]]:
-    """Yield all messages, and what puts those that are bytes of another one back into it."""
+    """Yield all messages, each with a function that writes a message nested in bytes back."""
     yield message, lambda: None
     if depth == DEEPEST:
         return
@@ -154,7 +154,7 @@ def _change_list(rng: random.Random, message: Message, field: FieldDescriptor) -
 
 
 def _nest(rng: random.Random, message: Message, field: FieldDescriptor) -> None:
-    """Make a message another one of a choice, or one that holds itself many times."""
+    """Select another choice of a message, or nest it in itself many times."""
     inner = getattr(message, field.name)
     inner.SetInParent()
     within = [f for f in inner.DESCRIPTOR.fields if f.message_type is message.DESCRIPTOR and not f.is_repeated]
@@ -218,7 +218,7 @@ def changed_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def changed_json(rng: random.Random, text: bytes) -> bytes:
-    """Return a JSON text of which one value is another one; other bytes are changed as bytes."""
+    """Return JSON with one changed value; other bytes are changed as bytes."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -36,7 +36,7 @@ def damage(data: bytes, mutations: Iterable[Mutation]) -> Damaged:
 
 
 def some(items: Variants, amount: int) -> list[tuple[str, bytes]]:
-    """Return at most `amount` of the variants, always the same ones; no others are made: each is a whole file."""
+    """Return at most `amount` variants, always the same ones. The other files are not created."""
     sample: list[tuple[str, Callable[[], bytes]]] = []
     generator = random.Random(amount)
     for count, item in enumerate(items):

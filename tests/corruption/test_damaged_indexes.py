@@ -105,6 +105,6 @@ def test_a_damaged_index_file_gives_an_error_or_correct_rows(
 def test_a_damaged_list_of_segments(amount: int, indexed: Path, tmp_path: Path) -> None:
     target = manifest_path(indexed)
     data = target.read_bytes()
-    end = min(len(data), 1500)  # the section of the indexes comes first
+    end = min(len(data), 1500)  # the index section is first
     mutations = itertools.chain(every_byte(0, end), every_word(0, end, 4))
     assert_survives(indexed, target, some_mutations(data, mutations, 2 * amount), tmp_path, (list(INDEXES), FILTERS))

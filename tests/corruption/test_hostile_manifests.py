@@ -1,4 +1,4 @@
-"""Manifests that are well-formed and ask for what must not be given."""
+"""Well-formed manifests with forbidden references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generators of hostile structure come to an end, change something, and do the same for the same seed."""
+"""The generators of hostile structures terminate, change something, and are reproducible by seed."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def vectors(path: str) -> None:
 
 @table
 def deletions(path: str) -> None:
-    """Fragment 0 few rows, fragment 1 many, fragment 2 all but gone, fragment 3 untouched."""
+    """Delete few rows of fragment 0, many of fragment 1, nearly all of fragment 2, and none of fragment 3."""
     data = pa.table({"id": pa.array(range(60_000), pa.int32())})
     dataset = lance.write_dataset(data, path, max_rows_per_file=15_000)
     dataset.delete("id IN (0, 7, 8, 14999)")
@@ -323,7 +323,7 @@ def empty(path: str) -> None:
 
 @table
 def branched(path: str) -> None:
-    """A branch that began at version 2 and went its own way. The test rewrites its base path."""
+    """Write a branch from version 2 with separate changes. The test rewrites its base path."""
     dataset = lance.write_dataset(pa.table({"id": range(5)}), path)
     dataset = lance.write_dataset(pa.table({"id": range(5, 8)}), path, mode="append")
     branch = dataset.create_branch("side", 2)
@@ -430,7 +430,7 @@ def old_bits(path: str) -> None:
 
 @table
 def several_bits(path: str) -> None:
-    """IVF_RQ indexes of 2, 5 and 9 bits, of vectors whose rotation goes in two halves; the last with two segments."""
+    """Write IVF_RQ indexes with 2, 5 and 9 bits for vectors rotated in two halves; the last has two segments."""
     vectors = np.random.default_rng(7).standard_normal((200, 3, 24)).astype(np.float32)
     names = {"l2": 2, "cosine": 5, "dot": 9}
     columns = {

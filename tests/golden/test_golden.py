@@ -35,7 +35,7 @@ MOVED = ("branched", "clone")
 AT_HOME = [name for name in NAMES if name not in MOVED]
 KINDS = ["kinds_01", "kinds_20", "kinds_21", "kinds_22", "kinds_23", "vectors"]
 VERSIONS = [(path.parent.name, int(path.stem)) for path in sorted(EXPECTED.glob("*/*.arrow")) if path.stem.isdecimal()]
-# Manifests hold nanoseconds; the expected times went through a double.
+# Manifests store nanoseconds; the expected times were doubles.
 TICK = timedelta(microseconds=2)
 QUERIES = sorted(path.stem for path in (TPCH / "queries").glob("*.sql"))
 

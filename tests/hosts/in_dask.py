@@ -26,7 +26,7 @@ def trips(tmp_path: Path) -> ld.LanceDataset:
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The columns that each scan of a fragment asks for."""
+    """Return the columns requested by each fragment scan."""
     asked: list[Any] = []
     to_table = LanceFragment.to_table
 

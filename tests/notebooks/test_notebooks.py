@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SLOW = {"spark"}  # starts a separate session
 SETTLED = {"full_text", "sql"}  # stored with what its cells give, which is the same each time
-WITH_OUTPUTS = {*SETTLED, "changes", "history", "quickstart", "spark", "vectors"}  # these show times and sizes, too
+WITH_OUTPUTS = {*SETTLED, "changes", "history", "quickstart", "spark", "vectors"}  # outputs contain times and sizes
 LARGEST = 150_000  # bytes of a notebook
 
 
@@ -20,7 +20,7 @@ def test_notebooks_exist() -> None:
     assert NOTEBOOKS
 
 
-# The kernel is another process: what its client leaves open or finds deprecated is not ours.
+# The kernel is another process; warnings of its client do not concern this package.
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     "path",

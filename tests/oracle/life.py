@@ -49,7 +49,7 @@ def append(dataset: lance.LanceDataset, rng: np.random.Generator) -> None:
 
 
 def _as_table(dataset: lance.LanceDataset, table: pa.Table) -> pa.Table:
-    """Return the columns that the dataset has; those that the table lacks are null."""
+    """Return the columns of the dataset; missing ones are null."""
     columns = [
         table[f.name].cast(f.type) if f.name in table.column_names else _nulls(table.num_rows, f.type)
         for f in dataset.schema

@@ -57,7 +57,7 @@ class Sample:
         shutil.copytree(self.path, self._template)
 
     def copy(self) -> str:
-        """Another table like it; the one before is gone."""
+        """Return a new copy of the table; the previous copy is deleted."""
         shutil.rmtree(self.path, ignore_errors=True)
         shutil.copytree(self._template, self.path)
         return self.path

@@ -69,9 +69,9 @@ def write(folder: Path, group: str, version: str, pattern: str) -> Written:
 
 
 def read(uri: str, written: pa.Table) -> pa.Table:
-    """Read each column with pylance on its own: some mixtures of sound columns are too much for it.
+    """Read each column separately with pylance, which fails on some combinations of valid columns.
 
-    Columns that it reads wrong are as they were written.
+    Columns that it reads incorrectly are returned as written.
     """
     dataset = lance.dataset(uri)
     parts = [

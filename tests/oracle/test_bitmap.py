@@ -1,4 +1,4 @@
-"""Bitmap and label list indexes: files as pylance writes them, used and kept up by pylance."""
+"""Bitmap and label list indexes: files equal those of pylance, and pylance uses and maintains them."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ def test_lists_of_version_1_blobs_are_rejected(tmp_path: Path) -> None:
 
 @pytest.fixture
 def managed(tmp_path: Path) -> str:
-    """Return a table whose blobs lie in shared files."""
+    """Return a table whose blobs share files."""
     uri = str(tmp_path / "managed.lance")
     schema = pa.schema([pa.field("i", pa.int64()), V2], {"lance.blob.managed": "true"})
     rows = pa.table([pa.array(range(12)), lance.blob_array(VALUES)], schema)

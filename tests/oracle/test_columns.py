@@ -39,7 +39,7 @@ def each_same(cases: Cases, expected: pa.Table, found: pa.Table) -> None:
 
 
 def duckdb_form(table: pa.Table) -> pa.Table:
-    """Return the table in types that DuckDB takes in: halves widened, no dictionaries in lists, decimals that fit."""
+    """Return the table in types that DuckDB supports: wider floats, no dictionaries in lists, decimals that fit."""
     for i, field in enumerate(table.schema):
         type_ = duckdb_type(field.type)
         if isinstance(field.type, BFloat16Type):
@@ -65,7 +65,7 @@ def with_blobs(written: Written) -> pa.Table:
 
 
 def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with structs copied: DuckDB refuses those that begin amid their buffers."""
+    """Return the batch with copied structs, because DuckDB rejects structs with a buffer offset."""
     arrays = [
         pa.concat_arrays([array, array.slice(0, 0)]) if pa.types.is_struct(array.type) else array
         for array in batch.columns

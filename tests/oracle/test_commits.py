@@ -16,7 +16,7 @@ import lance_duck as ld
 
 CASE_KIND = "written"
 
-# (first, second) -> what we say, where pylance leaves an index over a column that is gone, or fails otherwise.
+# (first, second) -> outcome here, for cases in which pylance leaves an index over a dropped column or fails otherwise.
 STRICTER = {("project away b", "index b"): "X", ("project away b", "field metadata b"): "X"}
 # A change that reads a row or replaces a column is retried after new values of its fragment. New values without a
 # column are retried as well.
@@ -24,7 +24,7 @@ OVERLAID = {0: ("overlay row 0 of f0", "overlay row 1 of f0"), 1: ("overlay f1",
 STRICTER |= {(a, f"{verb} f{i}"): "R" for i in OVERLAID for a in OVERLAID[i] for verb in ("delete", "replace b of")}
 STRICTER |= {(a, "delete all of f0"): "R" for a in OVERLAID[0]}
 STRICTER |= {("project away b", b): "R" for i in OVERLAID for b in OVERLAID[i]}
-# A projection by pylance takes back metadata of the schema that were set meanwhile; ours does not.
+# A projection by pylance reverts concurrent schema metadata; here it does not.
 KEPT = {("schema metadata", name) for name in ("project", "project that keeps", "project away b")}
 
 
@@ -56,7 +56,7 @@ def test_concurrent_changes_conflict_or_combine_like_pylance(sample: Sample, cas
 
 
 def made_by(path: str, first: str) -> tuple[Message, list[Message]]:
-    """The state of a table: after overlays without the coverage of indexes, from which ours takes their fragments."""
+    """Return the state of a table; index coverage is left out after overlays, which reduce it here."""
     manifest, segments = state(path)
     for segment in segments if first.startswith("overlay") else ():
         segment.ClearField("fragment_bitmap")

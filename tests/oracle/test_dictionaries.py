@@ -63,7 +63,7 @@ def rows_of(data: pa.Table) -> Rows:
 
 
 def check(uri: str, model: Rows, type_: pa.DataType) -> None:
-    """All ways to read give the rows of a model, and the type that was written."""
+    """Check that all reads return the rows of a model with the written type."""
     dataset = ld.dataset(uri)
     data = dataset.to_table()
     assert data.schema.field("v").type == type_
@@ -192,7 +192,7 @@ def test_chunks_whose_dictionaries_outgrow_their_indices_become_fragments(tmp_pa
 
 @pytest.fixture
 def ruined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A table with one data file whose pages have dictionaries that do not go together, as pylance 14 leaves it."""
+    """Return a table with one data file whose page dictionaries cannot be merged, as pylance 14 writes it."""
     uri = str(tmp_path / "ruined.lance")
     kind = (pa.int8(), pa.string(), "flat")
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Extension types at any depth come back as they were, or are refused by column: never as their storage."""
+"""Extension types at every level round trip or are rejected by column; they never become their storage type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index never changes an answer: random tables, changed by us and by pylance in turns, asked after every change."""
+"""An index never changes an answer: random tables, changed by both libraries and checked after every change."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def live(
     kind: type[Life] = Life,
     changes: Sequence[Callable[[Any], None]] = CHANGES,
 ) -> Life:
-    """Change a table again and again, and ask after every change."""
+    """Change a table repeatedly, and check it after every change."""
     life = begin(seed, path, kind)
     ask(life, cases, asked=asked)
     for place in life.rng.integers(0, len(changes), STEPS):

@@ -1,4 +1,4 @@
-"""Indexes under compaction, by us and by pylance in turns: rewritten, deferred, or left uncovered; never wrong."""
+"""Indexes during compaction by both libraries: remapped, deferred, or uncovered; never wrong."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Life:
         mine, theirs = rows_covered(self.path), rows_covered(f"{self.path}-copy")
         shutil.rmtree(f"{self.path}-copy")
         del mine["z"], theirs["z"]  # zone maps follow where we compact
-        # pylance writes B-trees anew without following what moved before: it loses rows, and we cover fewer.
+        # pylance rewrites B-trees without earlier moves: it loses rows, and this package covers fewer.
         self.is_spoiled |= reused and way == "remap"
         if self.is_spoiled:
             del mine["x"], theirs["x"]
@@ -151,7 +151,7 @@ def queries(rng: np.random.Generator) -> Iterator[tuple[str, str, Query, Any]]:
 
 
 def compare(cases: Cases, life: Life) -> None:
-    """Ask pylance with its index and without, us, and every segment alone."""
+    """Compare pylance with and without its index, this package, and every single segment."""
     ours, theirs = ld.dataset(life.path), lance.dataset(life.path)
     snapshot = open_snapshot(life.path)
     plain = theirs.to_table()

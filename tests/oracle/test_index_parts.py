@@ -1,4 +1,4 @@
-"""Full-text indexes whose parts several workers write: each side goes on at any step that the other one began."""
+"""Full-text indexes with parts from several workers: each library continues at any step of the other."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_part_files_have_the_same_names_as_in_pylance(tmp_path: Path) -> None:
     pylance_numbers = {0: "0", 3: str(3 << 32), 2: str(2 << 32)}
     kinds = ("metadata", "docs", "invert", "tokens")
     assert names["pylance"] == {f"staging/part_{n}_{kind}.lance" for n in pylance_numbers.values() for kind in kinds}
-    # A part is named by its least fragment here, in whatever order fragments are given.
+    # A part is named after its lowest fragment, in any fragment order.
     assert names["ours"] == {f"staging/part_{n << 32}_{kind}.lance" for n in (0, 1, 2) for kind in kinds}
 
 

@@ -1,4 +1,4 @@
-"""Segments that pylance wrote and kept up: what each says of every row that it covers is true."""
+"""Segments written and maintained by pylance: the answer for every covered row is right."""
 
 from __future__ import annotations
 

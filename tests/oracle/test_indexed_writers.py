@@ -100,7 +100,7 @@ class IndexedWriters(RuleBasedStateMachine):
 
     @rule(writer=writers, size=st.sampled_from([10, 1000]))
     def compact(self, writer: Writer, size: int) -> None:
-        if writer is LANCEDB:  # it brings indexes up to date, too
+        if writer is LANCEDB:  # it also optimizes indexes
             self.wrote_index(writer)
         writer.compact(self.path, size)
 

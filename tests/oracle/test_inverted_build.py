@@ -169,7 +169,7 @@ def test_a_memory_limit_changes_partitions_but_not_results(tmp_path: Path) -> No
 
 
 def all_scores_of_any(uri: str) -> list[list[int]]:
-    """Return the rows of one query, also where an id has several."""
+    """Return the rows of one query, including repeated ids."""
     table = lance.dataset(uri).to_table(full_text_query={"query": "lake", "columns": ["s"]}, columns=["id"])
     return [table["id"].to_pylist()]
 

@@ -118,7 +118,7 @@ def answers(uri: str, *, phrases: bool, fuzzy: bool = True) -> list[dict[int, fl
     tables += [
         lance.dataset(uri).to_table(columns=["id", "_score"], full_text_query=query, limit=10) for query in queries
     ]
-    # Ties come in no order: of the rows of a limited answer the scores are compared.
+    # Ties have no order, so the scores of a limited answer are compared.
     full = len(queries)
     rows = [dict(zip(t["id"].to_pylist(), t["_score"].to_pylist(), strict=True)) for t in tables[:full]]
     return rows + [dict(enumerate(t["_score"].to_pylist())) for t in tables[full:]]

@@ -1,4 +1,4 @@
-"""Full-text indexes through the life of a table: made by one of us, kept by the other, searched by pylance."""
+"""Full-text indexes through many changes: built by one library, maintained by the other, searched by pylance."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ FOUND_TWICE = {
 
 
 def table_of(uri: str, *, stable: bool, settings: dict[str, Any], maker: str) -> None:
-    """Write a table of three fragments, whose index somebody makes, and change its rows in every way."""
+    """Write a table of three fragments with an index from `maker`, and change its rows in every way."""
     options: dict[str, Any] = {"enable_stable_row_ids": True} if stable else {}
     ld.write_dataset(rows(1, 0, 240), uri, max_rows_per_file=80, storage_options=OPTIONS, **options)
     OPEN[maker](uri).create_scalar_index("s", "INVERTED", **settings)
@@ -96,7 +96,7 @@ def check(uri: str, cases: Cases) -> None:
 
 
 def twin(uri: str, settings: dict[str, Any]) -> str:
-    """Return a new table of the same rows, with an index that pylance made of them."""
+    """Return a new table of the same rows with an index built by pylance."""
     copy = uri.replace(".lance", "-twin.lance")
     ld.write_dataset(ours(uri).to_table(), copy, mode="overwrite", storage_options=OPTIONS)
     lance.dataset(copy).create_scalar_index("s", "INVERTED", num_workers=1, **settings)
@@ -150,7 +150,7 @@ def test_a_merge_counts_the_documents_that_pylance_counts(
             expected = all_scores(kept["theirs"])
             assert all_scores(kept["ours"]) == expected, count
             cases.count += len(QUERIES)
-    assert all(answer == expected for answer in answers)  # before and after, whatever was merged
+    assert all(answer == expected for answer in answers)  # before and after every merge
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])

@@ -1,4 +1,4 @@
-"""JSON as documents of full text: pylance and lance_duck write equal indexes of it, and answer from each other's."""
+"""JSON documents in full-text indexes: both libraries write equal indexes and answer from each other's."""
 
 from __future__ import annotations
 

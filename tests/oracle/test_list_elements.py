@@ -1,4 +1,4 @@
-"""List elements as documents: pylance and lance_duck find the same ones, with equal scores, by each other's indexes."""
+"""List elements as documents: both libraries find the same elements with equal scores in each other's indexes."""
 
 from __future__ import annotations
 

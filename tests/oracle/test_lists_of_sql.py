@@ -1,4 +1,4 @@
-"""Lists that SQL creates are named as pylance names them, so that it appends to them, merges and asks their indexes."""
+"""Lists created in SQL have pylance's item names, so pylance can append, merge and use their indexes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NESTED = """
 
 
 def names_below(type_: pa.DataType) -> set[str]:
-    """Return the names of the items of all lists in a type."""
+    """Return the item names of all lists in a type."""
     if pa.types.is_map(type_):
         return names_below(type_.key_type) | names_below(type_.item_type)
     if pa.types.is_struct(type_):

@@ -1,4 +1,4 @@
-"""Namespaces that pylance, LanceDB and we change in turns, in a folder and behind pylance's REST service."""
+"""Namespaces that pylance, LanceDB and this package change in turns, in a folder and through REST."""
 
 from __future__ import annotations
 

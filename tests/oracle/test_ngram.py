@@ -114,7 +114,7 @@ FILTERS = {
     "x = 'yellow'": False,
     "x IS NULL": False,
 }
-"""Filters, and whether pylance asks the index."""
+"""Filters, and whether pylance uses the index for them."""
 
 
 def ids(dataset: Any, filter_: str, **options: Any) -> list[int]:

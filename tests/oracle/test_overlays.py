@@ -27,7 +27,7 @@ POINT = pa.struct([("x", pa.int32()), ("y", pa.string())])
 
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
-    """Return two fragments of six rows, in each of which two have new values."""
+    """Return two fragments of six rows, each with two overlaid rows."""
     uri = str(tmp_path / "t.lance")
     rows = pa.table({"i": pa.array(range(12), pa.int32()), "s": [f"s{i}" for i in range(12)]})
     lance.write_dataset(rows, uri, max_rows_per_file=6)

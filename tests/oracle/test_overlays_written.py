@@ -1,4 +1,4 @@
-"""Data overlays that this package writes: pylance reads them, and goes on; no index gives an old value."""
+"""Data overlays written by this package: pylance reads and extends them, and no index returns an old value."""
 
 from __future__ import annotations
 

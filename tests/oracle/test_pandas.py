@@ -1,4 +1,4 @@
-"""Frames of pandas come back as they were, through every change and every way to read: as pylance's, or better."""
+"""pandas frames round trip through every change and read, at least as well as with pylance."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_every_type_reads_from_a_single_file(tmp_path: Path, cases: Cases, versi
                 writer.write_batch(table)
             expected = Theirs(path).read_all().to_table()
         except Exception:
-            continue  # what pylance writes in tables alone
+            continue  # pylance writes these only in tables
         with cases.case(f"{kind.name} {version}"):
             reader = LanceFileReader(path)
             assert_tables_same(expected, reader.read_all(batch_size=70).to_table())

@@ -1,4 +1,4 @@
-"""Full text of fields of structs in lists: pylance and lance_duck find the same, by each other's indexes."""
+"""Full-text search of struct fields in lists: both libraries find the same rows in each other's indexes."""
 
 from __future__ import annotations
 

@@ -98,12 +98,12 @@ def test_both_libraries_reach_the_same_recall(builder: str, kind: str, metric: s
 def test_both_libraries_reach_the_same_recall_on_joined_graphs(
     kind: str, metric: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As graphs of many vectors are made."""
+    """Graphs of many vectors are built this way."""
     monkeypatch.setattr(build, "JOINED", 256)
     ours, theirs = recalls("lance_duck", kind, metric, "float32", str(tmp_path / "t.lance"))
     other, _ = recalls("pylance", kind, metric, "float32", str(tmp_path / "u.lance"))
     assert abs(ours - theirs) <= AS_FAR
-    assert ours > other - 2 * AS_FAR  # partitions differ, too
+    assert ours > other - 2 * AS_FAR  # partitions differ as well
 
 
 def recalls(builder: str, kind: str, metric: str, type_: str, uri: str) -> tuple[float, float]:

@@ -24,7 +24,7 @@ VALUES = [b"small", None, b"", b"p" * 20, b"D" * 90, b"q" * 30, b"", None, b"E" 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to store blobs: version of the data files, type of the column, and from values to an array."""
+    """A way to store blobs: data file version, column type, and a function from values to an array."""
 
     version: str
     field: pa.Field

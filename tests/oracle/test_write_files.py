@@ -57,7 +57,7 @@ def test_single_files_are_readable_by_both_libraries(tmp_path: Path, version: st
     table = pa.table(
         {"i": range(1000), "s": [f"text {i % 50}" for i in range(1000)], "l": [[i] * (i % 4) for i in range(1000)]}
     )
-    options = {"checksums": "false"}  # of which the descriptor tells
+    options = {"checksums": "false"}  # the descriptor describes them
     with LanceFileWriter(tmp_path / "ours", table.schema, version=version, storage_options=options) as ours:
         ours.write_batch(table)
         ours.add_schema_metadata("k", "v")

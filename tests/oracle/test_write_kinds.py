@@ -72,7 +72,7 @@ def same(cases: Cases, name: str, expected: pa.Table, read: Callable[[str], pa.T
 
 
 def whole_or_each(names: list[str], read: Callable[[list[str]], pa.Table]) -> Callable[[str], pa.Table]:
-    """Reads columns together; each alone, where a mixture of sound columns is too much for pylance."""
+    """Return a function that reads columns together, or separately if pylance fails on the combination."""
     try:
         whole = read(names)
     except (OSError, ValueError, pa.ArrowException):
@@ -81,7 +81,7 @@ def whole_or_each(names: list[str], read: Callable[[list[str]], pa.Table]) -> Ca
 
 
 def is_common(kind: Kind, version: str, pattern: str) -> bool:
-    """Whether pylance writes such tables, and others of the kind that have values."""
+    """Return whether pylance writes these tables, and others of the kind with values."""
     if kind.name in LOSES_NULLS and pattern == "all_null":
         return False
     return not kind.is_refused(version, pattern) and not kind.is_refused(version, "none")

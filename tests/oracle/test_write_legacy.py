@@ -1,4 +1,4 @@
-"""Data files of version 0.1 that we write: pylance reads them, goes on with them, and we with its own."""
+"""Data files of version 0.1: both libraries read and extend each other's files."""
 
 from __future__ import annotations
 

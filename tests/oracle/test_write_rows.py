@@ -1,4 +1,4 @@
-"""Each change of rows by us, and the same by pylance on a copy: one result, one table, and pylance reads ours."""
+"""Each row change by this package, and by pylance on a copy: equal results and tables that pylance reads."""
 
 from __future__ import annotations
 

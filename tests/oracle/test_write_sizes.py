@@ -19,7 +19,7 @@ LARGER = 1.1
 FEW_BYTES = 200
 NO_TYPE = ("fsl_string",)  # Lance does not have this type; pylance writes it if all lists are null
 LOSES_NULLS = ("struct_empty",)  # pylance 14.0.2 writes null structs without members as structs
-READ_BY_ALL = ("list_int32_items_all_null",)  # pylance 14.0.2 writes constant pages, of which pylance 1 to 4 lose rows
+READ_BY_ALL = ("list_int32_items_all_null",)  # pylance 1 to 4 lose rows of constant pages from pylance 14.0.2
 FEWEST = 700
 
 

@@ -58,7 +58,7 @@ def files(uri: str, uuid: object) -> LanceFileReader:
 
 
 def plain(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows of a file that compare; the least value of a zone of NaN alone is NaN or null, which is the same."""
+    """Return comparable rows of a file; the minimum of an all-NaN zone is NaN or null, which are equivalent."""
     rows = table.to_pylist()
     for row in rows:
         if isinstance(row.get("max"), float) and math.isnan(row["max"]):
@@ -195,7 +195,7 @@ QUERIES: tuple[Query, ...] = (
 
 
 def check_answers(uri: str, done: str) -> None:
-    """Ask every segment, and look into the table."""
+    """Search every segment, and check the table."""
     snapshot = open_snapshot(uri)
     table = lance.dataset(uri).scanner(columns=["x"], with_row_address=True).to_table()
     value_of = dict(zip(table["_rowaddr"].to_pylist(), table["x"].to_pylist(), strict=True))

@@ -41,7 +41,7 @@ ALPHABETS = (
 
 
 def alphanumeric() -> str:
-    """Return the ranges of the characters that the tokenizer "simple" keeps."""
+    """Return the character ranges that the tokenizer "simple" keeps."""
     ranges: list[list[int]] = []
     for token in lance.tokenize(" ".join(CHARACTERS), **PLAIN):
         code = ord(token.text)

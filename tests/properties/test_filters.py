@@ -1,4 +1,4 @@
-"""Filters mean the same however they are given, and what DuckDB means by them on plain Arrow data."""
+"""Filters in every form have the same meaning as in DuckDB on plain Arrow data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans through indexes give what scans without them give, and what DuckDB says: on kinds of all sorts, in any mix."""
+"""Index scans return the same rows as full scans and DuckDB, for every combination of index kinds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rows(start: int, count: int, seed: int) -> pa.Table:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable"])
 def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
-    """Segments over most fragments, rows deleted and moved since, and fragments that came later."""
+    """Return segments over most fragments, with rows deleted and moved since, and later fragments."""
     uri = str(tmp_path_factory.mktemp("indexed") / "t.lance")
     dataset = ld.write_dataset(rows(0, 300, 1), uri, max_rows_per_file=80, enable_stable_row_ids=request.param)
     for column, kinds in KINDS.items():

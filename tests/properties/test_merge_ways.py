@@ -51,7 +51,7 @@ def cases(draw: st.DrawFn) -> tuple[pa.Table, pa.Table, str]:
     held = [key for key in draw(st.lists(keys, max_size=6)) if key != 1 << 40]
     asked = draw(st.lists(keys, max_size=6, unique=draw(st.booleans())))
     update, insert = draw(st.sampled_from(UPDATES)), draw(st.sampled_from(INSERTS))
-    if "k = s.k" in update:  # DuckDB casts the keys of rows that no clause changes, too
+    if "k = s.k" in update:  # DuckDB also casts the keys of rows that no clause changes
         asked = [key for key in asked if key != 1 << 40]
     numbers = [[draw(SMALL) for _ in range(2)] for _ in (*held, *asked)]
     table = pa.table(

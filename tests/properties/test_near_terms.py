@@ -1,4 +1,4 @@
-"""Terms that a walk through an automaton finds near to a word are those that comparing every term finds."""
+"""Fuzzy walks through an automaton find the same terms as comparing every term."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search with a filter, asked of the best rows alone or looked for first, finds the first rows that pass."""
+"""A filtered search finds the first matching rows, whether the filter runs before or after ranking."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_first_matching_rows_are_found(table, name, text, k, skip, each, mos
     with mock.patch.multiple(candidates, CHECKED_FOR_EACH=each, SMALL_BATCH_ROWS=most, CHECKED_SHARE=1 << 30):
         arguments = {"full_text_query": QUERIES[name], "columns": ["id", "_score"], "filter": condition}
         found = table.to_table(**arguments, limit=k, offset=skip)
-        again = table.to_table(**arguments, limit=k, offset=skip)  # of rows that are looked for, and remembered
+        again = table.to_table(**arguments, limit=k, offset=skip)  # cached matching rows
     passes = set(table.to_table(filter=condition, columns=["id"])["id"].to_pylist())
     assert found.to_pylist() == [row for row in ranking_of(table, name) if row["id"] in passes][skip : skip + k]
     assert again.equals(found)

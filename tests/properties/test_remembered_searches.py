@@ -51,7 +51,7 @@ QUERIES = st.lists(st.sampled_from(["one", "one as list", "doubles", "batch of 1
 
 @st.composite
 def related(draw: st.DrawFn) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Draw what to ask, and with it what differs from that in one thing each."""
+    """Draw a search, and variants with one difference each."""
     look, options = draw(LOOKS), draw(OPTIONS)
     others = [(look | {name: value}, options) for name, value in draw(LOOKS).items()]
     others += [(look, options | {name: value}) for name, value in draw(OPTIONS).items()]
@@ -119,7 +119,7 @@ def test_a_cached_search_finds_the_same_rows_as_a_new_one(
         for name, number in [("", 0), *changes]:
             if name:
                 handles.append(ld.dataset(dataset.uri, version=dataset.version, storage_options=FAST))
-                with suppress(ReferencedError):  # of a cast of a column that is indexed meanwhile
+                with suppress(ReferencedError):  # a cast of a concurrently indexed column
                     (CHANGES | MORE)[name](dataset, number)
             for handle in handles[-2:]:
                 for look, options in asked:

@@ -1,4 +1,4 @@
-"""Any row changes, one after the other, leave the rows that a dict of them would have."""
+"""Successive row changes leave the same rows as in a dict."""
 
 from __future__ import annotations
 

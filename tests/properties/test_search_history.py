@@ -1,4 +1,4 @@
-"""A query has one answer, to the last bit: whatever was searched before, alone or among others, filtered or not."""
+"""A query has one bit-identical answer, regardless of earlier and concurrent searches and filters."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def asked_alone(files: VectorFiles, queries: np.ndarray) -> Asked:
 
 
 def batches() -> st.SearchStrategy[list[list[int]]]:
-    """Batches of queries, by number, one after the other."""
+    """Return batches of query numbers."""
     return st.lists(st.lists(st.integers(0, QUERIES - 1), min_size=1, max_size=40), min_size=1, max_size=4)
 
 

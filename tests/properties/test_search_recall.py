@@ -24,7 +24,7 @@ from lance_duck.verbs.indexes import segment_parts
 ROWS, QUERIES, K = 4000, 64, 10
 MARGIN = 3.0  # standard errors
 
-TRAINING: dict[str, Any] = {"max_iters": 4, "sample_rate": 4}  # soon done; poor codes ask for more candidates
+TRAINING: dict[str, Any] = {"max_iters": 4, "sample_rate": 4}  # fast training; poor codes need more candidates
 
 Draw = Callable[[np.random.Generator, int], NDArray[Any]]
 
@@ -99,9 +99,9 @@ def _small_tables_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _samples_are_the_same_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The uuid of a segment seeds the sample that its recall is measured on.
+    """Fix the segment uuid, which seeds the sample for recall measurements.
 
-    Settings keep the promise less one standard error, so that about one sample in seven promises too much.
+    Settings meet the promise within one standard error, so about one sample in seven promises too much.
     """
     bits_of = random.Random(4)
     monkeypatch.setattr(segment_parts, "uuid4", lambda: uuid.UUID(int=bits_of.getrandbits(128), version=4))

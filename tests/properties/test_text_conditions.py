@@ -41,7 +41,7 @@ def random_text(rng: random.Random) -> str | None:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable"])
 def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
-    """Two segments, rows deleted and moved since, and a fragment that came later."""
+    """Return two segments, with rows deleted and moved since, and a later fragment."""
     rng = random.Random(2)
 
     def rows(start: int, count: int) -> pa.Table:

@@ -53,7 +53,7 @@ plans = st.tuples(st.integers(0, 2), st.booleans(), st.booleans())
 
 @dataclass(frozen=True)
 class Plan:
-    """How a column is told to a table and to the model."""
+    """How a column is written to a table and to the model."""
 
     column: str
     type: pa.DataType
@@ -120,7 +120,7 @@ def has_phrase(own: list[str], asked: list[str]) -> bool:
 
 
 class Life:
-    """A table of some rows, of which the first are indexed, and the model."""
+    """A table with partly indexed rows, and the model."""
 
     def __init__(self, plan: Plan, values: list[Any], turns: tuple[int, bool, bool]) -> None:
         appends, stable, optimizes = turns

@@ -72,7 +72,7 @@ def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, 
     random = np.random.default_rng(seed)
     count = partition.num_documents
     ids = partition.term_ids([f"w{i}".encode() for i in words])
-    # Statistics of a larger index, of which this is a partition.
+    # Statistics of a larger index that contains this partition.
     weights = inverse_frequencies(3 * count, partition.document_frequencies(ids) + random.integers(1, count, len(ids)))
     average = random.uniform(1, 60)
     keys = random.permutation(count).astype(np.uint64)

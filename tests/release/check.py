@@ -66,7 +66,7 @@ def check_changes(version: str, *, is_release: bool) -> None:
 
 
 def built(folder: Path) -> tuple[Path, Path]:
-    """Return a source distribution, and a wheel that was made of it, as pip makes it."""
+    """Return a source distribution, and a wheel built from it by pip."""
     python = environment(folder / "build", "build", "twine")
     run(folder, str(python), "-m", "build", "--outdir", str(folder / "dist"), str(ROOT))
     (sources,) = (folder / "dist").glob("*.tar.gz")

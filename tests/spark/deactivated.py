@@ -21,7 +21,7 @@ def session() -> SparkSession:
 
 
 def refusals(python: str, folder: str) -> list[str]:
-    """What every way in says when the user's own choice lacks the package."""
+    """Return the error of every entry point if the configured Python lacks the package."""
     os.environ["PYSPARK_PYTHON"] = python
     spark = session()
     said = []

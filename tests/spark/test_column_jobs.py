@@ -1,4 +1,4 @@
-"""Columns that come from a frame are those that one machine joins."""
+"""Columns joined from a frame equal those of a single machine."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_save_modes_of_spark_writers_are_honoured(spark: SparkSession, uri: str)
 
 
 def test_the_default_save_mode_creates_a_missing_table(spark: SparkSession, uri: str) -> None:
-    ls.register(spark)  # as "lance_duck", too
+    ls.register(spark)  # also as "lance_duck"
     writer = numbers(spark, 0, 3).write.format("lance")
     writer.save(uri)
     with pytest.raises(AlreadyExistsError, match="table exists already"), as_ours():

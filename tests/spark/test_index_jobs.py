@@ -194,7 +194,7 @@ def test_a_failed_job_leaves_nothing(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def changed(uri: str, how: Callable[[ld.LanceDataset], Any]) -> Callable[[int, int], None]:
-    """Another writer that comes when the first segments are built."""
+    """Return a progress callback that changes the table after the first segments."""
     done: list[int] = []
 
     def tell(ended: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Neighbours of a frame of queries are those that one machine finds."""
+"""Neighbours of a frame of queries equal those of a single machine."""
 
 from __future__ import annotations
 

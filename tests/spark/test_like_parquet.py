@@ -69,7 +69,7 @@ def random_value(chance: random.Random, kind: st.DataType, nullable: bool, nulls
 
 
 def shown(frame: DataFrame) -> list[str]:
-    """The rows as text, in which NaN equals itself and zeros keep their signs."""
+    """Return the rows as strings with NaN equal to NaN and signed zeros."""
     return sorted(map(repr, frame.collect()))
 
 
@@ -84,7 +84,7 @@ def test_rows_and_types_equal_those_of_parquet(spark: SparkSession, conf: Conf, 
     schema = st.StructType([st.StructField("id", st.LongType()), *fields])
     nulls = chance.choice([0.0, 0.2, 1.0])
     rows = [(i, *(random_value(chance, field.dataType, field.nullable, nulls) for field in fields)) for i in range(40)]
-    frame = spark.createDataFrame(rows, schema).repartition(3)  # some of which a filter below leaves empty
+    frame = spark.createDataFrame(rows, schema).repartition(3)  # a filter below empties some partitions
     table, parquet = str(tmp_path / "t.lance"), str(tmp_path / "t.parquet")
     lists = {field.name: 0 for field in fields if isinstance(field.dataType, st.ArrayType)}
     with conf(**{"spark.sql.session.timeZone": "America/Los_Angeles"}):

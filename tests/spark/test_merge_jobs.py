@@ -52,7 +52,7 @@ ORDER = [("id", "ascending"), ("s", "ascending")]
 
 def rows(uri: str) -> list[dict[str, object]]:
     ours = ld.dataset(uri).to_table().sort_by(ORDER).to_pylist()
-    lance = importlib.import_module("lance")  # Spark is started by a fork, of which pylance warns
+    lance = importlib.import_module("lance")  # Spark starts with a fork, which makes pylance warn
     assert lance.dataset(uri).to_table().sort_by(ORDER).to_pylist() == ours
     return ours
 

@@ -1,4 +1,4 @@
-"""How far a stream goes, without a session."""
+"""Stream offsets, without a session."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ WORDS = ["duck", "lake", "goose", "swim", "tree"]
 
 @pytest.fixture(scope="module", params=["addresses", "stable row ids"])
 def uri(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """60 rows in fragments of 10: two segments cover four fragments, nothing the others; some rows are deleted."""
+    """Write 60 rows in six fragments, two segments over four of them, and delete some rows."""
 
     def rows(first: int) -> pa.Table:
         texts = [" ".join(WORDS[: 1 + (i * 7) % 5] * (1 + i % 3)) if i % 9 else None for i in range(first, first + 20)]

@@ -48,7 +48,7 @@ def twins(tmp_path: Path, **options: Any) -> tuple[str, ld.LanceDataset]:
 
 
 def pylance(uri: str) -> Any:
-    """The table as pylance opens it. Spark is started by a fork, of which pylance warns: it is imported late."""
+    """Return the table opened by pylance, imported late because it warns of Spark's fork."""
     return importlib.import_module("lance").dataset(uri)
 
 

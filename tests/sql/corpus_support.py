@@ -160,7 +160,7 @@ def _answer(connection: Any, sql: str) -> Any:
     try:
         given = connection.execute(sql, [5] * count) if count else connection.execute(sql)
         rows = sorted(map(repr, given.fetchall()))
-        # A title that comes twice is numbered: see `con.sql` of DuckDB.
+        # Duplicate titles are numbered: see `con.sql` of DuckDB.
         titles = [re.sub(r"^(id)_1$", r"\1", column[0]) for column in given.description]
         return titles, [str(column[1]) for column in given.description], rows
     except REFUSED:

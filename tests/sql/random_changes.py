@@ -31,14 +31,14 @@ class Sample:
 
 @dataclass
 class ChangeMaker:
-    """Makes statements for a table of some columns.
+    """Makes statements for a table with given columns.
 
     Attributes:
-        random: Where chance comes from.
+        random: Random generator.
         tables: Columns of each table; `{t}` is the one to change. Its first column is `id`.
-        keyed: No two rows of it have the same `id`.
+        keyed: Its `id` is unique.
         prepared: Statements have placeholders.
-        in_transaction: They run between BEGIN and COMMIT.
+        in_transaction: Statements run inside a transaction.
     """
 
     random: Random
@@ -296,12 +296,12 @@ class ChangeMaker:
 
 @dataclass
 class SchemaMaker:
-    """Makes statements that change columns, or make tables.
+    """Makes statements that change columns or create tables.
 
     Attributes:
-        random: Where chance comes from.
+        random: Random generator.
         tables: Columns of each table; `{t}` is the one to change.
-        new: Names of tables that may be made, and made again.
+        new: Names of tables to create and recreate.
     """
 
     random: Random

@@ -1,4 +1,4 @@
-"""Random SELECTs whose conditions compare columns with literals of every spelling, those that do not fit among them."""
+"""Random SELECTs that compare columns with literals of every spelling and of mismatched types."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ TAKE_ROWS = (
     "COPY ({query}) TO '{folder}/in.lance'",
     "COPY ({query}) TO '{folder}/t.lance' (MODE 'append')",
 )
-"""Statements that write whatever columns a query has."""
+"""Statements that write all columns of a query."""
 TAKE_COLUMNS = (
     "INSERT INTO t (id, s) {query}",
     "INSERT INTO t (id, s) {query} RETURNING id",
@@ -172,15 +172,15 @@ OWN = (LanceDuckError, duckdb.Error, KeyboardInterrupt)
 
 
 class FailingStatements:
-    """Runs statements that fail on one connection, and checks after each that the connection goes on.
+    """Runs failing statements on one connection, and checks after each that the connection is usable.
 
     Args:
         folder: An empty folder.
-        seed: Everything follows from it.
+        seed: Seed of all random choices.
 
     Attributes:
-        counts: Failed statements by what failed.
-        log: Each statement, and its error.
+        counts: Failed statements by kind.
+        log: Each statement with its error.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:

@@ -68,7 +68,7 @@ def _query(twins: Twins) -> None:
             twins.log.append(f"view: {sql}")
             try:
                 connection.execute(f"CREATE OR REPLACE TEMP VIEW seen AS {twins.spelled(sql, ours=ours)}")
-            except Exception:  # what no view can be made of is run as it is
+            except Exception:  # queries that cannot become a view run unchanged
                 break
         else:
             sample = Sample(kind, "FROM seen")

@@ -1,4 +1,4 @@
-"""Random queries and views through which a column of texts comes to a SELECT, and SELECTs with `match` over them."""
+"""Random queries and views that pass a string column to a SELECT, and SELECTs with `match` over them."""
 
 from __future__ import annotations
 

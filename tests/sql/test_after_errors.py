@@ -1,4 +1,4 @@
-"""After an error of any statement, the connection runs the next one, and a refusal keeps its own message."""
+"""The connection runs the next statement after every error, and an error keeps its message."""
 
 from __future__ import annotations
 

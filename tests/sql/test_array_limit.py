@@ -1,4 +1,4 @@
-"""Columns that one Arrow array cannot hold, on all ways to read and change a table; the limit is lowered for it."""
+"""Columns that exceed one Arrow array, in all reads and changes of a table with a lowered limit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def table(start: int, stop: int) -> pa.Table:
 
 @pytest.fixture(params=["2.0", "2.1", "2.2"])
 def uri(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A table of three fragments, each of which exceeds the limit."""
+    """Return a table of three fragments that each exceed the limit."""
     path = str(tmp_path / "t.lance")
     for start, stop in ((0, 60), (60, 65), (65, ROWS)):
         ld.write_dataset(table(start, stop), path, mode="append", data_storage_version=request.param)

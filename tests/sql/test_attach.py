@@ -89,7 +89,7 @@ def test_a_folder_is_attached_at_a_version(con: ld.Connection, folders: Path) ->
         con.execute(f"ATTACH OR REPLACE 'two' AS q (TYPE lance, {options})")
         assert ids(con, "q.t") == expected
     assert ids(con, "q.t AT (VERSION => 1)") == [3, 4]
-    with pytest.raises(LanceDuckError):  # `u` has one version alone
+    with pytest.raises(LanceDuckError):  # `u` has a single version
         con.execute("FROM q.u")
     con.execute(f"ATTACH OR REPLACE 'two' AS q (TYPE lance, TIMESTAMP '{moment.isoformat()}')")
     assert ids(con, "q.t") == [3, 4]

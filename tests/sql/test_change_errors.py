@@ -84,7 +84,7 @@ def test_every_change_in_a_failed_transaction_reports_the_failure(
     with pytest.raises(duckdb.Error):
         con.execute(failure).fetchall()
     if not SINCE_2 and "nope" in failure:
-        return  # DuckDB 1 goes on after errors of the binder
+        return  # DuckDB 1 continues after binder errors
     for sql in CHANGES:
         with pytest.raises(duckdb.TransactionException, match=r"aborted \(please ROLLBACK\)"):
             getattr(con, method)(sql)

@@ -1,4 +1,4 @@
-"""Read-only connections change nothing by any road; failing stores leave nothing half done; secrets stay secret."""
+"""Read-only connections never change tables, failing stores leave no partial changes, and secrets stay secret."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ STORED = [
 
 
 def failures_at(step: int) -> list[Plan]:
-    """Return a disk that is full from a step on, and one that fails at that step alone."""
+    """Return plans for a disk that is full from a step on, and for one with a single failure."""
     return [fail_from(step, errno.ENOSPC), fail_at(step, errno.EIO)]
 
 

@@ -15,7 +15,7 @@ ROWS = (
 )
 OTHER = "SELECT i::INTEGER AS id, (i * 100)::INTEGER AS big, 'n' || i AS s FROM range(20) r(i)"
 STATEMENTS = [
-    # values of rows that nothing matches need not fit the column
+    # values of unmatched rows may exceed the column type
     "MERGE INTO {t} USING o ON {t}.id = o.id AND o.big < 100 WHEN MATCHED THEN UPDATE SET a = o.big + 1",
     "MERGE INTO {t} USING (FROM o WHERE id > 8) o ON {t}.id = o.id WHEN MATCHED THEN UPDATE SET a = o.big - 890",
     "MERGE INTO {t} USING (SELECT id + 8 AS id, big FROM o) o USING (id) WHEN MATCHED THEN UPDATE SET a = o.big % 100",

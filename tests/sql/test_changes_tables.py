@@ -1,4 +1,4 @@
-"""Tables that Python and pylance see, too; `statements/tables.sql` and `statements/lance/tables.sql` have the rest."""
+"""Tables that Python and pylance also see; the rest is in `statements/tables.sql` and `statements/lance/tables.sql`."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_column_counts_equal_those_of_duckdb(
 
 @pytest.fixture
 def streams(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list to which each scan by DuckDB adds an entry."""
+    """Return a list that receives an entry for each scan by DuckDB."""
     found: list[str] = []
     reader = DuckTable._reader
 

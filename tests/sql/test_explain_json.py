@@ -1,4 +1,4 @@
-"""EXPLAIN (FORMAT JSON) is one document, in which Lance tables stand with what DuckDB plans."""
+"""EXPLAIN (FORMAT JSON) returns one document with DuckDB's plan and the Lance tables."""
 
 from __future__ import annotations
 

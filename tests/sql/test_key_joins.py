@@ -429,10 +429,10 @@ def test_a_count_by_key_reads_no_columns(
         return reading(reader, wanted, rows)
 
     sql = "SELECT count(*) FROM ids WHERE id BETWEEN 3 AND 7"
-    assert ours.execute(sql).fetchall() == [(5,)]  # finds out, too, whether to filter pays
+    assert ours.execute(sql).fetchall() == [(5,)]  # also decides whether filtering first pays
     monkeypatch.setattr(FragmentReader, "read", noted)
     assert ours.execute(sql).fetchall() == [(5,)]
-    assert read == [] or not SPEAKS_SOURCE  # DuckDB 1.x asks for the column of the filter, too
+    assert read == [] or not SPEAKS_SOURCE  # DuckDB 1.x also requests the filter column
 
 
 def test_narrowing_is_decided_from_the_statement_alone() -> None:

@@ -1,4 +1,4 @@
-"""A name means in SQL what DuckDB finds first under it, and an error says what DuckDB says."""
+"""A name resolves in SQL like in DuckDB, and errors equal those of DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables whose columns or fields differ by case alone: changes that name one are refused, others are right."""
+"""Tables whose columns or fields differ only by case: ambiguous changes are rejected, others are right."""
 
 from __future__ import annotations
 

@@ -73,6 +73,6 @@ def test_closing_the_last_connection_unmaps_all_data_files(tmp_path: Path) -> No
     assert open_files(tmp_path)[1] > 15
     assert connection.execute("SELECT count(*) FROM t WHERE s = 'x'").fetchall() == [(1,)]
     connection.close()
-    gc.collect()  # of indexes whose objects refer to each other
+    gc.collect()  # indexes have reference cycles
     assert open_files(tmp_path / "t.lance" / "data") == (0, 0, 0)
     assert open_files(tmp_path)[1] <= 4  # pages of indexes

@@ -157,14 +157,14 @@ def test_results_equal_those_of_duckdb(
     con: ld.Connection, pair: tuple[Any, duckdb.DuckDBPyConnection], mode: str, searches: list[int]
 ) -> None:
     con.execute(f"SET lance_nearest = {mode}")
-    con.execute("SET lance_nprobes = 1000")  # all partitions: nothing is left to chance
+    con.execute("SET lance_nprobes = 1000")  # all partitions, so that the result is exact
     rng = random.Random(mode)
     for i in range(STATEMENTS):
         sql = _statement(rng, TABLES[i % len(TABLES)])
         try:
             expected = pair[1].execute(sql).fetchall()
         except duckdb.InvalidInputException:
-            continue  # lists are refused where a vector is null, wherever it would come
+            continue  # lists with null vectors are always rejected
         method = con.execute if i % 4 else con.sql
         found = method(sql).fetchall()
         assert same(found, expected), sql

@@ -1,4 +1,4 @@
-"""DuckDB's tokenizer cuts the text of a statement once, whatever is done with it afterwards."""
+"""DuckDB's tokenizer runs once per statement."""
 
 from __future__ import annotations
 
@@ -89,6 +89,6 @@ def test_a_statement_without_lance_tables_is_not_tokenized(con: ld.Connection, c
     ["SHOW TABLES", "EXPLAIN ANALYZE SELECT 1", "explain/* */analyze SELECT 1", "SELECT 1", "FROM t", "DESCRIBE t"],
 )
 def test_the_last_of_several_statements_becomes_the_relation(con: ld.Connection, first: str) -> None:
-    """Rows of the first one are dropped: DuckDB 2 would keep the connection busy."""
+    """Rows of the first statement are dropped, because DuckDB 2 would keep the connection busy."""
     assert con.sql(f"{first}; SELECT max(id) FROM lance.u").fetchall() == [(9,)]
     assert con.sql("SELECT 1").fetchall() == [(1,)]

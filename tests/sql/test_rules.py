@@ -1,4 +1,4 @@
-"""What statements become on the way to DuckDB: before rules read them, and by each rule."""
+"""The rewritten form of statements, before rules and after each rule."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whatever settings of DuckDB say about the meaning of SQL, Lance tables give what DuckDB's own tables give.
+"""Lance tables follow all DuckDB settings that affect the meaning of SQL.
 
-Each cell of settings x routes runs statements for which the setting matters, on tables of the same rows.
+Each combination of setting and route runs the statements that the setting affects, on tables of the same rows.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Every route is worth it for tables of any size; how often each was taken."""
+    """Enable every route for tables of any size, and count its uses."""
     taken: dict[str, int] = {}
     for name in ("LARGE", "PER_KEY", "SMALLER", "SELECTIVE"):
         monkeypatch.setattr(semi_join_pushdown, name, 0)
@@ -270,7 +270,7 @@ def _set(con: Any, name: str, value: str) -> None:
 
 
 def _by_execute(con: Any, sql: str, values: list[Any]) -> Any:
-    """Rows, and before them the names of their columns."""
+    """Return rows after their column names."""
     rows = con.execute(sql, values or None).fetchall()
     return [tuple(name for name, *_ in con.description), *rows]
 

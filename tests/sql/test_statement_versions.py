@@ -35,7 +35,7 @@ def con(tmp_path: Path, uri: str, connect: Callable[..., ld.Connection]) -> ld.C
 
 @pytest.fixture
 def busy(uri: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A table to which somebody adds a row just before each look at its newest version; the versions that were seen."""
+    """Add a row just before each lookup of the newest version; return the versions seen."""
     looked: list[int] = []
     look_up = TableHandle._look_up
 
@@ -130,7 +130,7 @@ def test_nested_statements_see_earlier_writes(con: ld.Connection, uri: str) -> N
 def test_cursors_that_bind_newer_versions_change_nothing(
     con: ld.Connection, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DuckDB asks for the rows of the mentions one after the other, in other threads."""
+    """DuckDB reads the references one after the other, in other threads."""
     from lance_duck.duck.tables.table import DuckTable
 
     other = con.cursor()

@@ -136,7 +136,7 @@ def difference(before: list[Row], after: list[Row], operation: str, *, stable: b
 
 
 def cancelled(changes: Counter[Row]) -> Counter[Row]:
-    """Return the changes without rows that are deleted and inserted as they were, by any name of these changes."""
+    """Return the changes without rows that are deleted and inserted unchanged."""
     net: Counter[Row] = Counter()
     for (kind, *row), count in changes.items():
         net[tuple(row)] += count if kind in ("insert", "update_postimage") else -count
@@ -173,7 +173,7 @@ def test_random_changes_equal_a_comparison_by_key(
         assert cancelled(found) == cancelled(expected), (version, operation)
         if not stable:  # only a column that is written in place is an update here
             found = moved(found)
-        if stable or operation != "Restore":  # without ids, rows that come back are not told from others
+        if stable or operation != "Restore":  # without ids, restored rows cannot be distinguished
             assert not expected - found, (version, operation)
             # An update that leaves the values of a row as they were is an update all the same.
             assert not cancelled(found - expected), (version, operation)

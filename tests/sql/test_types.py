@@ -1,4 +1,4 @@
-"""Every type of DuckDB goes into a table as it is, or is refused by its name and its column."""
+"""Every DuckDB type is stored exactly, or is rejected by name and column."""
 
 from __future__ import annotations
 

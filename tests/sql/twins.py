@@ -28,7 +28,7 @@ REFUSED: Final = (duckdb.Error, LanceDuckError)
 WITHOUT_EQUAL: Final = ("same kind", "is indexed", "; write version 2.2")
 """Words in ALTER errors: Lance casts only related types and unindexed columns; 2.1 cannot store maps."""
 FAULT: Final = "Cannot cast list with length 0 to array"
-"""What MERGE of DuckDB 2.0.0 says of arrays in its own tables, for some orders of the source's rows."""
+"""Error of DuckDB 2.0.0 in MERGE with arrays on native tables, for some source orders."""
 _KEY: Final = {b"lance-schema:unenforced-primary-key": b"true"}
 _TYPES: Final = (
     "id INTEGER NOT NULL, a INTEGER, s VARCHAR, d DOUBLE, dec DECIMAL(10,2), ts TIMESTAMP, tz TIMESTAMPTZ, dt DATE, "
@@ -136,7 +136,7 @@ class Twins:
         return {spelled: [row[1:] for row in described if row[0] == name] for name, spelled in names.items()}
 
     def spelled(self, sql: str, *, ours: bool) -> str:
-        """Return a statement with the names of tables in it."""
+        """Return a statement with table names filled in."""
         path = f"'{self.folder}/"
         sql = sql.replace("{file}", f"{self.folder}/{'ours' if ours else 'native'}")
         is_named = sql.startswith(("ALTER", "COMMENT", "COPY {t}")) or re.match(r"CREATE .* LIKE ", sql) is not None
@@ -203,7 +203,7 @@ class Twins:
         way = "execute" if way == "prepare" and sample.kind == "merge" else way
         native = answer(self.native, theirs, sample.parameters, way)
         if sample.kind == "merge" and isinstance(native, str) and FAULT in native:
-            self.ended = True  # ours may have changed its rows
+            self.ended = True  # the Lance side may have changed its rows
             return True
         self.counts[sample.kind] += 1
         self.refused[sample.kind] += refused

@@ -36,7 +36,7 @@ LOCAL = (*SYSTEM_CALLS, "open", "flush")
 
 
 class Crash(BaseException):
-    """The end of the process, as far as the store can tell."""
+    """The simulated end of the process."""
 
 
 class Faults:
@@ -114,7 +114,7 @@ def stop_at(at: int) -> Plan:
 
 
 def fail_at(at: int, code: int) -> Plan:
-    """Step `at` fails, and does nothing."""
+    """Let step `at` fail without an effect."""
 
     def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
         if now == at:
@@ -125,7 +125,7 @@ def fail_at(at: int, code: int) -> Plan:
 
 
 def fail_from(at: int, code: int) -> Plan:
-    """From step `at` on, nothing that needs room succeeds."""
+    """Let all steps that need disk space fail from step `at` on."""
 
     def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
         if now >= at and name in NEED_ROOM:

@@ -1,4 +1,4 @@
-"""Data overlays, which pylance 14 writes and reads where an environment variable says so."""
+"""Data overlays, which pylance 14 supports if an environment variable is set."""
 
 from __future__ import annotations
 

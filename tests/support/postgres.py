@@ -26,9 +26,9 @@ def is_installed() -> bool:
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """Start a server that listens on a socket alone; yields the URL of a manifest store in it.
+    """Start a server on a local socket; yields the URL of a manifest store in it.
 
-    It refuses to run as root: then it runs as nobody.
+    The server cannot run as root, so root starts it as nobody.
     """
     owner: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
     folder = tempfile.mkdtemp(prefix="postgres-")

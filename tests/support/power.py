@@ -42,7 +42,7 @@ class PowerCut(Faults):
                 self._keep_names(place)
             else:
                 self._keep_contents(place)
-        elif name in ("open", "mkdir"):  # the number of a file that is gone may come again
+        elif name in ("open", "mkdir"):  # the inode number of a deleted file may be reused
             number = os.stat(str(path)).st_ino
             self._contents.pop(number, None)
             self._names.pop(number, None)

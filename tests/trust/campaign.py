@@ -170,5 +170,5 @@ def _count(found: TrialCounts, seed: int, process: TrialProcess, say: Callable[[
 
 
 def command(kind: TrialKind, seed: int) -> str:
-    """Return the command that makes one trial alone."""
+    """Return the command for a single trial."""
     return f"PYTHONPATH=.:tests {Path(sys.executable).name} -m trust --only '{kind.name}' --seed {seed} --trials 1"

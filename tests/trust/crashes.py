@@ -136,7 +136,7 @@ def _kill_at(at: int) -> Plan:
 
 
 def _forked(work: Callable[[], Any]) -> int:
-    """Start a child that does some work, and ends with 0 if that goes well."""
+    """Start a child that runs some work and exits with 0 on success."""
     if child := os.fork():
         return child
     status = 1
@@ -161,7 +161,7 @@ def _check(job: Job, known: Course, uri: str, what: str) -> bool:
 
 
 def _go_on(job: Job, uri: str) -> None:
-    """The table takes another commit, cleanup leaves nothing that no version names, and pylance reads it."""
+    """Check that the table accepts a commit, that cleanup leaves no unreferenced files, and that pylance reads it."""
     if newest(uri) is None:
         crashing.prepare(uri)
     dataset = opened(uri)

@@ -39,7 +39,7 @@ Change = Callable[[random.Random, bytes], bytes]
 
 @cache
 def _folder() -> Path:
-    """Where the sound tables of this process lie."""
+    """Return the folder of the valid tables of this process."""
     return Path(tempfile.mkdtemp(prefix="sound-"))
 
 

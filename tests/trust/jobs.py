@@ -76,7 +76,7 @@ def build(kind: str, name: str, dataset: ld.LanceDataset) -> None:
 
 
 def prepare_vectors(kind: str, uri: str) -> None:
-    """Write a table of three fragments, of which an index covers two; some rows are gone."""
+    """Write a table of three fragments with an index over two, and some deleted rows."""
     write(uri, vectors(0, ROWS // 2), "create")
     write(uri, vectors(ROWS // 2, ROWS // 2), "append")
     build(kind, "near", opened(uri))
@@ -91,7 +91,7 @@ def some_rows(first: int, count: int) -> pa.Table:
 
 
 def prepare_old(uri: str) -> None:
-    """Write a table of version 0.1 of two fragments, of which an index covers one; some rows are gone."""
+    """Write a 0.1 table of two fragments with an index over one, and some deleted rows."""
     ld.write_dataset(some_rows(0, 40), uri, data_storage_version="legacy", max_rows_per_group=16, storage_options=HASTY)
     opened(uri).create_scalar_index("id", "BTREE")
     write(uri, some_rows(40, 30), "append")
@@ -99,7 +99,7 @@ def prepare_old(uri: str) -> None:
 
 
 def prepare_overlaid(uri: str) -> None:
-    """Write a table of two fragments under an index, of which one has overlays; some rows are gone."""
+    """Write an indexed table of two fragments, one with overlays, and some deleted rows."""
     write(uri, some_rows(0, 40), "create")
     write(uri, some_rows(40, 30), "append")
     opened(uri).create_scalar_index("n", "BTREE")

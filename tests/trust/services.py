@@ -81,7 +81,7 @@ _SERVERS: list[Any] = []  # one that is collected is shut down
 
 
 def hammered(seed: int, folder: Path) -> Mapping[str, int]:
-    """Have writers work on a service that throttles, and loses answers: nothing is lost, nothing is double."""
+    """Let writers use a service that throttles and loses responses, and check that nothing is lost or duplicated."""
     moods, options = _service()
     rng = random.Random(seed)
     uri = f"s3://{BUCKET}/{uuid.UUID(int=rng.getrandbits(128)).hex}/t.lance"

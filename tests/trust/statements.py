@@ -31,7 +31,7 @@ def conditions(seed: int, folder: Path) -> Mapping[str, int]:
 
 
 def errors(seed: int, folder: Path) -> Mapping[str, int]:
-    """Make random statements that fail; the connection goes on after each."""
+    """Run random failing statements; the connection is usable after each."""
     counts = failed(folder, seed, statements=150)
     return {f"errors of {kind}": count for kind, count in counts.items()}
 

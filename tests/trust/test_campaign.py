@@ -1,4 +1,4 @@
-"""The runner: failures come with their seeds, and processes that die or hang are failures."""
+"""The runner: failures have seeds, and crashed or hanging processes are failures."""
 
 from __future__ import annotations
 

@@ -61,9 +61,9 @@ WITHOUT_EFFECT = {
         *("block_size", "index_cache_size", "metadata_cache_size_bytes", "index_cache_size_bytes", "read_params"),
     },
 }
-"""Parameters that no code reads; their documentation says so, and why."""
+"""Unused parameters, whose documentation states the reason."""
 REFUSED = {"SparkMerge.analyze_plan", "SparkMerge.execute_uncommitted"}
-"""Methods of pylance that are refused, whatever their arguments."""
+"""Methods of pylance that are always rejected."""
 CHECKED_ONLY = {
     ScanOptions: {
         *("batch_readahead", "fragment_readahead", "io_buffer_size", "scan_in_order", "use_stats"),

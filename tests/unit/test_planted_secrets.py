@@ -23,7 +23,7 @@ PLANTED = "pLaNtEd"
 CLOSED = "http://127.0.0.1:1"
 IMPATIENT = {"client_max_retries": "0", "timeout": "2s", "connect_timeout": "1s", "allow_http": "true"}
 
-KEYS = {"access_key_id": "x", "secret_access_key": "y"}  # with them nobody is asked for others
+KEYS = {"access_key_id": "x", "secret_access_key": "y"}  # avoids a lookup of other credentials
 S3 = ("access_key_id", "secret_access_key", "session_token", "sse_kms_key_id", "sse_customer_key_base64", "role_arn")
 GCS = ("google_service_account_key", "google_service_account", "google_application_credentials", "bearer_token")
 AZURE = (
@@ -110,7 +110,7 @@ def test_secrets_in_uris_do_not_leak(uri: str, version: Any) -> None:
     options = IMPATIENT | {"aws_endpoint": CLOSED, "region": "x", "access_key_id": "x", "secret_access_key": "y"}
     assert PLANTED not in refused(lambda: ld.dataset(secret, version, storage_options=options))
     if uri.startswith(("http", "s3:", "abfss")):
-        return  # DuckDB is told no options, by which these would stay on this machine
+        return  # DuckDB receives no options that would keep these on this machine
     assert PLANTED not in refused(lambda: ld.connect({"t": secret}))
     assert PLANTED not in refused(lambda: ld.connect().execute(f"FROM lance_scan('{secret}')"))
     assert PLANTED not in refused(lambda: ld.connect().execute(f"FROM '{secret}'"))

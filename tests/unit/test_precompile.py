@@ -57,7 +57,7 @@ BENCHMARKS = {
     "merges": ("--merges", "5", "--rounds", "1"),
     "sql_statements": ("--repeats", "5", "--rounds", "1"),
 }
-"""Benchmarks at sizes that take some seconds, and keep no data."""
+"""Benchmark sizes that take some seconds and store no data."""
 
 
 @pytest.mark.slow

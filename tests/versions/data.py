@@ -1,6 +1,6 @@
-"""What all versions write and read: the same tables on every side, from numpy and pyarrow alone.
+"""Shared data of all versions: the same tables on every side, from numpy and pyarrow.
 
-Older versions of pylance run it in environments of their own, which have nothing else.
+Older versions of pylance run it in separate environments without other packages.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Side:
         self.outcome: dict[str, str] = {}
 
     def attempt(self, what: str, work: Callable[[], str | None]) -> None:
-        """Do a piece of work and note how it went."""
+        """Run some work and record the result."""
         try:
             self.outcome[what] = work() or "ok"
         except BaseException as error:  # a Rust panic does not inherit from Exception
@@ -55,7 +55,7 @@ class Side:
             self.outcome[what] = f"{type(error).__name__}: {str(error)[:200]}"
 
     def place(self, name: str) -> str:
-        """Where a table lies."""
+        """Return the path of a table."""
         return str(self.folder / f"{name}.lance")
 
 

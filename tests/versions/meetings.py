@@ -1,4 +1,4 @@
-"""All meetings of our tables and theirs, version by version, and the table of how they went.
+"""All meetings with other pylance versions, and the table of results.
 
 `make meetings` prints the table of docs/format.md, and `PYTHONPATH=.:tests python -m versions.meetings 4.0.2` one row.
 """
@@ -23,7 +23,7 @@ TOPICS = {
     "scalar indexes": ("BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER"),
     "vector indexes": ("IVF",),
 }
-"""Columns of the table, and the words by which outcomes belong to them: the last that fits."""
+"""Columns of the table, and the words that assign outcomes to them; the last match counts."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Meeting:
     outcome: Mapping[str, str]
 
     def failures(self) -> dict[str, str]:
-        """What went wrong."""
+        """Return the failures."""
         return {what: how for what, how in self.outcome.items() if how not in ("ok", "unused")}
 
     def unused(self) -> set[str]:
@@ -76,7 +76,7 @@ def topic_of(what: str) -> str:
 
 
 def row(version: str, there: Meeting, back: Meeting) -> str:
-    """A row of the table: for each topic how they read ours, and how we read theirs."""
+    """Return a table row: for each topic, reads by the other library and by this one."""
     cells = []
     for topic in TOPICS:
         both = [_cell([how for what, how in m.outcome.items() if topic_of(what) == topic]) for m in (there, back)]

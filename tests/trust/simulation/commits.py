@@ -1,8 +1,8 @@
-"""Many writers commit to tables of a simulated service; each effect must be there once, as if they had come in turns.
+"""Many writers commit to tables of a simulated service; each effect must exist once, like after serial commits.
 
-Only versions are written: fragments name data files that do not exist. Each commit is remembered with its effect, and
-whether it was done, was refused, or is unknown. Afterwards the versions are read one by one: each must be the one
-before with one effect put on top of it, all that were done must be there once, and none that was refused.
+Only versions are written: fragments name missing data files. Each commit is recorded with its effect, and its outcome:
+done, refused or unknown. Afterwards the versions are read one by one. Each must equal the previous version plus one
+effect. Every completed effect must exist once, and refused ones must not exist.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class SimulatedTable:
         self._check()
 
     def _write(self, changes: int) -> None:
-        """Commit changes, one after the other, from versions that are old or new."""
+        """Commit successive changes from old or new versions."""
         snapshot: Snapshot | None = None
         for _ in range(changes):
             try:
@@ -149,7 +149,7 @@ class SimulatedTable:
                 self._seen = max(self._seen, snapshot.version)
 
     def _drawn(self, snapshot: Snapshot) -> tuple[str, Operation]:
-        """Return a change of a version, and the name of its transaction."""
+        """Return a change of a version, and its transaction name."""
         kind = self._rng.choices(
             ("append", "delete", "compact", "count", "overwrite", "restore"), (10, 3, 3, 4, 0.3, 0.3)
         )[0]
@@ -191,7 +191,7 @@ class SimulatedTable:
         return replace(first, id=0, files=(replace(first.files[0], path=file),), physical_rows=rows)
 
     def _check(self) -> None:
-        """Read all versions, and put the effects on top of each other."""
+        """Read all versions, and apply the effects one after the other."""
         newest = open_snapshot(self.uri)
         numbers = newest.version_numbers()
         assert numbers == list(range(1, newest.version + 1)), f"versions {numbers}"
@@ -227,7 +227,7 @@ def after(past: Mapping[int, Past], number: int, effect: Effect) -> Past:
         return replace(past[effect.restored], restored_at=number)
     gone = set(before.rows) if effect.replaces else set(effect.removed)
     assert gone <= set(before.rows), f"version {number} takes away what is gone: {gone - set(before.rows)}"
-    if effect.read >= before.restored_at:  # Lance puts settings on top of a version that was brought back meanwhile
+    if effect.read >= before.restored_at:  # Lance applies settings on top of a concurrently restored version
         assert effect.count in (None, before.count + 1), f"version {number} counts to {effect.count} after {before}"
     left = {file: count for file, count in before.rows.items() if file not in gone}
     return Past(left | effect.added, before.count if effect.count is None else effect.count, before.restored_at)

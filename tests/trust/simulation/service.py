@@ -73,7 +73,7 @@ class SimulatedService:
         self._lock = threading.RLock()
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Have the package ask this service, sleep without losing time, and read clocks that jump."""
+        """Let the package use this service, simulated sleeps, and jumping clocks."""
         names = ("get", "head", "put", "delete", "copy", "list", "list_with_delimiter", "get_ranges", "open_writer")
         patch.setattr(object_store, "obstore", Proxy(obstore, {name: getattr(self, name) for name in names}))
         patch.setattr(tenacity.nap, "time", Proxy(time, {"sleep": lambda seconds: self._scheduler.pause()}))
@@ -153,7 +153,7 @@ class SimulatedService:
             return do()
 
     def _regardless(self, do: Callable[[], Any]) -> None:
-        """Do a request whose answer nobody waits for."""
+        """Run a request without a waiting client."""
         try:
             self._do(do)
         except (AlreadyExistsError, FileNotFoundError):

@@ -28,7 +28,7 @@ EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\x7f\r\u202eabc\u2066"
 SHOWN = r"\x1b]0;title\x07\x1b[2J\x9b31m\x7f\x0d\u202eabc\u2066"
 NAME = f"n{EVIL}"
 
-# Runs commands one after the other, as `main` does, on the terminal that it is given.
+# Runs commands one after the other, like `main`, on the given terminal.
 PROGRAM = """
 import json, sys
 from lance_duck_command import main

@@ -1,4 +1,4 @@
-"""What people are told of an error on the command line."""
+"""Error messages of the command line."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def runner(tmp_path: Path) -> Iterator[StatementRunner]:
 
 @pytest.fixture
 def typed(runner: StatementRunner, capsys: pytest.CaptureFixture[str]) -> Typed:
-    """Type keys into a shell; returns the lines that it writes after its greeting, and those on stderr."""
+    """Type keys into a shell; return its lines after the greeting, and its stderr lines."""
 
     def type_keys(*keys: str) -> tuple[list[str], list[str]]:
         with create_pipe_input() as pipe:

@@ -17,7 +17,7 @@ from pathlib import Path
 import lance_duck as ld
 
 CTRL_D, TAB, UP = "\x04", "\t", "\x1b[A"
-WAIT = 30  # seconds, until it is certain that nothing comes
+WAIT = 30  # seconds without output that count as silence
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Pages built by hand: levels of nested rows, and the bytes of each layout."""
+"""Handmade pages: levels of nested rows, and the bytes of each layout."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def variable(bits: int = 32) -> Encoding:
 
 
 def page_of(layout: pb.PageLayout, buffers: Sequence[bytes], num_rows: int) -> Page:
-    """A page whose buffers lie one after the other in memory."""
+    """Return a page whose buffers are adjacent in memory."""
     source = Memory()
     extents = []
     for buffer in buffers:

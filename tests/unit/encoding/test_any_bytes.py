@@ -1,4 +1,4 @@
-"""Whatever the bytes are, a codec decodes them or says that they are corrupt."""
+"""A codec decodes arbitrary bytes or reports them as corrupt."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ counts = st.sampled_from([0, 1, 2, 3, 7, 8, 200, 1024, 1030, 1 << 31, 1 << 50, 1
 
 
 def touch(block: Block) -> None:
-    """Reads all that a block says it has."""
+    """Read all values of a block."""
     if isinstance(block, FixedWidth):
         assert len(block.data) == block.count * max(block.bits // 8, 1 if block.bits else 0)
         block.data.sum()

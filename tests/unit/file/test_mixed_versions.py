@@ -15,7 +15,7 @@ from lance_duck.wire.schema import Field
 
 
 class Part:
-    """Gives the same rows whatever is asked for."""
+    """A column that returns the same rows for every request."""
 
     def __init__(self, rows: list[Any], arrow_type: pa.DataType) -> None:
         self.array = pa.array(rows, arrow_type)

@@ -1,4 +1,4 @@
-"""Few rows, each taken out of its chunk, against the same rows read."""
+"""A few rows read by value, compared with a full read."""
 
 from __future__ import annotations
 

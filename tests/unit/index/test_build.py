@@ -40,7 +40,7 @@ def entries(snapshot: Snapshot, metadata: IndexMetadata) -> Entries:
 
 
 def truth(snapshot: Snapshot, name: str = "_rowaddr") -> Entries:
-    """x and name of each row of the table."""
+    """Return x and the row identifier of each row."""
     found = ld.dataset(snapshot.uri).to_table(columns=["x", name])
     return set(zip(found["x"].to_pylist(), found[name].to_pylist(), strict=True))
 
@@ -178,7 +178,7 @@ def test_a_merge_by_row_id_drops_rows_that_left_the_coverage(table: Table, kind:
 
 def test_a_merge_changes_addresses_into_row_ids_and_back(table: Table, kind: PlainKind) -> None:
     snapshot = table(stable=True)
-    ld.dataset(snapshot.uri).update({"x": "x + 100"}, where="x = 3 OR x = 12")  # their ids lie elsewhere than they do
+    ld.dataset(snapshot.uri).update({"x": "x + 100"}, where="x = 3 OR x = 12")  # their ids and addresses differ
     snapshot = open_snapshot(snapshot.uri)
     kind.rows_by = "address"
     snapshot = indexed(snapshot, built(snapshot, kind))

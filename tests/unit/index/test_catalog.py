@@ -25,7 +25,7 @@ def bitmap(*ids: int) -> bytes:
 
 
 def listing(snapshot: Snapshot, *segments: IndexMetadata) -> Snapshot:
-    """The version as if its manifest listed these segments, whatever they are."""
+    """Return the version with a manifest that lists the given segments."""
     fresh = open_snapshot(snapshot.uri)
     fresh.manifest.__dict__["indices"] = segments
     return fresh

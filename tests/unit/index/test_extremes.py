@@ -1,4 +1,4 @@
-"""The ends of a B-tree are the least and greatest value of live rows, whatever happened to the rows since."""
+"""The ends of a B-tree equal the minimum and maximum of live rows, after every change."""
 
 from __future__ import annotations
 

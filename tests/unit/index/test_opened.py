@@ -1,4 +1,4 @@
-"""Segments whose entry in the manifest does not say of which kind they are."""
+"""Segments whose manifest entry does not declare their kind."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_unreadable_index_section_does_not_affect_the_next_version(tmp_path: 
     ld.write_dataset(ROWS, uri, storage_options={"checksums": "false"}).create_scalar_index("i", "BTREE")
     manifest = manifest_path(uri)
     data = bytearray(manifest.read_bytes())
-    data[4:12] = b"\xff" * 8  # the section that lists the segments comes first
+    data[4:12] = b"\xff" * 8  # the index section is first
     sound = manifest.read_bytes()
     manifest.write_bytes(data)
     dataset = ld.dataset(uri)

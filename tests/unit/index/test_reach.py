@@ -47,7 +47,7 @@ def by_address(snapshot: Snapshot, fragments: Iterable[int] | None = None) -> In
 
 
 def listing(snapshot: Snapshot, fragments: Iterable[int]) -> Snapshot:
-    """The version in which the only segment lists these fragments, as a core does that does not read it."""
+    """Return the version with a segment that lists these fragments, like a core without coverage checks."""
     (old,) = snapshot.indices
     new = changed(old, fragment_bitmap=roaring_bytes(np.array(sorted(fragments), np.uint32)))
     return commit(snapshot, CreateIndex([new], [old]))

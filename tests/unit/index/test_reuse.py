@@ -34,7 +34,7 @@ def rows(*pairs: tuple[int, int]) -> np.ndarray:
 
 
 def version(number: int, old: int, first: list[int], length: list[int], new: int) -> ReuseVersion:
-    """Fragment `old`, of which some runs live on in fragment `new`."""
+    """Return a reuse version that moves some runs of fragment `old` to fragment `new`."""
     starts = rows(*((old, offset) for offset in first))
     group = MovedGroup((old,), ((new, sum(length)),), starts, np.array(length))
     message = Details.Group(old_fragments=[Details.FragmentDigest(id=old, physical_rows=10)])

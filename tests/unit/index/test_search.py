@@ -75,7 +75,7 @@ def test_rows_found_by_id_are_returned_at_their_current_address(
     table: Table, kind: PlainKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind.rows_by = "id"
-    kind.type_url = "/test.room.BitmapIndexDetails"  # of which a commit knows that it names rows by id
+    kind.type_url = "/test.room.BitmapIndexDetails"  # a commit treats it as an index by row id
     monkeypatch.setattr(registry, "KINDS", (registry.KindEntry.of(kind),))
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]))

@@ -158,7 +158,7 @@ Follow = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def following(moves: dict[int, int]) -> Follow:
-    """Rows that go elsewhere; all others are gone."""
+    """Return a function that moves the given rows and drops all others."""
 
     def follow(names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         new = np.array([moves.get(name, 0) for name in names.tolist()], np.uint64)

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: found again, by other users too, and as good as none when they are damaged."""
+"""Compiled kernels on disk: reused, also by other users, and ignored if damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints change with everything that compiled code depends on, and with nothing else."""
+"""Fingerprints change with all dependencies of compiled code, and only with these."""
 
 from __future__ import annotations
 

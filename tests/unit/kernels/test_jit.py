@@ -16,7 +16,7 @@ from lance_duck.kernels.jit import Kernel, KernelError, kernel, subroutine, summ
 
 
 def uncached(compiled: Any) -> Any:
-    """The same kernel, which is not taken from disk."""
+    """Return the kernel without its disk cache."""
     compiled._cache = KernelCache(compiled.py_func, ())
     return compiled
 

@@ -1,4 +1,4 @@
-"""The search for garbage is put off, and goes on as before."""
+"""Garbage collection is paused and resumed."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ READ = frozenset(
         "write",
     }
 )
-"""Rooms of which a first read loads something."""
+"""Rooms that a first read loads."""
 FILTER = READ | {"index", "text"}
 SQL = FILTER | {"commit", "duck", "fragment", "maintenance", "namespaces", "progress", "retry", "write_dataset"}
 NEVER = frozenset(

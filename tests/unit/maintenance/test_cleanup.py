@@ -21,7 +21,7 @@ def files(path: Path) -> set[str]:
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> ld.LanceDataset:
-    """Three versions; the first file is in the first alone."""
+    """Three versions; the first file belongs only to the first one."""
     path = tmp_path / "t.lance"
     ld.write_dataset(pa.table({"id": [1, 2, 3]}), path)
     dataset = ld.write_dataset(pa.table({"id": [4, 5, 6]}), path, mode="overwrite")

@@ -1,4 +1,4 @@
-"""Compaction of groups that other processes write: orders that pickle, batches, writers that come in between."""
+"""Compaction with groups written by other processes: pickled orders, batches, and concurrent writers."""
 
 from __future__ import annotations
 

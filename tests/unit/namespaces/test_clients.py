@@ -1,4 +1,4 @@
-"""Catalogs that are asked where a table is."""
+"""Catalogs that supply table locations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Catalog:
         self.answer = answer
 
     def open_table(self) -> None:
-        """Say that names are asked for as they are."""
+        """Make describe_table receive the table id as a list."""
 
     def describe_table(self, name: list[str]) -> Any:
         if isinstance(self.answer, Exception):

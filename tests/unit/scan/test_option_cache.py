@@ -1,4 +1,4 @@
-"""Columns that a version was asked for are understood once for each Arrow form."""
+"""Requested columns of a version are resolved once per Arrow form."""
 
 from __future__ import annotations
 

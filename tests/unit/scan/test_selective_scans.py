@@ -1,4 +1,4 @@
-"""Few rows of a text column that repeats: what goes out of a scan is in proportion to them."""
+"""Few rows of a repeated string column: the scan output is proportional to them."""
 
 from __future__ import annotations
 

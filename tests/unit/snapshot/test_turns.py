@@ -1,4 +1,4 @@
-"""Writers of one machine make versions one after the other, and none waits for ever."""
+"""Writers on one machine commit one after the other, and none waits forever."""
 
 from __future__ import annotations
 

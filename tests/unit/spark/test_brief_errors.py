@@ -1,4 +1,4 @@
-"""Errors of sources, sinks and table functions come without the frames of the process that raised them."""
+"""Errors of sources, sinks and table functions hide the frames of the raising process."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_spark_finds_the_data_source_with_the_current_python(
 
 
 def test_the_hook_names_the_python_that_lacks_the_package() -> None:
-    """Spark shows the text of this error in a warning, and goes on without the format."""
+    """Spark shows this error text in a warning, and continues without the format."""
     code = "import sys; sys.modules['pyarrow'] = None; import pyspark_lance_duck"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stderr.splitlines()[-1] == (

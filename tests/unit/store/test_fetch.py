@@ -11,7 +11,7 @@ from lance_duck.store.request import ByteRange, fetch
 
 
 class Numbered:
-    """A source whose byte at offset i is `base + i`; with a barrier, a read waits until all others have come."""
+    """A source whose byte at offset i is `base + i`; with a barrier, a read waits for all others."""
 
     size = 100
 

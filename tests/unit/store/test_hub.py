@@ -79,7 +79,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
             return None
 
         def translate_path(self, path: str) -> str:
-            """Return the file of an address; a folder here has the name of a revision as it is written there."""
+            """Return the file of an address; revision names are folder names."""
             parts = path.strip("/").split("/")
             return str(Path(self.directory, *(part if at == 4 else unquote(part) for at, part in enumerate(parts))))
 

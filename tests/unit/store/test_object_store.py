@@ -70,7 +70,7 @@ def test_distant_ranges_are_returned_in_order(store: Store, put: Any) -> None:
     rng = np.random.default_rng(1)
     starts = [*rng.integers(0, len(data) - 5000, 60).tolist(), *range(0, 4 << 20, 200 << 10)]
     ranges = [(start, int(rng.integers(1, 5000))) for start in starts]
-    assert len({start >> 17 for start in starts}) > 10  # more requests than one call runs at once
+    assert len({start >> 17 for start in starts}) > 10  # more requests than one call runs concurrently
     found = store.open("data/x").read(ranges)
     assert [bytes(each) for each in found] == [data[start : start + size].tobytes() for start, size in ranges]
 

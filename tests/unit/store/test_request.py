@@ -30,7 +30,7 @@ def test_reads_are_counted_while_watched() -> None:
 
 
 class Numbered(Source):
-    """Byte i of the source is i; its reads are kept."""
+    """A source with byte i at offset i that records reads."""
 
     def __init__(self) -> None:
         self.reads: list[list[tuple[int, int]]] = []

@@ -22,7 +22,7 @@ from lance_duck.wire.manifest import BasePath
 
 
 class WindowsDisk:
-    """Calls of the system as Windows answers them. Attributes: `in_use`, names of files that somebody has open."""
+    """System calls with Windows semantics. Attributes: `in_use`, names of open files."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.in_use: dict[str, int] = {}

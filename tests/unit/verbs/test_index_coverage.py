@@ -1,4 +1,4 @@
-"""Which indexes still cover a fragment after each verb: not those over columns that it changed in place, all others."""
+"""Index coverage after each verb: only indexes over columns changed in place lose a fragment."""
 
 from __future__ import annotations
 

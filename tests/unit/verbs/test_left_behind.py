@@ -1,4 +1,4 @@
-"""A handle that another handle's restore, or overwrite, left behind is told what to do, by every verb."""
+"""Every verb on a handle made stale by a restore or overwrite suggests a remedy."""
 
 from __future__ import annotations
 

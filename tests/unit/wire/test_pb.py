@@ -38,7 +38,7 @@ def test_the_oldest_libraries_of_the_tests_are_the_lower_bounds() -> None:
     bounds = lower_bounds()
     assert {"duckdb", "protobuf", "numba", "typer", "pyspark"} <= bounds.keys()
     for name, bound in bounds.items():
-        # A pin may name a patch release of a bound, as wheels come with them.
+        # A pin may name a patch release of a bound.
         assert version(pins[name])[: len(version(bound))] == version(bound), name
 
 

@@ -1,4 +1,4 @@
-"""Errors about statements that are made of clauses speak of the statement as the user wrote it."""
+"""Errors in rebuilt statements refer to the statement as the user wrote it."""
 
 from __future__ import annotations
 

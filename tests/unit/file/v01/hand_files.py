@@ -1,4 +1,4 @@
-"""Data files of version 0.1 built by hand, from batches of Arrow arrays without nulls."""
+"""Handmade data files of version 0.1, from Arrow batches without nulls."""
 
 from __future__ import annotations
 

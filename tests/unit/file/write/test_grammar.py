@@ -61,7 +61,7 @@ def parts(message: Any, name: str) -> Iterator[Any]:
 
 
 def names(message: Any) -> set[str]:
-    """Which encodings a compression is made of."""
+    """Return the encodings in a compression."""
     return {part.WhichOneof("compression") for part in parts(message, "CompressiveEncoding")} - {None}
 
 

@@ -104,7 +104,7 @@ def test_sidecars_need_a_table() -> None:
 
 
 class FakeColumn:
-    """Gives a page of one buffer for each array, at once."""
+    """Returns a one-buffer page for each array immediately."""
 
     def __init__(self, name: str, fails: bool) -> None:
         self.name, self.fails, self.row = name, fails, 0

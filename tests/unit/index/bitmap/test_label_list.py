@@ -118,7 +118,7 @@ def test_a_merge_keeps_items_and_null_lists(tmp_path: Path) -> None:
 
 
 def foreign(segments: Segments, *, nulls: str | None, buffer: bytes | None) -> LabelListIndex:
-    """The last segment, written anew as another writer does."""
+    """Return the last segment, rewritten like another writer's."""
     keys, maps = SegmentReader(segments.store, segments.directory).open(FILE).read(["keys", "bitmaps"])
     with SegmentWriter(segments.store) as writer:
         schema = pa.schema([("keys", keys.type), ("bitmaps", pa.binary())])

@@ -26,7 +26,7 @@ def tokens_of(texts: Sequence[Sequence[tuple[str, int]]]) -> Tokens:
 
 
 def words_of(row: str) -> list[tuple[str, int]]:
-    """Return the words of a text, one after the other."""
+    """Return the words of a string in order."""
     return [(word, i) for i, word in enumerate(row.split())]
 
 

@@ -1,4 +1,4 @@
-"""Documents of one row are put together, as a plain count has it."""
+"""Documents of one row are combined, compared with a plain count."""
 
 from __future__ import annotations
 

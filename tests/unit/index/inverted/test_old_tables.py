@@ -22,7 +22,7 @@ FIELDS = {"index_version": None, "files": None}
 
 @pytest.fixture
 def old_table(tmp_path: Path) -> Callable[..., ld.LanceDataset]:
-    """Writes a table of which an old writer indexed the first rows."""
+    """Return a function that writes a table whose first rows an old writer indexed."""
 
     def write(**fields: object) -> ld.LanceDataset:
         rows = [" ".join(TEXTS.get(i, ())) or None for i in range(10)]

@@ -1,4 +1,4 @@
-"""Segments with graphs, written by hand: flat, scalar and product codes, partition after partition."""
+"""Handmade graph segments: flat, scalar and product codes, partition by partition."""
 
 from __future__ import annotations
 

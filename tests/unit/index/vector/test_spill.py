@@ -1,4 +1,4 @@
-"""Codes come back by partition, sorted by the names of their rows."""
+"""Codes are returned by partition, sorted by row address."""
 
 import numpy as np
 import pytest

@@ -37,9 +37,9 @@ def tensor(values: np.ndarray) -> index_pb2.Tensor:
 
 @dataclass
 class Written:
-    """A segment that is to be written; whatever is changed before `write` is written as it is.
+    """A segment before it is written; `write` stores all changes unchecked.
 
-    `codes` are by rows, in the order of the partitions, of `lengths` rows each.
+    `codes` are by row in partition order, with `lengths` rows each.
     """
 
     codes: np.ndarray

@@ -172,7 +172,7 @@ def test_filters_of_different_sizes_are_merged(segments: Segments) -> None:
 
 
 def write(segments: Segments, metadata: dict[str, str], **columns: Any) -> BloomFilterIndex:
-    """A file by hand."""
+    """Write a handmade file."""
     plain: dict[str, Any] = {
         "fragment_id": pa.array([0], pa.uint64()),
         "zone_start": pa.array([0], pa.uint64()),

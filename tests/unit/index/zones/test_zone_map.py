@@ -203,7 +203,7 @@ def test_new_rows_extend_existing_zones(segments: Segments) -> None:
 
 
 def write(segments: Segments, *, nulls: RowSet | None = None, **columns: Any) -> ZoneMapIndex:
-    """A file by hand; `nulls` as they are, None: it does not say."""
+    """Write a handmade file; `nulls` are written unchanged, or left out if None."""
     plain: dict[str, Any] = {
         "min": [1], "max": [5], "null_count": [0], "nan_count": [0],
         "fragment_id": [0], "zone_start": [0], "zone_length": [10],

@@ -1,4 +1,4 @@
-"""Neighbours in a graph are those that plain Python chooses."""
+"""Graph neighbours equal those that plain Python selects."""
 
 from __future__ import annotations
 

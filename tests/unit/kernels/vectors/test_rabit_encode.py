@@ -1,4 +1,4 @@
-"""Codes of RaBitQ turn vectors no more than those that faiss finds by trying every scale."""
+"""RaBitQ codes are as accurate as those that faiss finds with every scale."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fitted(vectors: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def numbers_of(signs: np.ndarray, further: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers of codes, as `index.vector.codecs.rq` says."""
+    """Return the numbers of codes as defined in `index.vector.codecs.rq`."""
     ones = np.unpackbits(signs, axis=1, bitorder="little").astype(np.float32)
     places = np.unpackbits(further, axis=1, bitorder="little").reshape(len(signs), DIM, bits)
     return ones * 2**bits + (places * (1 << np.arange(bits))).sum(axis=2) - (2**bits - 0.5)

@@ -1,4 +1,4 @@
-"""Kernels rotate each vector as the plain reference does, to the bit, alone and among others."""
+"""Kernels rotate each vector bit-identically to the plain reference, alone and in batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nearest vectors are those that numpy finds, whatever the vectors are."""
+"""Nearest vectors equal those of numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches read the names of the rows that they find; rows that are gone without a trace are noticed."""
+"""Searches read the row ids of their results; rows that vanished without a trace are detected."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def rows_of(metric: str) -> list[list[list[float] | None] | None]:
 def test_a_multivector_distance_is_the_sum_of_minimum_distances(
     metric: str, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multivector, "BLOCK_BYTES", 1000)  # a few vectors at once
+    monkeypatch.setattr(multivector, "BLOCK_BYTES", 1000)  # a few vectors per block
     rows, item = rows_of(metric), pa.uint8() if metric == "hamming" else pa.float32()
     type_ = (pa.large_list if large else pa.list_)(pa.list_(item, DIM))
     query = np.array([[1, 2, 3, 4], [5, 0, 0, 1], [7, 7, 1, 0]], item.to_pandas_dtype())
@@ -46,7 +46,7 @@ def test_a_multivector_distance_is_the_sum_of_minimum_distances(
 
 
 def scores_one_by_one(nearest: list[tuple[int, float, int]], queries: int) -> dict[int, float]:
-    """The way of XTR, query vector by query vector."""
+    """Return XTR scores, query vector by query vector."""
     totals: dict[int, float] = {}
     floors = 0.0
     for query in range(queries):

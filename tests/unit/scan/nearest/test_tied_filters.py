@@ -50,7 +50,7 @@ def test_recall_holds_if_partitions_mix_allowed_and_other_clusters(kind: str, tm
 def test_recall_holds_if_the_filter_allows_distant_clusters(kind: str, tmp_path: Path) -> None:
     dataset, queries = topics(tmp_path, kind)
     assert recall(dataset, queries) >= 0.95
-    assert recall(dataset, queries, nprobes=1) < 0.9  # explicit settings are kept to
+    assert recall(dataset, queries, nprobes=1) < 0.9  # explicit settings are respected
 
 
 def test_more_candidates_do_not_reduce_recall(tmp_path: Path) -> None:

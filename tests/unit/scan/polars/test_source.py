@@ -29,7 +29,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[ScanOptions]:
-    """What scans are asked for."""
+    """Return the options of all scans."""
     found: list[ScanOptions] = []
 
     class Noted(scanner.LanceScanner):

@@ -47,7 +47,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def read_together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of fragments that were read together, or alone."""
+    """Return the sizes of joined fragment groups."""
     found: list[int] = []
     together, alone = JoinedFragments.read, FragmentReader.read
 

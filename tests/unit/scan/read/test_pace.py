@@ -1,4 +1,4 @@
-"""How far a scan goes ahead."""
+"""Read-ahead of a scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants of SQL text are compared as DuckDB compares them, however they are written."""
+"""Constants in SQL filters compare like in DuckDB, in every spelling."""
 
 from __future__ import annotations
 
@@ -245,5 +245,5 @@ def test_arbitrary_constants_do_not_change_an_answer(condition: str, negated: bo
     try:
         parse_sql(text, SCHEMA, "filter")
         check(text, whole=False)
-    except InvalidInputError:  # DuckDB compares no such values
+    except InvalidInputError:  # DuckDB cannot compare these values
         return

@@ -17,7 +17,7 @@ DOG = MatchQuery("Dogs", "Text")
 
 
 def write(folder: Path, *, indexed: bool, stable: bool) -> ld.LanceDataset:
-    """Six rows at distances 0, 2, 8, 18, 32, 50; of the texts of 3 and 4 both have the word, an index has 3 alone."""
+    """Six rows at distances 0, 2, 8, 18, 32, 50; rows 3 and 4 contain the word, the index covers only row 3."""
     vectors = pa.FixedSizeListArray.from_arrays(pa.array([float(i // 2) for i in range(12)], pa.float32()), 2)
     table = pa.table({"id": range(1, 7), "Vec": vectors, "Text": pa.array(TEXTS)})
     dataset = ld.write_dataset(table[:3], folder / "t.lance", enable_stable_row_ids=stable)

@@ -1,4 +1,4 @@
-"""Scores of BM25, computed by hand: the same whether an index covers all rows, some or none."""
+"""BM25 scores equal a manual computation whether an index covers all, some or none of the rows."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def loose(kind: pa.DataType) -> pa.DataType:
 
 
 def of(kind: pa.DataType, values: list[Any]) -> pa.Array:
-    """An array of a type that its values need not keep to, which Arrow itself would refuse to make."""
+    """Return an array whose values may violate its type, which Arrow would reject."""
     return _typed(pa.array(values, loose(kind)), kind)
 
 

@@ -387,7 +387,7 @@ def test_computed_files_are_reused_after_a_lost_race(tmp_path: Path) -> None:
     seen: list[int] = []
 
     def double(batch: pa.RecordBatch) -> pa.RecordBatch:
-        if len(seen) < 6:  # somebody else is faster, twice
+        if len(seen) < 6:  # another writer wins twice
             ld.dataset(path).insert(pa.table({"a": [100 + len(seen)]}))
         seen.extend(batch["a"].to_pylist())
         return pa.record_batch({"b": pc.multiply(batch["a"], 2)})

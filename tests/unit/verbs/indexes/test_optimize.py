@@ -29,7 +29,7 @@ either_id = pytest.mark.parametrize("stable", [False, True], ids=["addresses", "
 
 @pytest.fixture
 def stable() -> bool:
-    """Whether the table has stable row ids, unless a test says so."""
+    """Return whether the table has stable row ids; tests may override it."""
     return False
 
 
@@ -206,7 +206,7 @@ def test_optimize_on_an_old_handle_updates_the_newest_version(ds: ld.LanceDatase
     check(old)
 
 
-# Built anew.
+# Rebuilt indexes.
 
 
 @pytest.mark.parametrize("parameters", [{"rows_per_zone": 5}, {}])

@@ -1,4 +1,4 @@
-"""Indexes that are built in parts: runs of fragments, orders that pickle, writers that come in between."""
+"""Indexes built in parts: fragment runs, pickled orders, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 class Elsewhere:
-    """Other processes; a writer may come when they have built for the first time."""
+    """Other processes; a writer may commit after their first build."""
 
     def __init__(self, path: Path, writer: Writer | None = None, count: int = 3) -> None:
         self.path = path

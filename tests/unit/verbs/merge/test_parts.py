@@ -1,4 +1,4 @@
-"""A merge in parts, wherever they run: keys as bytes, rows of a part, rows that two parts name."""
+"""A distributed merge: byte keys, rows of a part, and rows changed by two parts."""
 
 from __future__ import annotations
 

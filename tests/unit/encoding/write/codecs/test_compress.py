@@ -24,7 +24,7 @@ SENTENCES = [b"the quick brown fox %d jumps over %d lazy dogs" % (i, i * 7919 % 
 
 
 def kind(block: Block, choice: EncodingOptions | None = None) -> str:
-    """Name of the encoding that is picked; the values have to come back."""
+    """Return the name of the chosen encoding after checking the round trip."""
     values = compress_mini_block(block, choice or EncodingOptions())
     assert read_back(values) == plain(block)
     names, encoding = [], values.encoding
@@ -189,7 +189,7 @@ def test_whole_buffers_of_every_block_type_round_trip() -> None:
 
 
 def single(block: Block, choice: EncodingOptions | None = None) -> str:
-    """Name of the encoding that single values get; they have to come back."""
+    """Return the encoding name of single values after checking the round trip."""
     encoding, values = compress_values(block, choice or EncodingOptions())
     assert isinstance(values, (FixedWidth, VariableWidth))
     assert values.count == block.count

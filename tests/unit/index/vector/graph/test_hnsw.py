@@ -250,7 +250,7 @@ def test_an_empty_partition_has_no_graph(tmp_path: Path) -> None:
 
 
 def as_before_12(graph: GraphRows) -> GraphRows:
-    """A graph as pylance before 12 wrote it: vector 0 on all levels, counted on the lowest alone."""
+    """Return a graph as pylance before 12 wrote it: vector 0 on all levels, counted only on the lowest."""
     ids, neighbors, far = (column.to_pylist() for column in graph.rows.columns)
     offsets = graph.metadata.level_offsets
     rows = list(zip(ids, neighbors, far, strict=True))

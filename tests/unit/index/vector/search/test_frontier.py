@@ -7,7 +7,7 @@ from lance_duck.index.vector.layout import Partitions
 from lance_duck.index.vector.search.contract import Probe
 from lance_duck.index.vector.search.frontier import Frontier, Spread, sampled_places
 
-NARROW = Spread(0.0, 0.0, 0.05)  # vectors lie nearly as far as their centroids
+NARROW = Spread(0.0, 0.0, 0.05)  # vectors are nearly as far away as their centroids
 
 
 def frontier(distances: list[float], counts: list[int], k: int = 2, **probe: object) -> Frontier:
@@ -28,7 +28,7 @@ def test_the_first_partitions_hold_k_vectors() -> None:
 def test_only_partitions_with_expected_neighbours_are_searched() -> None:
     search = frontier([1, 2, 3, 4, 5], [5, 1, 9, 5, 5])
     assert search.first().tolist() == [[0]]
-    assert search.further(np.array([3.5], np.float32)).tolist() == [[2]]  # as many as were searched
+    assert search.further(np.array([3.5], np.float32)).tolist() == [[2]]  # as many as before
     assert search.further(np.array([3.5], np.float32)).tolist() == [[1]]
     assert search.further(np.array([3.5], np.float32)).shape == (1, 0)
 

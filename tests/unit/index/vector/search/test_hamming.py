@@ -19,7 +19,7 @@ ASKED = RNG.integers(0, 256, (3, 4)).astype(np.float32)
 
 @pytest.fixture(params=["a nearest partition of its own", "an empty one"])
 def index(tmp_path: Path, request: pytest.FixtureRequest) -> HammingIndex:
-    """Four partitions, of which the second one is empty; it may be the nearest of all queries."""
+    """Four partitions; the second one is empty, and it may be the nearest one of all queries."""
     centroids = np.random.default_rng(1).integers(0, 256, (4, 4)).astype(np.uint8)
     if request.param == "an empty one":
         centroids[1] = ASKED[0]

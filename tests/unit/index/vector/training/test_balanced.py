@@ -44,7 +44,7 @@ def test_partitions_are_even_if_clusters_outnumber_centroids() -> None:
     plain, found = plain_rounds(vectors, None, CLUSTERS, 20, 1), balanced_clusters(vectors, CLUSTERS, 20, 1)
     sizes = [np.bincount(nearest(vectors, each)).astype(float) for each in (plain, found)]
     assert sizes[1].max() < sizes[0].max()
-    assert (sizes[1] ** 2).sum() < 0.9 * (sizes[0] ** 2).sum()  # the rows that a search for each of them looks at
+    assert (sizes[1] ** 2).sum() < 0.9 * (sizes[0] ** 2).sum()  # the rows that a search for each of them reads
     assert loss(vectors, found) < loss(vectors, plain)
 
 

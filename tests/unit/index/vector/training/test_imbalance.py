@@ -1,4 +1,4 @@
-"""When an index is to be trained anew."""
+"""When an index is retrained."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ DIM, ROWS = 16, 20_000
 
 
 def table(uri: str) -> TableScan:
-    """A table of vectors whose codes say little."""
+    """Return a vector table with inaccurate codes."""
     numbers = np.random.default_rng(1).random(ROWS * DIM, np.float32)
     made = ld.write_dataset(pa.table({"v": pa.FixedSizeListArray.from_arrays(numbers, DIM)}), uri)
     made = made.create_index("v", "IVF_PQ", num_partitions=32, num_sub_vectors=2)

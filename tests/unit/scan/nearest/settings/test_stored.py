@@ -1,4 +1,4 @@
-"""The file that keeps with an index what settings of searches reach."""
+"""The file that stores the measured recall of search settings with an index."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_new_index_stores_its_recall_curves(table: ld.LanceDataset, monkeypatc
     files = dict(table.handle.snapshot.indices[0].files)
     assert files["recall.json"] == the_file(table).stat().st_size
     table.validate()
-    monkeypatch.setattr(segment_curves, "draw", None)  # nothing is measured
+    monkeypatch.setattr(segment_curves, "draw", None)  # no measurement
     assert "stored with the index" in plan(table)
 
 
