@@ -386,7 +386,7 @@ def _message(message: Message, root: Path) -> dict[str, Any]:
     for field, value in message.ListFields():
         if field.name == "schema_metadata":  # pylance leaves it out of the transaction
             continue
-        if field.name == "preserves_nullability" and message.DESCRIPTOR.name == "Merge":  # pylance also casts
+        if field.name == "preserves_nullability" and message.DESCRIPTOR.name == "Merge":  # pylance sets it for casts
             continue
         if field.name in ("fragments", "updated_fragments"):
             found[field.name] = [[sorted(f.fields) for f in fragment.files] for fragment in value]
