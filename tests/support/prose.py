@@ -54,9 +54,7 @@ PATTERNS: Final = {
         r"(?:^|[.!?] )(?:Of |Refused (?:is|are)|Missing (?:is|are)|Not (?:every|all|read|taken|known)|Only then|With it"
         r"|To it|By (?:this|it)|For (?:this|it)\b|So\b|Thus\b|Neither\b)"
     ),
-    "what-is": (
-        r"(?i)\bwhat (?:is|are|was|were|it|they|has|have|can|stands?|comes?|lies?|a|the|others?|this|these)\b"
-    ),
+    "what-is": (r"(?i)\bwhat (?:is|are|was|were|it|they|has|have|can|stands?|comes?|lies?|a|the|others?|this|these)\b"),
     "at-hand": (
         r"(?i)\bat hand\b|\bcome(?:s)? to\b(?! (?:an end|a))|\bto be had\b|\bby itself\b|\bapart from\b"
         r"|\bas (?:long|many|few|large)(?:\.|;|,|$)|\bstand(?:s)? (?:in|for|beside|there|alone)\b"

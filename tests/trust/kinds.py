@@ -1,7 +1,7 @@
-"""The kinds of trials, and how often each is made.
+"""The kinds of trials and their frequency.
 
-A trial is a function of a seed and of an empty folder. All that it does follows from the seed, but for what threads,
-processes and clocks make of it. It returns what it has checked, by name, and raises when something is wrong.
+A trial is a function with a seed and an empty folder. Apart from threads, processes and clocks, its behaviour follows
+from the seed. It returns its checks by name and raises an error on a failure.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ class TrialKind:
     """A kind of trials.
 
     Attributes:
-        name: As `--only` takes it.
-        place: Its function: "module:name", the module being one of this folder.
-        what: What a trial does, for the page of counts.
-        short: Trials of the short profile; 0: only in the long one.
-        share: Of the time of the long profile, beside those of the others.
-        seconds: After which a trial counts as one that hangs, on a machine that has more to do.
+        name: Name for `--only`.
+        place: Its function: "module:name", with a module in this folder.
+        what: Description for the page of counts.
+        short: Trials in the short profile; 0 limits it to the long one.
+        share: Share of the time in the long profile.
+        seconds: Time limit of a trial on a busy machine.
     """
 
     name: str

@@ -1,10 +1,10 @@
-"""What long runs have counted, a line of JSON for each run of a kind, and the page that adds them up.
+"""Counts of long runs, one line of JSON per run and kind, and the page that sums them.
 
     {"kind": …, "on": "2026-11-26", "with": "lance-duck …, Python …, …",
      "first": 7, "trials": 3, "failed": [8], "counts": {…}}
 
-`first` is the seed of the first trial, the others follow; `failed` has seeds. Only runs of one version of this package,
-that of the last line, are added up.
+`first` is the seed of the first trial, the others follow; `failed` has seeds. Only runs of the package version in the
+last line are added.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def record(file: Path, found: TrialCounts) -> bool:
 
 
 def runs(file: Path) -> list[Run]:
-    """Return the runs in a file; none if there is no file."""
+    """Return the runs in a file, or an empty list if the file does not exist."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 
@@ -69,7 +69,7 @@ def seed_ranges(of_kind: Iterable[Run]) -> list[tuple[int, int]]:
 
 
 def write_page(path: Path, all_runs: Sequence[Run], kinds: Iterable[TrialKind] = KINDS) -> None:
-    """Put the sums of runs in their place on a page."""
+    """Write the sums of runs into a page."""
     before, rest = path.read_text(encoding="utf-8").split(BEGIN)
     _, after = rest.split(END)
     current = [run for run in all_runs if run["with"].split(",")[0] == all_runs[-1]["with"].split(",")[0]]
@@ -95,7 +95,7 @@ def row(kind: TrialKind, found: Sequence[Run]) -> tuple[str, ...]:
 
 
 def versions() -> str:
-    """Return what a campaign runs on, this package first."""
+    """Return the versions of a campaign, this package first."""
     package, *libraries = (f"{name} {version(name)}" for name in LIBRARIES)
     return ", ".join((package, f"Python {platform.python_version()}", *libraries))
 
