@@ -40,7 +40,8 @@ PATTERNS: Final = {
         r"(?i)(?<!in )(?<!in-)(?<!take )(?<!takes )(?<!took )(?<!takes its )(?<!decimal )\bplaces?\b(?! ?holder)"
     ),
     "thing-says": (
-        r"(?i)\b(?:that|which|who|what|it|they|table|file|index|segment|manifest|query|statement|scan|column|version)s? "
+        r"(?i)\b(?:that|which|who|what|it|they|table|file|index|segment|manifest|query|statement|scan|column|version)s?"
+        r" "
         r"(?:tells?|says?|asks?|asked|knows?|told|said|speaks?|wants?|answers?)\b"
     ),
     "ours": (
@@ -202,8 +203,8 @@ def main(*arguments: str) -> None:
         lengths = [sentence.words for sentence in found if not sentence.is_cell] or [0]
         cells = [sentence.words for sentence in found if sentence.is_cell] or [0]
         print(
-            f"  {rate(found):4.0f}  {page.relative_to(ROOT)}: {len(found)} sentences of {sum(lengths) / len(lengths):.0f} "
-            f"words, the longest {max(lengths)}; cells of {sum(cells) / len(cells):.0f}, the longest {max(cells)}"
+            f"  {rate(found):4.0f}  {page.relative_to(ROOT)}: {len(found)} sentences of "
+            f"{sum(lengths) / len(lengths):.0f} words, the longest {max(lengths)}; cells of {sum(cells) / len(cells):.0f}, the longest {max(cells)}"
         )
 
 

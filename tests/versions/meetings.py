@@ -1,6 +1,7 @@
 """All meetings with other pylance versions, and the table of results.
 
-`make meetings` prints the table of docs/reference/format.md, and `PYTHONPATH=.:tests python -m versions.meetings 4.0.2` one row.
+`make meetings` prints the table of docs/reference/format.md. `PYTHONPATH=.:tests python -m versions.meetings 4.0.2`
+prints one row.
 """
 
 from __future__ import annotations
