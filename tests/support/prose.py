@@ -202,9 +202,10 @@ def main(*arguments: str) -> None:
     for page, found in documents.items():
         lengths = [sentence.words for sentence in found if not sentence.is_cell] or [0]
         cells = [sentence.words for sentence in found if sentence.is_cell] or [0]
+        name = page.relative_to(ROOT)
         print(
-            f"  {rate(found):4.0f}  {page.relative_to(ROOT)}: {len(found)} sentences of "
-            f"{sum(lengths) / len(lengths):.0f} words, the longest {max(lengths)}; cells of {sum(cells) / len(cells):.0f}, the longest {max(cells)}"
+            f"  {rate(found):4.0f}  {name}: {len(found)} sentences of {sum(lengths) / len(lengths):.0f} words, "
+            f"the longest {max(lengths)}; cells of {sum(cells) / len(cells):.0f}, the longest {max(cells)}"
         )
 
 
