@@ -1,31 +1,31 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`.
-# Each makes its own environment in .venv first, from Python 3.11 or newer and pip.
+# Two commands suffice on a fresh machine: `make demo` and `make test`.
+# Each first creates an environment in .venv. They need Python 3.11 or newer and pip.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LOWEST := $(VENV)/lowest
-# Other versions of pylance, oldest first, each in an environment of its own; `test` meets the first and the last.
+# Environments of other pylance versions, oldest first. `test-rest` uses the first and the last.
 export LANCE_DUCK_VERSIONS := $(abspath $(VENV)/versions)
 PYLANCES := $(addprefix $(LANCE_DUCK_VERSIONS)/,$(addsuffix /.ready,$(shell cat tests/versions/pylance.txt)))
-# Programs that we are a part of, each in an environment of its own: their requirements do not go together, nor with ours.
+# Environments of the programs that lance-duck plugs into. Their requirements conflict with each other.
 export LANCE_DUCK_HOSTS := $(abspath $(VENV)/hosts)
 HOSTS  := $(patsubst tests/hosts/%.txt,$(LANCE_DUCK_HOSTS)/%/.ready,$(wildcard tests/hosts/*.txt))
-# An emulator of Azure, where there is npm.
+# An Azure emulator, if npm is installed.
 AZURITE := $(LANCE_DUCK_HOSTS)/azurite/node_modules/.bin/azurite-blob
-# protoc has an environment of its own: grpcio-tools asks for the old protobuf that its code is for.
+# protoc runs in a separate environment, because grpcio-tools requires an old protobuf.
 GRPCIO := $(VENV)/grpcio-tools-1.67.1
 PB     := lance_duck/wire/pb
 PROTOC := $(GRPCIO)/bin/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$(notdir $(wildcard protos/*.proto)))
-# Further editable installations share the pack of kernels that the first one made.
+# Further editable installations share the kernel pack of the first one.
 PACKED := LANCE_DUCK_BUILD_KERNELS=0
-# Of `trust`: short or long.
+# Profile of `trust`: short or long.
 PROFILE ?= short
 PYTEST := $(BIN)/python -m pytest
 CODE   := lance_duck lance_duck_command.py hatch_build.py pyspark_lance_duck.py docs/conf.py docs/generated.py tests benchmarks
 
-# Tests start many processes: what was compiled is kept, whatever the machine prefers.
+# Tests start many processes, so bytecode files are always kept.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -42,7 +42,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## query the tables shipped in this repository, and show what comes out
+demo: $(READY)  ## query the example tables, and print the results
 	@$(BIN)/python benchmarks/demo.py
 
 $(PYLANCES): $(LANCE_DUCK_VERSIONS)/%/.ready: | $(READY)
@@ -50,9 +50,9 @@ $(PYLANCES): $(LANCE_DUCK_VERSIONS)/%/.ready: | $(READY)
 	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check pylance==$*
 	@touch $@
 
-versions: $(PYLANCES)  ## environments of nine other versions of pylance, for the full profile
+versions: $(PYLANCES)  ## environments of nine other pylance versions, for the full profile
 
-meetings: versions  ## the table of docs/reference/format.md: what other versions of pylance and we read of each other
+meetings: versions  ## print the table of pylance versions in docs/reference/format.md
 	PYTHONPATH=.:tests $(BIN)/python -m versions.meetings
 
 $(HOSTS): $(LANCE_DUCK_HOSTS)/%/.ready: tests/hosts/%.txt pyproject.toml | $(READY)
@@ -63,19 +63,19 @@ $(HOSTS): $(LANCE_DUCK_HOSTS)/%/.ready: tests/hosts/%.txt pyproject.toml | $(REA
 $(AZURITE):
 	npm install --silent --no-audit --no-fund --prefix $(LANCE_DUCK_HOSTS)/azurite azurite@3.37.0
 
-test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## Dask, DataFusion, dbt, Harlequin, ibis, JAX, JupySQL, marimo and Azurite with our tables, each in an environment of its own
+test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## test Dask, DataFusion, dbt, Harlequin, ibis, JAX, JupySQL, marimo and Azurite, each in its environment
 	$(PYTEST) tests/hosts tests/concurrency/test_clouds.py
 
-test: $(READY)  ## the tests of six minutes, which meet every room and pylance; ROOM=scan: all tests of one room
+test: $(READY)  ## run the quick tests, at most six minutes; ROOM=scan: all tests of one room
 	$(PYTEST) -m $(if $(ROOM),'not slow' --room $(ROOM),'not slow and not rest') -n 2 --dist worksteal --slowest 30
 
-test-rest: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## the tests that `test` leaves out
+test-rest: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests that `test` leaves out
 	$(PYTEST) -m 'not slow and rest' -n 2 --dist worksteal
 
-durations: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run all tests, and write tests/long.txt: what `test` leaves out
+durations: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run all tests, and write tests/long.txt, the tests that `test` leaves out
 	$(PYTEST) -m 'not slow' -n 2 --dist worksteal --record-long
 
-test-full: $(READY) versions  ## all tests, more random cases, then again on the oldest supported libraries
+test-full: $(READY) versions  ## run all tests with more random cases, then again on the oldest supported libraries
 	LANCE_DUCK_PROFILE=full $(PYTEST) -n 2 --dist worksteal
 	$(MAKE) --no-print-directory test-lowest
 
@@ -84,40 +84,40 @@ $(LOWEST)/.ready: pyproject.toml tests/lowest.txt $(READY)
 	$(PACKED) $(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]' -c tests/lowest.txt
 	@touch $@
 
-test-lowest: $(LOWEST)/.ready $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## the quick profile on the oldest supported libraries (DuckDB 1.5)
+test-lowest: $(LOWEST)/.ready $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## run the tests on the oldest supported libraries (DuckDB 1.5)
 	$(LOWEST)/bin/python -m pytest -m 'not slow' -n 2 --dist worksteal
 
-test-duckdb15: $(LOWEST)/.ready  ## what touches DuckDB, changes, and Spark (4.0), on the oldest supported libraries (DuckDB 1.5)
+test-duckdb15: $(LOWEST)/.ready  ## test SQL, changes and Spark 4.0 on the oldest supported libraries (DuckDB 1.5)
 	$(LOWEST)/bin/python -m pytest tests/sql tests/golden tests/unit/scan tests/unit/duck tests/unit/verbs tests/unit/write \
 		tests/unit/file/write tests/unit/store tests/unit/maintenance tests/spark -m 'not slow' -n 2 --dist worksteal
 
-trust: $(READY)  ## random trials with seeds, in minutes; in hours, with the page of counts: make trust PROFILE=long
+trust: $(READY)  ## run random trials for minutes; PROFILE=long: for hours, and update docs/background/trust.md
 	PYTHONPATH=.:tests $(BIN)/python -m trust --profile $(PROFILE)
 
-lint: $(READY)  ## ruff: rules and layout
+lint: $(READY)  ## run ruff
 	$(BIN)/ruff check --no-cache $(CODE)
 	$(BIN)/ruff format --no-cache --check $(CODE)
 
-types: $(READY)  ## mypy --strict
+types: $(READY)  ## run mypy --strict
 	$(BIN)/mypy
 
-docs: $(READY)  ## the documentation as a site in docs/_build/html; a warning is an error
+docs: $(READY)  ## build the documentation in docs/_build/html; a warning is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python -m sphinx -b html -q -W --keep-going docs docs/_build/html
 
-release-check: $(READY)  ## sdist and wheel, installed and used with the newest and the oldest libraries, and typed
+release-check: $(READY)  ## build sdist and wheel, and test them with the newest and the oldest libraries
 	$(BIN)/python -m tests.release.check
 
-release: $(READY)  ## release-check with kernels for all levels of processors; keeps the files in dist, and prints the command that publishes them
+release: $(READY)  ## release-check with kernels for all processor levels; keep the files in dist and print the publish command
 	LANCE_DUCK_BUILD_KERNELS=all $(BIN)/python -m tests.release.check --keep dist
 
-oracle: $(READY)  ## only the comparison with pylance, with counts of cases
+oracle: $(READY)  ## run the comparison with pylance, and print the number of cases
 	$(PYTEST) tests/oracle -n 2 --dist worksteal
 
-bench: $(READY)  ## every benchmark at its default size, beside pylance and Parquet
+bench: $(READY)  ## run every benchmark at its default size
 	$(BIN)/python -m benchmarks
 
-golden: $(READY) $(firstword $(PYLANCES))  ## write the golden tables anew (pinned to one version of the writer)
+golden: $(READY) $(firstword $(PYLANCES))  ## write the golden tables again, with the pinned pylance
 	$(BIN)/python -m tests.golden.generate
 
 $(GRPCIO)/.ready: | $(READY)

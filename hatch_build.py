@@ -1,9 +1,9 @@
-"""Build hook: an installation from a clone gets a pack of compiled kernels for its own machine.
+"""Build hook: an installation from a clone gets a pack of kernels compiled for its machine.
 
-    LANCE_DUCK_BUILD_KERNELS=0      no pack: kernels are compiled at their first use
-    LANCE_DUCK_BUILD_KERNELS=all    packs of all levels that this machine can build, for wheels that are published
+    LANCE_DUCK_BUILD_KERNELS=0      build no pack: kernels are compiled on first use
+    LANCE_DUCK_BUILD_KERNELS=all    build packs of all levels that this machine supports, for published wheels
 
-A pack that cannot be built does not stop the installation, but it stops the build of a wheel to publish.
+If a pack cannot be built, the installation continues, but the build of a published wheel fails.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SETTING = "LANCE_DUCK_BUILD_KERNELS"
 PACKS = Path("lance_duck", "kernels", "packs")
-OLDEST_LINUX = "manylinux_2_17"  # kernels call memcpy and memset of the system, nothing else
+OLDEST_LINUX = "manylinux_2_17"  # kernels call only memcpy and memset from the system
 
 
 class KernelPacks(BuildHookInterface):  # type: ignore[type-arg]
-    """Builds packs before a wheel is made, also of an editable installation."""
+    """Builds packs before a wheel is made, and for editable installations."""
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """Return what compiling needs: the dependencies of the package itself."""
+        """Return the build requirements of the kernels: the dependencies of the package."""
         return [] if _setting() == "0" else list(self.metadata.core.dependencies)
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the packs, and add them to a wheel that is not editable."""
+        """Build the packs, and add them to the wheel unless it is editable."""
         if _setting() == "0":
             return
         self.app.display_info("lance-duck: compiling kernels for this machine, once, about a minute")
         command = [sys.executable, "-m", "lance_duck.precompile", *(["--all"] if _setting() == "all" else [])]
-        paths = [self.root, *filter(None, [os.environ.get("PYTHONPATH")])]  # isolated builds find packages by it
+        paths = [self.root, *filter(None, [os.environ.get("PYTHONPATH")])]  # isolated builds find packages there
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode and _setting() == "all":

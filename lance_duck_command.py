@@ -1,7 +1,7 @@
-"""The command `lance-duck`: its commands and their arguments. What a command does is imported when it runs.
+"""The command `lance-duck`: commands and their arguments. Each command imports its implementation when it runs.
 
-Importing lance_duck takes a second, for Arrow and numba. `--help` and shell completion should not wait for that, so
-this module lies outside the package.
+Importing lance_duck takes a second, because of Arrow and numba. `--help` and shell completion should not wait for it.
+Therefore, this module is outside the package.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ OTHER_WORDS: Final = {
     "validate": "check fsck verify",
     "versions": "history log",
 }
-"""Words for commands that other tools have: `lance-duck ls` names `tables`."""
+"""Command names from other tools, by the command to suggest: for `lance-duck ls`, suggest `tables`."""
 
 
 class _Commands(typer.core.TyperGroup):
-    """The commands; a word that is none is answered by the command that was probably meant."""
+    """The command group. For an unknown command, it suggests the most likely one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments begin with. Raises a usage error."""
+        """Return the command at the start of the arguments. Raises a usage error if there is none."""
         word = args[0]
         meant = next((command for command, words in OTHER_WORDS.items() if word.lower() in words.split()), None)
         if meant is not None:
@@ -97,7 +97,7 @@ MaxRowsOption = Annotated[int, typer.Option("--max-rows", min=1, help="Rows to s
 
 
 class Mode(StrEnum):
-    """What happens to rows that already exist."""
+    """How to treat existing rows."""
 
     create = "create"
     append = "append"
@@ -117,7 +117,7 @@ MaxRowsPerFileOption = Annotated[int, typer.Option("--max-rows-per-file", min=1,
 
 
 def done_by(module: str) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
-    """Delegate a command, whose own body is empty, to the function of the same name in a module of `lance_duck.cli`."""
+    """Delegate a command with an empty body to the function of the same name in a `lance_duck.cli` module."""
 
     def decorate(command: Callable[_P, None]) -> Callable[_P, None]:
         @wraps(command)
@@ -130,7 +130,7 @@ def done_by(module: str) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
 
 
 def main() -> None:
-    """Run the command line: exit code 0, 1 for an error (on stderr), 2 for wrong usage, 130 when it is interrupted."""
+    """Run the command line. The exit code is 0, 1 for errors (on stderr), 2 for wrong usage, or 130 if interrupted."""
     if _IS_WINDOWS:
         _use_utf8()
     with redirect_stderr(cast("TextIO", _PrintableStream(sys.stderr))), warnings.catch_warnings():
@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """Show a warning as a message of the command, without the line of Python that gave it."""
+    """Print a warning like a message of the command, without the Python line that caused it."""
     sys.stdout.flush()
     print(f"lance-duck: warning: {message}", file=sys.stderr)
 
@@ -151,33 +151,33 @@ def _main() -> None:
     except OSError as error:
         if not _is_broken_pipe(error):
             _fail(import_module("lance_duck.cli.message").message_of(error))
-        # The reader of the pipe has gone; without this the interpreter would complain when it flushes at exit.
+        # The reader closed the pipe. Without this, the interpreter would complain at exit, when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     except ModuleNotFoundError as missing:
         _fail(_NEEDS if missing.name in _LIBRARIES else str(missing))
-    except Exception as error:  # also DuckDB's errors, whose help spans several lines
+    except Exception as error:  # including DuckDB errors, whose hints span several lines
         _fail(import_module("lance_duck.cli.message").message_of(error))
 
 
 class _PrintableStream:
-    """A stream that shows control characters as escapes: what a terminal would obey may come from a table or a path.
+    """A stream that escapes control characters, which may come from a table or a path.
 
-    The consoles of `lance_duck.cli.terminal` escape what they print, and write their own control characters to the
-    stream inside.
+    The consoles of `lance_duck.cli.terminal` escape their text and write their own control characters to the inner
+    stream.
 
     Attributes:
-        rich_proxied_file: The stream inside, by the name that rich looks for.
+        rich_proxied_file: The inner stream, under the name that rich expects.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
 
     def write(self, text: str) -> int:
-        """Write a text."""
-        if not text.replace("\n", "").isprintable():  # only such a text has to wait for the package
+        """Write text."""
+        if not text.replace("\n", "").isprintable():  # only this case needs to import the package
             text = import_module("lance_duck.cli.terminal").printable(text)
         return self.rich_proxied_file.write(text)
 
@@ -186,12 +186,12 @@ class _PrintableStream:
 
 
 def _is_broken_pipe(error: OSError) -> bool:
-    """Return whether the reader of the output has gone, which Windows reports as an invalid argument."""
+    """Return whether the output's reader is gone, which Windows reports as an invalid argument."""
     return isinstance(error, BrokenPipeError) or (_IS_WINDOWS and type(error) is OSError and error.errno == EINVAL)
 
 
 def _use_utf8() -> None:
-    """Write UTF-8 to pipes and files, as on other systems: the default encodings of Windows lack most letters."""
+    """Write UTF-8 to pipes and files, as on other systems. The default encodings of Windows lack most letters."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and not stream.isatty():
             stream.reconfigure(encoding="utf-8")
@@ -235,7 +235,7 @@ def tables(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or address of Lance tables.")],
     as_json: JsonOption = False,
 ) -> None:
-    """List the tables of a folder and of its namespaces. A table that does not open is listed with the reason."""
+    """List the tables of a folder and its namespaces. A table that cannot be opened is listed with the reason."""
 
 
 @app.command()
@@ -323,13 +323,13 @@ def search(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find rows by words, by a vector, or by both. The best come first."""
+    """Find rows by words, by a vector, or by both. The best rows come first."""
 
 
 @app.command()
 @done_by("look")
 def versions(table: TableArgument, as_json: JsonOption = False) -> None:
-    """List the versions that can be read, with their tags."""
+    """List the readable versions and their tags."""
 
 
 @app.command()
@@ -389,7 +389,7 @@ def import_(
     vector_columns: VectorColumnsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table of a file, or add its rows to one. Takes all rows and columns, or some."""
+    """Create a table from a file, or append its rows to a table. Reads all rows and columns, or some."""
 
 
 @app.command()
@@ -407,7 +407,7 @@ def export(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write rows of a table to a file. The ending of its name gives the format."""
+    """Write rows of a table to a file. The file extension selects the format."""
 
 
 @app.command()
@@ -429,7 +429,7 @@ def compact(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Join small fragments and leave out deleted rows. Overlays are folded in."""
+    """Merge small fragments and drop deleted rows. Overlays are folded in."""
 
 
 @app.command()
@@ -443,7 +443,7 @@ def cleanup(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed; remove nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove old versions and the files that only they use. Old means 14 days, unless told otherwise."""
+    """Remove old versions and the files that only they use. Old means 14 days by default."""
 
 
 @app.command()
@@ -451,7 +451,7 @@ def cleanup(
 def validate(
     table: TableArgument, version: VersionOption = None, tag: TagOption = None, as_json: JsonOption = False
 ) -> None:
-    """Read the whole table and list its problems. Exit code 1 if there are any."""
+    """Read the whole table and list its problems. The exit code is 1 if there are any."""
 
 
 @app.command()
@@ -464,7 +464,7 @@ def repair(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Commit a version without what cannot be read. Leaves out rows and index segments."""
+    """Commit a version without unreadable data. Leaves out rows and index segments."""
 
 
 @app.command()
@@ -540,7 +540,7 @@ def doctor(
     ] = (None),
     as_json: JsonOption = False,
 ) -> None:
-    """Report versions and what works here, for bug reports."""
+    """Report versions and what works on this machine, for bug reports."""
 
 
 @app.command()
@@ -560,7 +560,7 @@ def bench(
 @app.command("warm-up")
 @done_by("doctor")
 def warm_up(as_json: JsonOption = False) -> None:
-    """Compile kernels ahead of their first use."""
+    """Compile kernels before their first use."""
 
 
 @app.command("build-kernels")
@@ -572,7 +572,7 @@ def build_kernels(
     folder: Annotated[str | None, typer.Option(help="Folder of the pack; the installation's own by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the usual kernels into a pack. An installation loads them from it."""
+    """Compile the usual kernels into a pack that installations can load."""
 
 
 if __name__ == "__main__":

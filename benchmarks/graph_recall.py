@@ -154,7 +154,7 @@ def _asked(
         for query, limit in zip(queries, last, strict=True):
             found = ds.to_table(columns=["_distance"], filter=condition, nearest={**nearest, "q": query})
             shares.append((found["_distance"].to_numpy() <= _rounded(limit)).sum() / K)
-    measured = re.search(r"asked for: ([^;]*); (at most )?([\d.]+) measured", plan)
+    measured = re.search(r"target recall [\d.]+: ([^;]*); (at most )?([\d.]+) measured", plan)
     settings, share = (measured[1], measured[3]) if measured else ("", "")
     error = np.std(shares) / math.sqrt(len(shares))
     return share, f"{np.mean(shares):.3f} ± {error:.3f}", settings

@@ -36,10 +36,14 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": False}
-autodoc_typehints = "signature"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+python_maximum_signature_line_length = 100
+toc_object_entries_show_parents = "hide"
 autodoc_class_signature = "separated"
 napoleon_google_docstring = True
 napoleon_use_rtype = False
+napoleon_custom_sections = ["Cause", "Remedy"]
 default_role = "code"
 
 suppress_warnings = ["myst.header"]

@@ -1,10 +1,13 @@
-"""Generate tables for the documentation from the code: file formats, encodings, types, flags, indexes and commands."""
+"""Generate tables for the documentation from the code: the format, the commands and the errors."""
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +18,7 @@ from typer.cli import get_docs_for_click
 
 import lance_duck as ld
 import lance_duck_command
+from lance_duck import errors as error_tree
 from lance_duck.encoding.codecs.registry import READERS
 from lance_duck.encoding.v20.registry import READERS as READERS_20
 from lance_duck.errors import LanceDuckError
@@ -71,6 +75,16 @@ TYPES: Final[Mapping[str, tuple[pa.DataType, Any]]] = {
 }
 """Types by name, each with a value. They are the rows of the type table."""
 
+PACKAGE: Final = Path(ld.__file__).parent
+ROOMS: Final = ("duck", "write", "verbs", "scan", "store", "snapshot", "commit", "index", "spark", "namespaces", "wire")
+"""Rooms whose messages come first in the tables of errors, since users meet them first."""
+MOST_MESSAGES: Final = 15
+"""Maximum number of messages in the table of one error class."""
+MOST_OF_A_ROOM: Final = 5
+"""Maximum number of messages from one room in the table of one error class."""
+MOST_WORDS: Final = 40
+"""Maximum number of words in a cell of these tables. Longer messages are left out."""
+
 
 def write(folder: Path) -> None:
     """Write each table, and the notebooks, into a folder. Creates the folder."""
@@ -85,6 +99,7 @@ def write(folder: Path) -> None:
         "flags": flags(),
         "indexes": indexes(),
         "command_line": command_line(),
+        "errors": errors(),
     }.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
@@ -156,6 +171,99 @@ def command_line() -> str:
     command = typer.main.get_command(lance_duck_command.app)
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="lance-duck")
     return text.partition("\n")[2]  # the page has a title of its own
+
+
+def errors() -> str:
+    """Return a section for each public class of `lance_duck.errors`, with its commonest messages."""
+    classes = error_classes()
+    found = messages([kind.__name__ for kind in classes])
+    return "\n".join(_error_section(kind, classes, found.get(kind.__name__, {})) for kind in classes)
+
+
+def error_classes() -> list[type[BaseException]]:
+    """Return the public classes of `lance_duck.errors`, in the order of the module."""
+    names = vars(error_tree).items()
+    mine = [value for name, value in names if inspect.isclass(value) and not name.startswith("_")]
+    return [kind for kind in mine if kind.__module__ == error_tree.__name__]
+
+
+def meaning(kind: type[BaseException]) -> tuple[str, str, str]:
+    """Return the summary of an error class, and the sections Cause and Remedy of its docstring."""
+    text = inspect.getdoc(kind) or ""
+    sections = dict(re.findall(r"^(Cause|Remedy):\n((?: {4}.+\n?)+)", text, re.MULTILINE))
+    summary = text.partition("\n\n")[0]
+    return summary, *(" ".join(sections.get(name, "").split()) for name in ("Cause", "Remedy"))
+
+
+def messages(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the messages with a remedy that the package's source has, by class: message and remedy."""
+    paths = sorted(PACKAGE.rglob("*.py"), key=lambda path: (_rank(path), path))
+    found: dict[str, dict[str, str]] = {}
+    taken: dict[tuple[str, int], int] = {}
+    for path in paths:
+        for name, what, remedy in _raised(ast.parse(path.read_text(encoding="utf-8"))):
+            place, rows = (name, _rank(path)), found.setdefault(name, {})
+            has_room = len(rows) < MOST_MESSAGES and taken.get(place, 0) < MOST_OF_A_ROOM
+            if name in names and what not in rows and has_room:
+                taken[place] = taken.get(place, 0) + 1
+                rows[what] = remedy
+    return found
+
+
+def _rank(path: Path) -> int:
+    room = path.relative_to(PACKAGE).parts[0]
+    return ROOMS.index(room) if room in ROOMS else len(ROOMS)
+
+
+def _raised(tree: ast.AST) -> Iterator[tuple[str, str, str]]:
+    """Yield the class, message and remedy of each error that a module creates from constant strings."""
+    named = _named_constants(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            remedy = next((each.value for each in node.keywords if each.arg == "remedy"), None)
+            what, advice = _constant(node.args[0], named), _constant(remedy, named)
+            words = max(len((what or "").split()), len((advice or "").split()))
+            if what and advice and words <= MOST_WORDS and not advice.startswith("…"):
+                yield node.func.id, what, advice
+
+
+def _named_constants(tree: ast.AST) -> dict[str, ast.expr]:
+    """Return the values of names that a module assigns exactly once."""
+    pairs = [(node.targets[0], node.value) for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    pairs += [(node.target, node.value) for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and node.value]
+    names = [target.id for target, _ in pairs if isinstance(target, ast.Name)]
+    return {t.id: value for t, value in pairs if isinstance(t, ast.Name) and names.count(t.id) == 1}
+
+
+def _constant(node: ast.AST | None, named: Mapping[str, ast.expr]) -> str | None:
+    """Return the text of a string, with "…" for its expressions, or None for other nodes."""
+    if isinstance(node, ast.Name):
+        node = named.get(node.id)
+    if isinstance(node, ast.BoolOp):
+        node = node.values[-1]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        return text if len(re.findall(r"\w{2,}", text)) > 2 else None
+    return None
+
+
+def _error_section(kind: type[BaseException], classes: Sequence[type[BaseException]], rows: Mapping[str, str]) -> str:
+    summary, cause, remedy = meaning(kind)
+    above = [f"[{each.__name__}](#{each.__name__.lower()})" for each in kind.__bases__ if each in classes]
+    python = [f"`{each.__name__}`" for each in kind.__mro__[1:] if each.__module__ == "builtins"]
+    also = [*above, *(name for name in python if name not in ("`object`", "`BaseException`", "`Exception`"))]
+    lines = [f"## {kind.__name__}", "", summary, ""]
+    lines += [f"- **Also caught as:** {', '.join(also)}"] if also else []
+    lines += [f"- **Cause:** {cause}", f"- **Remedy:** {remedy}", ""]
+    table = _table(("message", "what to do"), [(_plain(what), _plain(advice)) for what, advice in rows.items()])
+    return "\n".join(lines) + (f"\n{table}" if rows else "")
+
+
+def _plain(text: str) -> str:
+    """Return text whose characters have no meaning in Markdown's tables."""
+    return re.sub(r"([\\|*_<>`\[\]{}$])", r"\\\1", " ".join(text.split()))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str | bool]]) -> str:

@@ -1,4 +1,4 @@
-"""Entry point of `python -m lance_duck`; that of `lance-duck` is `lance_duck_command`, which it calls."""
+"""Entry point of `python -m lance_duck`. It calls `lance_duck_command`, like the command `lance-duck`."""
 
 from lance_duck_command import main
 

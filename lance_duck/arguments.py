@@ -91,7 +91,7 @@ def known_names(names: Iterable[str]) -> str:
     """Return "one of …" for an error message. Long lists are shortened."""
     candidates = list(names)
     if not candidates:
-        return "nothing: there are none"
+        return "no name, because none exists"
     listing = ", ".join(candidates[:_MOST_LISTED])
     return f"one of {listing}, …" if len(candidates) > _MOST_LISTED else f"one of {listing}"
 

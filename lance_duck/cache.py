@@ -14,10 +14,10 @@ _USES_OF_A_SIZE = 64  # values may grow in use: their sizes are measured again a
 
 
 class LruCache(Generic[_T]):
-    """The most recently used values, by key. Safe to use from several threads; two may make the same value at once.
+    """The most recently used values, by key. Thread-safe, but two threads may compute the same value at once.
 
-    Reading a value marks it, without a lock. When room is needed, the oldest value without a mark goes; marked values
-    that are older lose their marks, and count as young again.
+    Reading a value marks it, without a lock. To make room, the oldest value without a mark is dropped. Older values
+    with a mark lose it and count as new.
 
     Args:
         limit: Largest number of values.
@@ -29,7 +29,7 @@ class LruCache(Generic[_T]):
         self._entries: OrderedDict[Hashable, _Entry[_T]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return the value of a key; call `make` and store its result if the key is not cached."""
+        """Return the value of a key. If it is not cached, call `make` and store its result."""
         entry = self._entries.get(key)
         if entry is None:
             return self.put(key, make())
@@ -59,7 +59,7 @@ class LruCache(Generic[_T]):
             return value
 
     def key_of(self, value: _T) -> Hashable | None:
-        """Return the key of this very object, or None if it is not cached. Fast for the value stored last."""
+        """Return the key of this object (by identity), or None if it is not cached. Fast for the last stored value."""
         with self._lock:
             return next((key for key, entry in reversed(self._entries.items()) if entry.value is value), None)
 
@@ -86,15 +86,15 @@ class _Entry(Generic[_T]):
 
 
 class SizedCache(Generic[_T]):
-    """The most recently used values, by key, limited by their bytes. Safe to use from several threads.
+    """The most recently used values, by key, limited by total size. Safe to use from several threads.
 
     The value used last stays even if it is larger than the limit. A large value counts for at most three quarters of
-    the limit, so that small ones also stay.
+    the limit, which leaves room for small ones.
 
     Args:
         limit: Bytes of all values together.
         size: Returns the bytes of a value.
-        grows: Whether values grow while they are used, so that their bytes are measured from time to time.
+        grows: Whether values grow during use. Their size is then measured repeatedly.
     """
 
     def __init__(self, limit: int, size: Callable[[_T], int], *, grows: bool = False) -> None:
@@ -110,7 +110,7 @@ class SizedCache(Generic[_T]):
         self._uses = 0
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return the value of a key; if it is not cached, call `make` once, even if several threads request it.
+        """Return the value of a key. If it is not cached, call `make` once, even if several threads request it.
 
         An error of `make` is raised, and nothing is stored.
         """

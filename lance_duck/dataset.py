@@ -1,4 +1,4 @@
-"""LanceDataset: one version of a Lance table, as a pyarrow Dataset that DuckDB also reads by its own protocol."""
+"""LanceDataset: one version of a Lance table, as a pyarrow Dataset that DuckDB reads through its native protocol."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def dataset(
         asof: Open the newest version committed before this time. Times without a time zone are local.
         block_size: Without effect: reads are sized by columns and batches.
         commit_lock: Called with the version number of each commit through this handle. The context manager that it
-            returns is entered before the version becomes visible. The store still decides races between writers. A
+            returns is entered before the version becomes visible. The store still resolves races between writers. A
             handle can be pickled if its lock can, for example a module-level function.
         index_cache_size: Without effect: all tables share one memory limit for open indexes.
         storage_options: Object store settings.
@@ -175,7 +175,7 @@ class LanceDataset(
     ) -> None:
         self._defaults = checked_defaults(default_scan_options or {})
         if version is not None and asof is not None:
-            raise InvalidInputError("both version and asof", where="dataset", expected="one of them")
+            raise InvalidInputError("version and asof exclude each other", where="dataset", expected="one of them")
         if table is None:
             table = TableScan(open_snapshot(uri, version, asof, storage_options, commit_lock))
         self.handle = _DatasetHandle(self, os.fspath(uri), table)
@@ -199,7 +199,7 @@ class LanceDataset(
 
     @property
     def partition_expression(self) -> Any:
-        """Always true: Lance tables are not partitioned by the values of columns."""
+        """Always true, because Lance tables do not have partition columns."""
         return pa.compute.scalar(True)
 
     # Other versions.
@@ -211,7 +211,9 @@ class LanceDataset(
             NotFoundError: The version does not exist.
         """
         if version is not None and asof is not None:
-            raise InvalidInputError("both version and asof", where="checkout_version", expected="one of them")
+            raise InvalidInputError(
+                "version and asof exclude each other", where="checkout_version", expected="one of them"
+            )
         snapshot = self.handle.snapshot.checkout(version, asof)
         moved = snapshot.location.uri != self.handle.snapshot.location.uri
         table = TableScan(snapshot, self.handle.table.restriction)
@@ -304,7 +306,7 @@ class LanceDataset(
         return self.to_table(columns, filter, **options).to_pandas()
 
     def sql(self, sql: str) -> sql_query.SqlQueryBuilder:
-        """Build a SQL query of this version, which the query calls "dataset".
+        """Build a SQL query on this version. The query refers to it as "dataset".
 
         `ds.sql("SELECT id FROM dataset WHERE x > 3").build().to_batch_records()` runs DuckDB SQL, as
         `lance_duck.connect` does. `EXPLAIN` is supported. Statements that change tables are rejected.
@@ -316,7 +318,7 @@ class LanceDataset(
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> int:
-        """Return the number of rows; without a filter, from metadata alone. Takes the same options as `scanner`."""
+        """Return the number of rows. Without a filter, only metadata is read. Takes the same options as `scanner`."""
         table = self.handle.table
         if filter is None and not options and table.restriction is None:
             return table.snapshot.count_rows()
@@ -468,7 +470,7 @@ class LanceDataset(
 class _DatasetHandle(Handle):
     """The handle of a dataset. It passes each version that it moves to on to pyarrow.
 
-    The reference to the dataset is weak: a cycle would keep the dataset's caches in memory after its last use.
+    The reference to the dataset is weak, because a cycle would keep the dataset's caches in memory after its last use.
     """
 
     def __init__(self, dataset: LanceDataset, uri: str, table: TableScan) -> None:

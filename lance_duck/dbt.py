@@ -1,12 +1,13 @@
-"""A plugin of dbt-duckdb: Lance tables as sources of a dbt project, and as places for its models.
+"""A dbt-duckdb plugin: Lance tables as sources and as targets of models.
 
     plugins:                        # of an output in profiles.yml
       - module: lance_duck.dbt
         alias: lance
         config: {root: data}        # a source or model `trips` is the table data/trips.lance, unless it names a uri
 
-You hold: settings of a source, or of a model with the file that dbt wrote of it. You get: a dataset, or a new version.
-Never here: SQL of models, which dbt gives to DuckDB.
+You hold: settings of a source, or settings of a model and the Parquet file that dbt wrote for it. You get: a dataset,
+or a new version.
+Never here: the SQL of models, which dbt sends to DuckDB.
 """
 
 from __future__ import annotations
@@ -31,49 +32,49 @@ _MODES: Final = ("overwrite", "append", "merge")
 class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see pyproject.toml
     """The plugin that dbt-duckdb creates for `module: lance_duck.dbt`.
 
-    Its `config` may have `root`, a folder or URI of tables, and `storage_options`. All models of the project
-    may call `lance_scan` and the other functions of `lance_duck.register`.
+    Its `config` accepts `root`, a folder or URI of tables, and `storage_options`. All models of the project can call
+    `lance_scan` and the other functions of `lance_duck.register`.
     """
 
     def initialize(self, plugin_config: Mapping[str, Any]) -> None:
-        """Keep the settings of the plugin."""
+        """Store the settings of the plugin."""
         self._root: str | None = plugin_config.get("root")
         self._options: dict[str, str] | None = plugin_config.get("storage_options")
         self._connection: Any = None
 
     def configure_connection(self, conn: Any) -> None:
-        """Register the functions of `lance_duck.register` on a connection that dbt has opened."""
+        """Register the functions of `lance_duck.register` on dbt's connection."""
         self._connection = register(conn)
 
     def configure_cursor(self, cursor: Any) -> None:
-        """Register these functions on a cursor: each cursor of a database file has its own."""
+        """Register the functions on a cursor. Cursors of a database file do not share functions."""
         register(cursor)
 
     def load(self, source_config: SourceConfig) -> LanceDataset:
-        """Return the table of a source; dbt creates a view on it, into which DuckDB pushes columns and filters.
+        """Return the table of a source. dbt creates a view over it that supports column and filter pushdown.
 
         Args:
-            source_config: Its `meta` may have `uri`, and `version` (a number or a tag) or `asof`.
+            source_config: Its `meta` accepts `uri`, and `version` (a number or a tag) or `asof`.
 
         Raises:
-            NotFoundError: There is no such table or version.
-            InvalidInputError: Neither the source nor the plugin names the location of the table.
+            NotFoundError: The table or version does not exist.
+            InvalidInputError: Neither the source nor the plugin sets a location.
         """
         uri = self._place(source_config.get("uri"), source_config.identifier)
         version, asof = source_config.get("version"), source_config.get("asof")
         return dataset(uri, version, asof=asof, storage_options=self._options)
 
     def store(self, target_config: TargetConfig) -> None:
-        """Write a model of `materialized='external'` to a table, from the Parquet file that dbt wrote.
+        """Write a model with `materialized='external'` to a table, from the Parquet file that dbt wrote.
 
         Args:
-            target_config: The settings of the model, or their `meta`, may have `uri`; `mode`: "overwrite" (the
-                default), "append" or "merge"; and for "merge" the `unique_key`, a column or a list of columns that
-                decides which rows are updated. A missing table is created in all modes.
+            target_config: Accepts these settings, directly or in `meta`: `uri`; `mode`, which is "overwrite" (the
+                default), "append" or "merge"; `unique_key` for "merge", one or more columns that identify the rows to
+                update. All modes create a missing table.
 
         Raises:
-            InvalidInputError: The settings make no sense.
-            UnsupportedError: The file is not Parquet: other formats lose the types of columns.
+            InvalidInputError: The settings are invalid or contradict each other.
+            UnsupportedError: The file is not Parquet. Other formats lose column types.
         """
         settings = _Settings(target_config.config)
         mode = settings.get("mode") or _MODES[0]
@@ -91,17 +92,17 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
         write_dataset(rows, uri, mode="append" if mode == "append" else "overwrite", storage_options=self._options)
 
     def default_materialization(self) -> str:
-        """Return "view": rows are read when a model asks for them."""
+        """Return "view": models read the rows on demand."""
         return "view"
 
     def _rows(self, target: TargetConfig) -> Any:
-        """Return the rows of the file that dbt wrote, as a relation."""
+        """Return the rows of dbt's file as a relation."""
         place = target.location
         if place is None or place.format != "parquet":
             format_ = None if place is None else place.format
             raise UnsupportedError("file of a model", expected="parquet", found=format_, remedy="format='parquet'")
         rows = self._connection.cursor().sql(f"FROM read_parquet({literal(place.path)})")
-        # For a model without rows dbt writes a single row of nulls.
+        # dbt writes a single row of nulls for a model without rows.
         if [set(row) for row in rows.limit(2).fetchall()] == [{None}]:
             return rows.filter("false")
         return rows
@@ -117,16 +118,16 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
             return uri
         if self._root is None:
             raise InvalidInputError(
-                "a table without a location", where=name, remedy="give it a uri, or the plugin a root"
+                "the table does not have a location", where=name, remedy="set uri on the table, or root on the plugin"
             )
         return join_uri(self._root, name + TABLE_SUFFIX)
 
 
 class _Settings:
-    """Settings of a model; dbt 1.10 expects settings that it does not know in `meta`.
+    """Settings of a model. dbt 1.10 expects unknown settings in `meta`.
 
     Args:
-        config: The object that dbt passes; it has the `get` of a dict.
+        config: The configuration object from dbt, with a `get` method like a dict.
     """
 
     def __init__(self, config: Any) -> None:

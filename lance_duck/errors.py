@@ -48,6 +48,12 @@ class LanceDuckError(Exception):
         expected: The expected value or condition.
         found: The actual value.
         remedy: A suggestion for the caller.
+
+    Cause:
+        Any error that this package detects.
+
+    Remedy:
+        Catch this class to handle all errors of the package, or a subclass to handle one kind.
     """
 
     def __init__(
@@ -91,106 +97,281 @@ def _rebuild(kind: type[LanceDuckError], what: str, parts: dict[str, Any]) -> La
 
 
 class NotFoundError(LanceDuckError, FileNotFoundError, ValueError):
-    """A table, version, tag, branch or file that does not exist."""
+    """The table, version, tag, branch or file does not exist.
+
+    Cause:
+        The name or path is misspelled, or a cleanup or another process removed the object.
+
+    Remedy:
+        Follow the suggestion in the message, or list the existing tables, versions or tags.
+    """
 
 
 class IndexNotFoundError(NotFoundError, KeyError, RuntimeError):
-    """The table does not have an index of this name."""
+    """The table does not have an index of this name.
+
+    Cause:
+        The name is misspelled, or the index was dropped.
+
+    Remedy:
+        List the indexes with `describe_indices()` or `SHOW INDEXES ON t`.
+    """
 
 
 class AlreadyExistsError(LanceDuckError, FileExistsError, ValueError):
-    """A table, version, tag, branch or file exists already, and may not be replaced."""
+    """The table, version, tag, branch or file already exists, and is not replaced.
+
+    Cause:
+        Another table has the name, or another process created it first.
+
+    Remedy:
+        Choose another name, or request a replacement, for example with `mode="overwrite"`.
+    """
 
 
 class IndexExistsError(AlreadyExistsError, RuntimeError):
-    """An index of this name exists already, or covers another column."""
+    """An index of this name already exists, or covers another column.
+
+    Cause:
+        `create_index` or `CREATE INDEX` ran twice, or a name is used for two columns.
+
+    Remedy:
+        Pass `replace=True`, write `CREATE OR REPLACE INDEX`, or choose another name.
+    """
 
 
 class InvalidInputError(LanceDuckError, ValueError):
-    """An argument, filter or column name is invalid for this table."""
+    """An argument, filter or column name is invalid for this table.
+
+    Cause:
+        A value is outside the allowed range, or an expression cannot be evaluated.
+
+    Remedy:
+        Compare the expected and found values in the message, and correct the argument.
+    """
 
 
 class DataMismatchError(InvalidInputError, OSError):
-    """Data that do not fit the table: other columns, types or lengths, or nulls in non-nullable columns."""
+    """The data do not fit the table.
+
+    Cause:
+        Columns, types or vector lengths differ, or a non-nullable column contains nulls.
+
+    Remedy:
+        Cast or rename the columns of the data, or change the table with `add_columns` or `alter_columns`.
+    """
 
 
 class UnknownColumnError(InvalidInputError, KeyError):
-    """The column does not exist in the table."""
+    """The column does not exist in the table.
+
+    Cause:
+        The name is misspelled, or differs in case. Python compares names with case, and SQL without.
+
+    Remedy:
+        Use the suggested name, or look at the columns with `dataset.schema` or `DESCRIBE t`.
+    """
 
 
 class WrongTypeError(InvalidInputError, TypeError):
-    """An argument, or a column that it names, has a type that does not fit."""
+    """An argument, or a column that it names, has the wrong type.
+
+    Cause:
+        A call passes another Python type, or a search names a column without vectors or strings.
+
+    Remedy:
+        Pass the expected type. Cast lists to vectors with `alter_columns`.
+    """
 
 
 class FormatError(LanceDuckError):
-    """Bytes on disk that cannot be read."""
+    """Bytes on disk cannot be read. Only its subclasses are raised.
+
+    Cause:
+        The file is damaged, or uses a feature that this version does not support.
+
+    Remedy:
+        See `CorruptError` and `UnsupportedError`.
+    """
 
 
 class UnsupportedError(FormatError, ValueError):
-    """A valid file, flag, encoding or type that this version does not read."""
+    """A valid request, file or type that this version does not support.
+
+    Cause:
+        A statement, option or type is not implemented, or a newer writer created the table.
+
+    Remedy:
+        Use the alternative in the message, or upgrade lance_duck.
+    """
 
 
 class ArrayLimitError(UnsupportedError):
-    """Rows that one Arrow array cannot hold together: too many bytes, items or dictionary entries."""
+    """The rows do not fit one Arrow array.
+
+    Cause:
+        A column of the result has more bytes, items or dictionary entries than Arrow allows.
+
+    Remedy:
+        Read batches with `to_batches` or a smaller `batch_size`.
+    """
 
 
 class NotIndexableError(UnsupportedError, TypeError, NotImplementedError):
-    """A column that cannot have an index of this kind, or a kind that is not supported."""
+    """The column cannot have an index of this kind, or the kind is not supported.
+
+    Cause:
+        The column type does not fit the index kind, or the kind is misspelled.
+
+    Remedy:
+        Choose a kind that supports the column's type, or cast the column.
+    """
 
 
 class CorruptError(FormatError, OSError):
-    """A file that is cut short or contradicts itself."""
+    """A file is truncated, or its content is inconsistent.
+
+    Cause:
+        A disk, a copy or a bug changed the bytes after they were written.
+
+    Remedy:
+        Run `lance-duck validate`, then restore the file from a copy or `lance-duck repair` the table.
+    """
 
 
 class CommitConflictError(LanceDuckError, OSError):
-    """Another writer committed first."""
+    """Another writer committed first, and both changes conflict.
+
+    Cause:
+        Two writers changed the same rows, columns or settings of one version.
+
+    Remedy:
+        Open the newest version, and repeat the change.
+    """
 
     def __init__(self, what: str = "another writer was first", **parts: Any) -> None:
         super().__init__(what, **parts)
 
 
 class RetryableError(CommitConflictError):
-    """The operation may succeed when it runs again on the newest version."""
+    """The change conflicts with a concurrent commit, and may succeed on the newest version.
+
+    Cause:
+        Another writer changed rows or fragments that this change also needs.
+
+    Remedy:
+        Call `checkout_latest()`, and run the whole operation again.
+    """
 
 
 class IncompatibleError(CommitConflictError):
-    """The operation cannot succeed after the other writer's change."""
+    """The change cannot succeed after a concurrent commit.
+
+    Cause:
+        Another writer replaced, restored or dropped the objects of this change.
+
+    Remedy:
+        Open the table again, and decide if the change still makes sense.
+    """
 
 
 class ReferencedError(LanceDuckError, OSError):
-    """A tag, branch or index still needs the object to be removed or changed."""
+    """A tag, branch or index still needs the object.
+
+    Cause:
+        A cleanup, a drop or a cast would break the reference.
+
+    Remedy:
+        Delete the tag, branch or index first, or keep the object.
+    """
 
 
 class StoreError(LanceDuckError, OSError):
-    """The file system or object store failed."""
+    """The file system or object store failed.
+
+    Cause:
+        The disk is full, credentials are wrong or expired, or the network fails.
+
+    Remedy:
+        Check free space, permissions and `storage_options`, then run the operation again.
+    """
 
 
 class JobError(LanceDuckError, RuntimeError):
-    """Work that was given to another process failed: a worker died, or raised an error outside this tree."""
+    """Work in another process failed.
+
+    Cause:
+        A worker process died, or raised an error of another library.
+
+    Remedy:
+        Read the worker's traceback in the message. Install the same packages on all workers.
+    """
 
 
 class ForkedError(LanceDuckError, RuntimeError):
-    """Work that was begun before this process was forked off, and that the child cannot continue."""
+    """A forked process cannot continue work that its parent started.
+
+    Cause:
+        `os.fork` or a fork-based pool copied open connections without their threads.
+
+    Remedy:
+        Open tables and connections in the child, or start processes with `spawn` or `forkserver`.
+    """
 
 
 class InternalError(LanceDuckError, RuntimeError):
-    """A broken invariant of this package; please report it."""
+    """A bug in this package. Please report it.
+
+    Cause:
+        An assumption of the code does not hold.
+
+    Remedy:
+        Report the message and the call that led to it.
+    """
 
 
 class IndexWarning(UserWarning):
-    """An index segment cannot be used; its rows are scanned instead."""
+    """An index segment cannot be used, so its rows are scanned.
+
+    Cause:
+        Files of the segment are missing, damaged or of an unknown version.
+
+    Remedy:
+        Create the index again.
+    """
 
 
 class TableWarning(UserWarning):
-    """A listed table cannot be found where the listing says it is, and is left out."""
+    """A listed table cannot be found, and is skipped.
+
+    Cause:
+        The listing of a namespace names a folder that does not exist.
+
+    Remedy:
+        Remove the entry from the namespace, or restore the folder.
+    """
 
 
 class MemWalWarning(UserWarning):
-    """A change that does not reach rows in the write-ahead log (MemWAL) of the table; as an error, it is refused."""
+    """A change does not reach rows in the write-ahead log (MemWAL) of the table.
+
+    Cause:
+        Another writer has rows in the log that are not merged yet.
+
+    Remedy:
+        Merge the log first. To reject these changes, turn the warning into an error.
+    """
 
 
 class DerivedDataWarning(UserWarning):
-    """A change of a computed column or materialized view of LanceDB, which its refresh undoes; as an error, refused."""
+    """A change to a computed column or materialized view of LanceDB.
+
+    Cause:
+        LanceDB computes these values, and its next refresh overwrites them.
+
+    Remedy:
+        Change the inputs instead. To reject these changes, turn the warning into an error.
+    """
 
 
 def warn_of_index(text: str) -> None:

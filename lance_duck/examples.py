@@ -1,4 +1,4 @@
-"""Tables to try things on, made on the spot: trips and zones of taxis, and short texts with vectors.
+"""Generated example tables: taxi trips, their zones, and short texts with vectors.
 
     from lance_duck import examples
 
@@ -6,10 +6,10 @@
     con = ld.connect("data")
     ld.dataset("data/docs.lance").search(examples.embed("a harbour in the fog"), k=3)
 
-The same arguments give the same rows. Nothing is downloaded: texts are composed of parts, and a vector is computed from
-the letters of its text, so that texts of the same words are near each other.
-You hold: a folder, or a number of rows. You get: tables written to the folder, or in memory, and vectors of texts.
-Never here: anything that other rooms need.
+The same arguments give the same rows. Nothing is downloaded. Texts are combined from phrases, and a vector is computed
+from the letters of its text. Texts with common words therefore have similar vectors.
+You hold: a folder, or a row count. You get: tables in the folder or in memory, and vectors of texts.
+Never here: anything that other packages need.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from lance_duck.write_dataset import write_dataset
 __all__ = ["docs", "embed", "trips", "write", "zones"]
 
 _WORDS: Final[SizedCache[NDArray[np.float32]]] = SizedCache(16 << 20, lambda vector: vector.nbytes)
-"""Cache of the vectors of words by (word, dimensions): those of all example texts at 128 dimensions take 0.1 MB."""
+"""Word vectors by (word, dimensions). The vectors of all example texts take 0.1 MB at 128 dimensions."""
 
 CITIES: Final = ("Kyoto", "Lisbon", "Nairobi", "Quito", "Tallinn")
 NAMES: Final = ("Harbour", "Old Town", "Station", "University", "Market", "Hill", "Garden", "Airport")
-"""Names of zones; each city has a zone of each name."""
+"""Zone names. Each city has a zone of each name."""
 
 NOTES: Final = ("two suitcases", "a dog on the back seat", "paid for a friend", "heavy rain", "wrong address at first")
 
-# Who, what, and where or how: all combinations within a topic make sense.
+# Who, what, and where or how. All combinations within a topic make sense.
 TOPICS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     {
         "sailing": (
@@ -78,10 +78,10 @@ TOPICS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
 
 
 def zones() -> pa.Table:
-    """Return the zones that trips begin in, 40 rows.
+    """Return the 40 zones in which trips begin.
 
     Returns:
-        zone: int32, 1 and on; name: string, as in "Kyoto Harbour"; km2: double, area.
+        zone: int32, from 1; name: string, as in "Kyoto Harbour"; km2: double, area.
     """
     names = [f"{city} {name}" for city in CITIES for name in NAMES]
     area = [round(1.5 + 7 * place % 11 + place % 3 / 4, 2) for place in range(len(names))]
@@ -89,19 +89,19 @@ def zones() -> pa.Table:
 
 
 def trips(rows: int = 10_000, seed: int = 0) -> pa.Table:
-    """Return trips of taxis in five cities, in the order of time.
+    """Return taxi trips in five cities, ordered by time.
 
     Args:
         rows: Number of trips.
         seed: Seed of the random values.
 
     Returns:
-        id: int64, 0 and on; zone: int32; city: string; pickup: timestamp[us], a minute or so apart, from 1 January
-        2026; km, fare, tip: double; note: string, null for most.
+        id: int64, from 0; zone: int32; city: string; pickup: timestamp[us], about a minute apart, from 1 January 2026;
+        km, fare, tip: double; note: string, mostly null.
     """
     _check(rows)
     chance = np.random.default_rng(seed).random((rows, 6))
-    zone = (chance[:, 0] ** 2 * len(CITIES) * len(NAMES)).astype(np.int32)  # the first ones have more
+    zone = (chance[:, 0] ** 2 * len(CITIES) * len(NAMES)).astype(np.int32)  # low numbers are more frequent
     km = np.round(0.4 - 6 * np.log1p(-chance[:, 1]), 1)
     fare = np.round(3.2 + 1.9 * km + 4 * chance[:, 2], 2)
     tip = np.round(np.where(chance[:, 3] < 0.6, fare * 0.25 * chance[:, 3], 0), 2)
@@ -123,16 +123,16 @@ def trips(rows: int = 10_000, seed: int = 0) -> pa.Table:
 
 
 def docs(rows: int = 500, dimensions: int = 128, seed: int = 0) -> pa.Table:
-    """Return short texts about five topics, each with a vector.
+    """Return short texts on five topics, each with a vector.
 
     Args:
-        rows: Number of texts; each differs from the others up to 625.
+        rows: Number of texts. The first 625 are distinct.
         dimensions: Length of a vector.
-        seed: Seed of the order of texts.
+        seed: Seed of the text order.
 
     Returns:
-        id: int64, 0 and on; topic: string; text: string; v: fixed_size_list<float32>[dimensions], the vector of the
-        text by `embed`.
+        id: int64, from 0; topic: string; text: string; v: fixed_size_list<float32>[dimensions], the vector that `embed`
+        returns for the text.
     """
     _check(rows)
     made = [
@@ -154,15 +154,16 @@ def docs(rows: int = 500, dimensions: int = 128, seed: int = 0) -> pa.Table:
 
 
 def write(folder: str | os.PathLike[str], *, rows: int = 10_000, mode: str = "create", **options: Any) -> Path:
-    """Write the tables `trips`, `zones` and `docs` into a folder.
+    """Write the tables `trips`, `zones` and `docs` to a folder.
 
-    `trips` has a history: version 1 is the first three quarters of the rows in three fragments, 2 an index of `pickup`,
-    3 higher fares in Kyoto, 4 fewer short trips, 5 the rest of the rows, which the index does not cover.
+    `trips` has a history. Version 1 holds the first three quarters of the rows, in three fragments. Version 2 adds an
+    index on `pickup`, 3 raises fares in Kyoto, 4 deletes short trips. Version 5 adds the other rows, which the index
+    does not cover.
 
     Args:
-        folder: Folder of a local disk; made if it is missing.
-        rows: Number of trips, 8 or more.
-        mode: Mode of `write_dataset`: "overwrite" for existing tables.
+        folder: Local folder. It is created if it does not exist.
+        rows: Number of trips, at least 8.
+        mode: Mode of `write_dataset`. "overwrite" replaces existing tables.
         **options: Other options of `write_dataset`.
 
     Returns:
@@ -170,8 +171,8 @@ def write(folder: str | os.PathLike[str], *, rows: int = 10_000, mode: str = "cr
 
     Raises:
         WrongTypeError: The folder is not a path.
-        InvalidInputError: The folder is empty text, or a URI of an object store; or there are too few rows.
-        AlreadyExistsError: A table exists, and the mode is "create".
+        InvalidInputError: The folder is an empty string or an object store URI, or there are too few rows.
+        AlreadyExistsError: A table exists and the mode is "create".
     """
     if rows < 8:
         raise InvalidInputError("rows", where="examples.write", expected="8 or more", found=rows)
@@ -205,20 +206,20 @@ def _check(rows: int) -> None:
 
 
 def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float32]:
-    """Return a vector of a text, computed from its words and trigrams: texts that share these are near each other.
+    """Return the vector of a text, computed from its words and trigrams. Texts that share these are near each other.
 
-    The vector knows nothing of what words mean; use a model instead for that.
+    The vector does not reflect the meaning of words. Use a model for that.
 
     Args:
         text: One text, or several.
         dimensions: Length of a vector.
 
     Returns:
-        Shape (dimensions,), or (texts, dimensions) for several; of length 1, or 0 for a text without words of
-        three letters or more.
+        Unit vectors of shape (dimensions,), or (texts, dimensions) for several texts. A text without words of three or
+        more letters has a zero vector.
 
     Raises:
-        WrongTypeError: `text` is neither a text nor a list of texts.
+        WrongTypeError: `text` is neither a string nor a list of strings.
         InvalidInputError: `dimensions` is less than 1.
     """
     if not isinstance(text, str) and not (isinstance(text, Sequence) and all(isinstance(each, str) for each in text)):
@@ -237,7 +238,7 @@ def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float3
 
 
 def _word_vector(word: str, dimensions: int) -> NDArray[np.float32]:
-    """Return the vector of a word, computed from the word and its trigrams; zero for a word of two letters."""
+    """Return the vector of a word, computed from the word and its trigrams. Words of one or two letters get zeros."""
     marked = f"<{word}>"
     parts = {marked, *(marked[place : place + 3] for place in range(len(marked) - 2))}
     drawn = [np.random.default_rng(zlib.crc32(part.encode())).random(dimensions) - 0.5 for part in sorted(parts)]

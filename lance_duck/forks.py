@@ -1,7 +1,7 @@
 """State that a forked child must recreate: a fork copies memory, but only the thread that forked.
 
-A lock that another thread held stays locked in the child for ever, and a child that waits for another thread's work
-waits for ever. `count()` returns how often this process was forked off. `Lock` and `RLock` are open in a child,
+A lock held by another thread stays locked in the child forever. A child that waits for another thread's work waits
+forever. `count()` returns how often this process was forked off. `Lock` and `RLock` are open in a child,
 whoever held them in its parent. `after_fork` runs functions that repair a library's state.
 """
 
@@ -24,18 +24,18 @@ _renewing = threading.Lock()
 
 
 def count() -> int:
-    """Count the forks between the process that imported this package and this one; 0 when it was never forked."""
+    """Return the number of forks since the package was imported: 0 if the process was never forked."""
     return _count
 
 
 def after_fork(do: Callable[[], None]) -> None:
-    """Run something in each forked child before anything else of this package runs there."""
+    """Run a function in each forked child before any other code of this package."""
     if hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(after_in_child=do)
 
 
 def hold_over_forks(lock: Any) -> None:
-    """Make forks wait for a library's re-entrant lock, so that a child finds it open and its data consistent."""
+    """Make forks wait for a library's re-entrant lock. The child then finds it unlocked and its data consistent."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
@@ -44,24 +44,24 @@ def check_not_forked(born: int, what: str, where: object = None, *, remedy: str)
     """Check that something was begun by this process, and not by one that it was forked from.
 
     Args:
-        born: Value of `count()` when the thing was begun.
+        born: Value of `count()` when the work began.
         what: What cannot go on here.
         where: The file or object concerned, for the message.
         remedy: What to do instead.
 
     Raises:
-        ForkedError: The thing was begun before a fork.
+        ForkedError: The work began before a fork.
     """
     if born != _count:
         raise ForkedError(what, where=where, remedy=remedy)
 
 
 class Lock:
-    """A `threading.Lock` for `with`, which a forked child finds open.
+    """A `threading.Lock` for `with` that is unlocked in a forked child.
 
     Attributes:
-        was_held: Whether a thread of the parent held the lock when this process was forked off. The guarded data may
-            then be half changed; the code that repairs it sets this to False.
+        was_held: Whether a thread of the parent held the lock when this process was forked off. The guarded data may be
+            inconsistent. The code that repairs it sets this to False.
     """
 
     __slots__ = ("_born", "_inner", "was_held")
@@ -89,7 +89,7 @@ class Lock:
 
 
 class RLock(Lock):
-    """A `threading.RLock` for `with`, which a forked child finds open."""
+    """A `threading.RLock` for `with` that is unlocked in a forked child."""
 
     __slots__ = ()
 
@@ -105,7 +105,7 @@ def _begin_child() -> None:
 
 
 def _open_cached_properties() -> None:
-    """Open the locks of cached properties: up to Python 3.11 each has one, which is held while a value is made."""
+    """Unlock the locks of cached properties. Up to Python 3.11, each one holds a lock while it computes a value."""
     modules = [module for name, module in sys.modules.copy().items() if name.partition(".")[0] == _PACKAGE]
     for class_ in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
         for member in vars(class_).values():

@@ -92,7 +92,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     @property
     def partition_expression(self) -> Any:
-        """Always true: Lance tables are not partitioned by the values of columns."""
+        """Always true, because Lance tables do not have partition columns."""
         return pa.compute.scalar(True)
 
     @property
@@ -141,7 +141,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             _check_schema(schema, self.schema)
         scan = ScanOptions.of({**options, "columns": columns, "filter": filter})
         if scan.fragments is not None:
-            raise InvalidInputError("a fragment scans only itself", where="fragments")
+            raise InvalidInputError("a fragment's scanner takes no other fragments", where="fragments")
         return LanceScanner(self._scan, scan, self._fragment, lambda _: self)
 
     def to_table(
@@ -216,7 +216,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> int:
-        """Return the number of rows; without a filter, from metadata alone. Takes the same options as `scanner`."""
+        """Return the number of rows. Without a filter, only metadata is read. Takes the same options as `scanner`."""
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     # Changes that the caller commits: see `LanceOperation`.
@@ -287,11 +287,13 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             The fragment and the table schema, both with the new columns, for `LanceOperation.Merge`.
 
         Raises:
-            InvalidInputError: See `LanceDataset.add_columns`; also if the function has a checkpoint file.
+            InvalidInputError: See `LanceDataset.add_columns`. Also raised if the function has a checkpoint file.
         """
         if isinstance(value_func, BatchUDF) and value_func.cache is not None:
             raise InvalidInputError(
-                "A checkpoint file cannot be used for one fragment", where="merge_columns", remedy="see add_columns"
+                "a checkpoint file cannot be used for a single fragment",
+                where="merge_columns",
+                remedy="use add_columns on the dataset",
             )
         with ExitStack() as opened:
             return self._extended(new_columns(value_func, columns, reader_schema, batch_size, opened=opened))
@@ -346,7 +348,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return None if changed is None else metadata_of(changed)
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
-        """Delete rows by physical offset, where deleted rows count. See `delete`.
+        """Delete rows by physical offset, which counts deleted rows. See `delete`.
 
         Raises:
             InvalidInputError: An offset is out of range.
@@ -409,8 +411,8 @@ def write_fragments(
         mode: "append" writes the columns of the table, if it exists. "create" and "overwrite" write the data's columns.
         namespace_client: Catalog that supplies the table's store settings: see `lance_duck.dataset`.
         table_id: Name of the table in that catalog, as a list of its parts.
-        settings: Other arguments of `write_dataset`. `enable_stable_row_ids` has no effect here, since the commit
-            assigns row ids.
+        settings: Other arguments of `write_dataset`. `enable_stable_row_ids` does not have an effect here, because the
+            commit assigns row ids.
 
     Returns:
         The fragments, all with id 0, or a transaction for `LanceDataset.commit`.
@@ -441,11 +443,11 @@ def _check_schema(schema: object, own: pa.Schema) -> None:
     pairs = zip_longest(schema, own)
     actual, expected = next(pair for pair in pairs if not _is_same(*pair))
     raise UnsupportedError(
-        "scan with a schema other than the table's",
+        "a fragment cannot be scanned with another schema",
         where="schema",
-        expected="no more columns" if expected is None else expected,
-        found="no more columns" if actual is None else actual,
-        remedy="leave schema out; name the columns, and cast the result",
+        expected="no further columns" if expected is None else expected,
+        found="no further columns" if actual is None else actual,
+        remedy="leave out schema, select columns, and cast the result",
     )
 
 

@@ -1,7 +1,7 @@
-"""An adapter of Harlequin, the SQL IDE of the terminal: `harlequin -a lance FOLDER`, or tables instead of a folder.
+"""An adapter for Harlequin, the terminal SQL IDE: `harlequin -a lance FOLDER`, or tables instead of a folder.
 
 You hold: words of a shell. You get: a connection for Harlequin's editor and catalogue.
-Never here: SQL, which goes to `duck`.
+Never here: SQL, which `duck` handles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class LanceAdapter(DuckDbAdapter):  # type: ignore[misc]  # Harlequin is read as
     """Harlequin's adapter for DuckDB, with Lance tables in its database.
 
     Args:
-        conn_str: A folder of tables, or tables; if empty, SQL names tables by their paths.
+        conn_str: A folder of tables, or individual tables. If empty, SQL refers to tables by path.
         read_only: Refuse to change Lance tables.
         _: Options of other adapters.
     """
@@ -53,11 +53,11 @@ class HarlequinLanceConnection(DuckDbConnection):  # type: ignore[misc]
     """Harlequin's connection to DuckDB, through a `lance_duck.Connection`."""
 
     def execute(self, query: str) -> DuckDbCursor | None:
-        """Run a statement; return its rows, or None if it returns none. Raises HarlequinQueryError."""
+        """Run a statement. Returns its rows, or None for statements without a result. Raises HarlequinQueryError."""
         try:
             return super().execute(query)
         except LanceDuckError as error:
-            raise HarlequinQueryError(str(error), title="The statement was refused:") from error
+            raise HarlequinQueryError(str(error), title="The statement failed:") from error
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,4 +1,4 @@
-"""Imports that wait until a name is used, so that a process loads no more than it uses.
+"""Lazy imports: a module is loaded when one of its names is first used.
 
     if TYPE_CHECKING:
         from lance_duck.verbs.rows import delete, update
@@ -10,9 +10,9 @@ binds modules that are imported when a function first uses `delete.…`. Type ch
 binds the same names. `package` does the same for names of a package: its attributes are imported on first access
 (PEP 562).
 
-You hold: names of modules, or exported names of a package. You get: these, once they are used; and `uncollected`,
-which pauses Python's garbage collector while long-lived objects, such as modules, are made.
-Python imports a module once, whichever threads ask for it. A fork waits for an import that is under way.
+You hold: names of modules, or exported names of a package. You get: the modules and names on first use; and
+`uncollected`, which pauses Python's garbage collector while long-lived objects, such as modules, are created.
+Python imports a module once, even if several threads request it. A fork waits for an import that is under way.
 Never here: imports of this package by name. The modules that use `lazy` decide which imports wait.
 """
 
@@ -35,13 +35,13 @@ _is_put_off = False
 def uncollected(*, ages: bool = False) -> Iterator[None]:
     """Pause the cyclic garbage collector, which would traverse all new objects again and again.
 
-    Collection took 60 % of the time of planning 100,000 fragments (`benchmarks/many_fragments.py`). The pause applies
-    to all threads. Reference counting still frees objects. Whichever caller found the collector enabled enables it
-    again, so overlapping calls never leave it disabled.
+    Collection took 60 % of the planning time for 100,000 fragments (`benchmarks/many_fragments.py`). The pause applies
+    to all threads. Reference counting still frees objects. The caller that found the collector enabled enables it
+    again. Overlapping calls therefore never leave it disabled.
 
     Args:
-        ages: Whether all objects of the process count as old afterwards, so that the next collection visits few of
-            them. Has no effect if the process has frozen objects itself. Not for frequent calls: without young
+        ages: Whether to mark all objects of the process as old afterwards, which makes the next collection fast.
+            Ignored if the process froze objects itself. Not for frequent calls: without young
             objects, old garbage is not collected.
     """
     global _is_put_off
@@ -60,7 +60,7 @@ def uncollected(*, ages: bool = False) -> Iterator[None]:
 
 
 def _search_in_child() -> None:
-    """Search again in a forked child, which does not have the thread that would."""
+    """Search again in a forked child, which lacks the searching thread."""
     if _is_put_off:
         gc.enable()
 
@@ -69,13 +69,12 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_search_in_child)
 
 _importing = threading.RLock()
-"""Held by the thread that imports a module here, and by one that forks: a child could not open the locks that Python
-holds for a module that another thread imports. The body of a module uses no lazy name, so that nobody who imports a
-module waits for this lock."""
+"""Held during lazy imports and during forks. Without it, a child could inherit Python's locked import lock from another
+thread. Module bodies do not use lazy names, so an import never waits for this lock."""
 
 
 def imported(name: str) -> ModuleType:
-    """Import a module; one that is imported already is returned at once.
+    """Import a module, or return it if it is already imported.
 
     Garbage collection is paused, because the objects of a module stay (`benchmarks/first_use.py --starts`).
     """
@@ -105,19 +104,19 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 def modules(importer: dict[str, Any], package: str, *names: str) -> Any:
-    """Return modules that are imported when their attributes are first asked for.
+    """Return modules that are imported on first attribute access.
 
     Args:
-        importer: `globals()` of the caller, in which each module replaces its stand-in once it is imported.
-        package: The package that has the modules; "" for top-level modules.
-        names: Names of the modules; for one name one module is returned, else a tuple.
+        importer: `globals()` of the caller. Each imported module replaces its stand-in there.
+        package: The package that contains the modules, or "" for top-level modules.
+        names: Names of the modules. One name returns a module, several names return a tuple.
     """
     later = tuple(_Later(f"{package}.{name}" if package else name, importer) for name in names)
     return later if len(later) > 1 else later[0]
 
 
 class _Later(ModuleType):
-    """A stand-in for a module that is not imported yet."""
+    """A placeholder for a module that is not imported yet."""
 
     def __init__(self, name: str, importer: dict[str, Any]) -> None:
         super().__init__(name)
@@ -153,13 +152,13 @@ _hints: dict[str, str] = {}
 def package(
     name: str, names: Mapping[str, Iterable[str]], other_names: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Let a package import its attributes, and its modules, when they are asked for.
+    """Make a package import its attributes and modules on first access.
 
     Args:
         name: The package's `__name__`.
         names: The exported attributes, by the module that defines them. Module names are relative to the package and
             may be dotted.
-        other_names: Names of this package, by the names that other libraries use for the same thing.
+        other_names: Names in this package, by the equivalent names in other libraries.
     """
     _hints.update({f"{name}.{other}": f"; here it is {here}" for other, here in other_names.items()})
     _tables[name] = MappingProxyType({each: f"{name}.{module}" for module in names for each in names[module]})
@@ -167,7 +166,7 @@ def package(
 
 
 class _Package(ModuleType):
-    """A package whose attributes and modules are imported when they are asked for."""
+    """A package whose attributes and modules are imported on first access."""
 
     def __getattr__(self, name: str) -> Any:
         home = _tables[self.__name__].get(name)
@@ -191,7 +190,8 @@ class _Package(ModuleType):
         return imported, (self.__name__,)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Python puts each module into its package; one with the name of a function of the package would hide that.
+        # Python binds each module in its package. A module named like a function of the package would hide the
+        # function.
         if not (isinstance(value, ModuleType) and name in _tables[self.__name__]):
             super().__setattr__(name, value)
 
@@ -203,5 +203,5 @@ class _Hinting(_Package):
     """A package with the name of a function of other libraries."""
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
-        """Raise TypeError, as any module does, with the hint."""
+        """Raise TypeError like any module, with a hint."""
         raise TypeError(f"module {self.__name__!r} is not callable{_hints[self.__name__]}")

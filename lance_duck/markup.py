@@ -1,6 +1,6 @@
-"""What notebooks show: tables, plans and sizes as HTML, all names and values escaped.
+"""HTML for notebooks: tables, plans and sizes. All names and values are escaped.
 
-You hold: names, values, text. You get: HTML, and a text that shows itself as HTML. Never here: tables of Lance.
+You hold: names, values, text. You get: HTML, and a string that notebooks display as HTML. Never here: tables of Lance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def rows_html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 class PlanText(str):
-    """A plan of several lines, which a notebook shows unquoted."""
+    """A plan of several lines, which notebooks display without quotes."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ class PlanText(str):
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes as "512 B", or as "1.5 KiB" and so on, with one digit behind the point."""
+    """Format a size in bytes, such as "512 B" or "1.5 KiB", with one decimal digit."""
     if size < 1024:
         return f"{size} B"
     power = min((size.bit_length() - 1) // 10, len(_UNITS))

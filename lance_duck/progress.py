@@ -1,4 +1,4 @@
-"""Observers of writes, called for each fragment when its file is begun, and when it is complete; steps of an index.
+"""Progress observers: called when the file of a fragment is opened and completed, and at each step of an index build.
 
 `FileSystemFragmentWriteProgress` writes into its directory, for a fragment with number {id}:
 
@@ -23,15 +23,15 @@ from lance_duck.verbs.public.fragment_metadata import FragmentMetadata
 
 
 class FragmentWriteProgress(ABC):
-    """Base of observers, for the argument `progress` of functions that write fragments."""
+    """Base class of observers, for the `progress` argument of functions that write fragments."""
 
     @abstractmethod
     def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """Observe that a file was begun; the fragment names the file, and has no rows yet."""
+        """Handle a new file. The fragment names the file, and does not have rows yet."""
 
     @abstractmethod
     def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """Observe that a file is complete; it is not committed yet."""
+        """Handle a completed file, which is not committed yet."""
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
@@ -45,11 +45,11 @@ class NoopFragmentWriteProgress(FragmentWriteProgress):
 
 
 class FileSystemFragmentWriteProgress(FragmentWriteProgress):
-    """Observer that writes files by which other processes see the fragments in progress.
+    """Observer that writes files to show other processes the fragments in progress.
 
     Args:
-        base_uri: Directory of the files, a path or a URI that pyarrow knows; made if it does not exist.
-        metadata: Texts stored with each fragment that is not complete, such as the name of its writer.
+        base_uri: Directory for the files, a path or a URI that pyarrow supports. It is created if it does not exist.
+        metadata: Strings to store with each incomplete fragment, such as the name of its writer.
     """
 
     PROGRESS_EXT: ClassVar[str] = ".in_progress"

@@ -48,7 +48,7 @@ Ids = list[NDArray[np.uint64]]
 @checked_calls
 @dataclass(frozen=True, eq=False, repr=False)
 class RecallReport:
-    """Recall and latency of searches through an index, for each setting; the last row is the exact search.
+    """Recall and latency of index searches, for each setting. The last row is the exact search.
 
     Attributes:
         table: A row for each setting. `nprobes`, `ef` and `refine_factor` are the arguments of `nearest`, null if not
@@ -155,12 +155,13 @@ def recall_report(
     Args:
         ds: The table.
         column: Its column of vectors.
-        queries: Queries, as q of `nearest`. None for random vectors of the column, without those that cannot be
-            searched; the row of a query does not count as its neighbour.
+        queries: Queries, as q of `nearest`. None selects random searchable vectors of the column. A query's own row
+            does not count as its neighbour.
         k: Neighbours of each query.
         nprobes: Numbers of partitions to search. Numbers above the partition count search all partitions.
-        ef: Numbers of candidates of a graph search. Default: k times 1, 2, 5 and 10 if the index has graphs.
-        refine_factor: Numbers of candidates to rerank by their full vectors, as multiples of k. Default: no reranking.
+        ef: Candidate counts of a graph search. Default: k times 1, 2, 5 and 10 if the index has graphs.
+        refine_factor: Numbers of candidates to rerank with their full vectors, as multiples of k. Default: no
+            reranking.
         sample: Number of random queries.
         filter: Condition of the neighbours, as in `scanner`.
         metric: Metric, as in `nearest`. Default: the metric of the index.
@@ -181,14 +182,14 @@ def recall_report(
         result, latency = search.one_by_one(setting)
         shares = [_share(ids, *true) for ids, true in zip(result, truth, strict=True) if true[0]]
         if not shares:
-            raise InvalidInputError("no query has a neighbour", where="recall_report")
+            raise InvalidInputError("the search does not return rows for any query", where="recall_report")
         rows.append({**setting, "recall": statistics.fmean(shares), "worst": min(shares), "latency_ms": latency})
     rows.append({"recall": 1.0, "worst": 1.0, "latency_ms": search.exact_latency()})
     return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, path, column, k, len(vectors)))
 
 
 class _Searches:
-    """Searches for the same queries with different settings; rows are named by `_rowid`."""
+    """Searches for the same queries with different settings. Rows are identified by `_rowid`."""
 
     def __init__(
         self,
@@ -202,7 +203,7 @@ class _Searches:
         self._k: int = nearest["k"]
 
     def truth(self) -> list[tuple[int, NDArray[np.uint64]]]:
-        """Return, for each query, the number of true neighbours and the rows that may be among them, ties included."""
+        """Return, for each query, the number of true neighbours and the candidate rows, including ties."""
         wide = 2 * self._k + 1
         while True:
             neighbors = self._ask(self._queries, {"use_index": False}, wide)
@@ -255,7 +256,9 @@ def _asked(
     """Return the checked search, its queries, and their rows (None for given queries)."""
     nearest = Nearest.of(arguments, ds.handle.table)
     if nearest.column.is_many:
-        raise UnsupportedError("recall of several vectors per row", where=f"column {nearest.column.path}")
+        raise UnsupportedError(
+            "recall cannot be measured for columns with several vectors per row", where=f"column {nearest.column.path}"
+        )
     if queries is not None:
         return nearest, nearest.queries({"q": queries}).vectors, None
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
@@ -264,9 +267,9 @@ def _asked(
     vectors, rows = _drawn(ds, arguments["column"], sample, seed)
     if not len(vectors):
         raise InvalidInputError(
-            f"vectors of {dim} numbers to search for",
+            f"the column does not contain vectors of length {dim} to search for",
             where=f"column {arguments['column']}",
-            expected="some",
+            expected="at least one",
             found="none",
         )
     return nearest, nearest.queries({"q": vectors}).vectors, rows
@@ -290,7 +293,7 @@ def _way(ds: LanceDataset, nearest: Nearest, column: str) -> Route:
     path = route(ds.handle.snapshot, nearest, frozenset(fragment.id for fragment in ds.handle.snapshot.fragments))
     if path.index is None:
         raise InvalidInputError(
-            "no vector index to compare with the exact search",
+            "the column does not have a vector index to measure",
             where=f"column {column}",
             found="; ".join(path.reasons),
             remedy="build one: ds.create_index(column, …)",

@@ -1,9 +1,9 @@
 """Redaction: the only module that removes secrets from URIs, options and other texts before they are shown.
 
-    s3://user:password@bucket/t.lance?sig=abc      ***@ and ?sig=***, in whatever text the URI stands
-    {"aws_secret_access_key": "abcdefgh"}          ***, wherever the value turns up once the option was used
+    s3://user:password@bucket/t.lance?sig=abc      ***@ and ?sig=***, anywhere in a text {"aws_secret_access_key":
+    "abcdefgh"}          ***, anywhere in a text, once the option was used
 
-`LanceDuckError` passes its message through `shown`. Other texts that users see must call `shown` themselves.
+`LanceDuckError` passes its message through `shown`. Other user-visible texts must call `shown` themselves.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from urllib.parse import quote, quote_plus, unquote
 MASK: Final = "***"
 
 _SHORTEST: Final = 8  # minimum length of a value to search for: shorter ones also occur in harmless words
-_MOST: Final = 1024  # values that are remembered; temporary credentials come and go
+_MOST: Final = 1024  # number of values to remember, because temporary credentials expire
 
 _URI: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>`]*)")
 _CUT: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)[^\s'\"]*\.\.\.|(?<=: )\.\.\.[^\s'\"]*[@=]")
-"""A URI that DuckDB cut off at one end: the rest cannot be searched for secrets."""
+"""A URI that DuckDB truncated. The remainder cannot be searched for secrets."""
 
 _VALUES: Final = re.compile(r"([?&;][^=&;?#]*)=[^&;#]*")
 _HARMLESS: Final = re.compile(
@@ -33,7 +33,7 @@ _HARMLESS: Final = re.compile(
     r"pool_idle_timeout|pool_max_idle_per_host|proxy_excludes|read_timeout|randomize_addresses|timeout|user_agent|"
     r"client_max_retries|client_retry_timeout|fsync|manifest_store|proxy_url|.*url|.*uri)"
 )
-"""Options whose values are not secret, except for secrets in a URI among them. All others are, known or not."""
+"""Options whose values are not secret, except for secrets inside a URI. All others are, known or not."""
 
 _E = TypeVar("_E", bound=BaseException)
 _secrets: OrderedDict[str, None] = OrderedDict()
@@ -59,12 +59,12 @@ def shown_value(value: object) -> str:
 
 
 def shown_option(name: str, value: object) -> str:
-    """Return the value of an option of Spark's sources for a message; storage options are not shown."""
+    """Return a Spark source option's value for a message. Storage options are hidden."""
     return shown_value(value) if name.lower().startswith("storage") else repr(shown(value))
 
 
 def remember(options: Mapping[str, Any] | None) -> None:
-    """Learn the secrets among storage options, so that no later text shows them."""
+    """Remember the secrets in storage options, to mask them in later messages."""
     for name, value in (options or {}).items():
         text = str(value)
         if not _HARMLESS.fullmatch(str(name).lower()):
@@ -74,7 +74,7 @@ def remember(options: Mapping[str, Any] | None) -> None:
 
 
 def remember_uri(uri: str) -> None:
-    """Remember the secrets of a URI: its user information, and the values of its query."""
+    """Remember the secrets of a URI: its user information and its query values."""
     scheme, separator, rest = uri.partition("://")
     if not separator:
         return
@@ -101,7 +101,7 @@ def without_secrets(error: _E, hide: Iterable[str] = ()) -> BaseException:
 
 
 def take_secrets_out(error: BaseException) -> None:
-    """Remove secrets from an error and its causes and contexts, in place: they are shown whatever is raised later."""
+    """Mask secrets in an error, its causes and its contexts, in place."""
     for each in _chain(error):
         if _has_secrets(each, ()):
             each.args = tuple(shown(part) if isinstance(part, str) else part for part in each.args)
@@ -113,7 +113,7 @@ def has_secrets(uri: str) -> bool:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Return an error, and the causes and contexts that are shown with it."""
+    """Return an error with all its causes and contexts."""
     chain: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:

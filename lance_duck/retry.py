@@ -1,4 +1,4 @@
-"""The retry policy: how often, for how long and after which waits a failed attempt is repeated."""
+"""The retry policy: number of retries, time limit, and waits between attempts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _T = TypeVar("_T")
 class RetryPolicy:
     """The number of repeated attempts, and the pauses before them.
 
-    The wait before each retry is random, so that writers that collided once do not collide again: between 0 and
-    `first_wait`, a bound that doubles with each retry up to `longest_wait`.
+    The wait before each retry is random, which keeps colliding writers apart. It lies between 0 and `first_wait`. This
+    bound doubles with each retry, up to `longest_wait`.
 
     Attributes:
         retries: Attempts after the first one.
-        timeout: Seconds from the start of the first attempt, after which no other starts. None disables the limit.
-        first_wait: Seconds. A commit to a local disk takes a few milliseconds, which is the time that a loser yields.
+        timeout: Seconds after the start of the first attempt in which another may start. None disables the limit.
+        first_wait: Seconds. A commit to a local disk takes a few milliseconds, and the loser of a race waits about that
+            long.
         longest_wait: Seconds. A commit to an object store takes up to about one.
     """
 
@@ -42,12 +43,12 @@ class RetryPolicy:
 
         Args:
             attempt: Called with the number of attempts before it; `retries` in the last one.
-            on: Errors after which another attempt is made. The error of the last attempt is raised; any other error
-                is raised at once.
+            on: Errors after which another attempt is made. The error of the last attempt is raised. Any other error is
+                raised immediately.
         """
         begin = monotonic()
         try:
-            return attempt(0)  # nearly always the only one, and done before a retry could be prepared
+            return attempt(0)  # usually the only attempt, and faster than preparing a retry
         except on as error:
             first_error = error
         stop: stop_base = tenacity.stop_after_attempt(self.retries + 1)

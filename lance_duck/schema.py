@@ -1,4 +1,4 @@
-"""LanceSchema: the columns of a table with the ids of their fields; and Arrow schemas as JSON.
+"""LanceSchema, a table schema with field ids, and functions that convert Arrow schemas to JSON.
 
 A public name, as pylance's.
 """

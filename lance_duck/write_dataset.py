@@ -61,8 +61,8 @@ def write_dataset(
             for readers from before 2024; only its string and binary columns can hold nulls. An existing table keeps its
             version unless another is given. Files of version 0.1 cannot be mixed with later versions.
         use_legacy_format: Deprecated; False is "stable", True "legacy".
-        enable_v2_manifest_paths: Name manifests so that the newest is found without a full listing. Without effect on
-            existing tables: see `LanceDataset.migrate_manifest_paths_v2`.
+        enable_v2_manifest_paths: Whether manifests are named so that the newest is found without a full listing.
+            Without effect on existing tables: see `LanceDataset.migrate_manifest_paths_v2`.
         enable_stable_row_ids: Whether rows of a new table keep their `_rowid` when they move. True is rejected for an
             existing table without stable row ids.
         auto_cleanup_options: {"interval": versions, "older_than_seconds": age}, stored as settings of a new table.
@@ -113,7 +113,7 @@ _NAMELESS: Final = "memory://"
 
 def _target(uri: Any) -> Any:
     if uri is None:
-        raise InvalidInputError("not a path of a table", where="uri", expected="a path, a URI or a LanceDataset")
+        raise InvalidInputError("not a table path", where="uri", expected="a path, a URI or a LanceDataset")
     if uri == _NAMELESS:
         return f"{_NAMELESS}{uuid.uuid4()}"
     return uri.handle.snapshot if isinstance(uri, LanceDataset) else uri

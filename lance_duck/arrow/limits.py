@@ -23,11 +23,11 @@ OVERFLOW: Final = (pa.ArrowInvalid, pa.ArrowCapacityError)
 def array_limit(found: object, where: object = None) -> ArrayLimitError:
     """Return the error for rows that one array cannot hold."""
     return ArrayLimitError(
-        "rows that do not fit one Arrow array",
+        "the rows do not fit one Arrow array",
         where=where,
-        expected=f"at most {MOST_BYTES} bytes or items, and dictionaries that their indices can count",
+        expected=f"at most {MOST_BYTES} bytes or items, and dictionaries within their index type",
         found=found,
-        remedy="read fewer rows at once, by batches",
+        remedy="read fewer rows at a time, for example with to_batches",
     )
 
 

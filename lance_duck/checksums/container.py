@@ -160,7 +160,7 @@ def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int,
         if is_intact:  # which digests of another kind would not be
             raise damaged("its checksums themselves", where)
         raise UnsupportedError(
-            "checksums of another kind",
+            "the file has checksums of an unknown kind",
             where=where,
             expected=_kind_text(KIND),
             found=_kind_text(trailer.kind),
@@ -224,7 +224,7 @@ def damaged(what: str, where: str) -> CorruptError:
     return CorruptError(
         f"checksum does not match: {what} changed since the file was written",
         where=where,
-        remedy="the disk or a copy is at fault; `lance-duck validate` lists what is damaged",
+        remedy="the disk or a copy damaged the file; `lance-duck validate` lists all damaged files",
     )
 
 

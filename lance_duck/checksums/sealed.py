@@ -107,11 +107,11 @@ def unsealed_deletions(data: bytes, suffix: str, where: str) -> tuple[bytes, boo
     is_intact = _digest(content) == own
     if (version, algorithm) != (_VERSION, ALGORITHM) and not is_intact:
         raise UnsupportedError(
-            "seal of another kind",
+            "the checksum of the file has an unknown kind",
             where=where,
             expected=f"version {_VERSION}, algorithm {ALGORITHM}",
             found=f"version {version}, algorithm {algorithm}",
-            remedy="the file is damaged, or a newer version of lance_duck wrote it",
+            remedy="the file is damaged, or needs a newer version of lance_duck",
         )
     if (version, algorithm) != (_VERSION, ALGORITHM) or not is_intact:
         raise damaged("the file", where)

@@ -1,7 +1,7 @@
-"""The command line: looks at Lance tables, changes them, and runs SQL over them.
+"""The command line: inspect Lance tables, change them, and run SQL on them.
 
-You hold: words of a shell. You get: a table on a terminal, CSV in a pipe, JSON lines with `--json`. An error goes to
-stderr with exit code 1; wrong usage is exit code 2. A command calls what a Python user would call.
+You hold: command-line arguments. You get: a table on a terminal, CSV in a pipe, JSON lines with `--json`. Errors are
+written to stderr with exit code 1. Wrong usage has exit code 2. Commands call the public Python API.
 Never here: anything that Python users cannot do.
 """
 

@@ -12,7 +12,7 @@ from lance_duck.cli.terminal import Console
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Progress bar on stderr, shown only on a terminal; call it with the work done and the total, if known."""
+    """Show a progress bar on stderr, if it is a terminal. Call the result with the work done and any known total."""
     console = Console(stderr=True)
     is_hidden = not console.is_terminal
     with Progress(

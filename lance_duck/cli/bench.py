@@ -1,6 +1,6 @@
-"""`bench`: how fast a table is read on this machine, as times and rates of several kinds of reads.
+"""`bench`: measure how fast several kinds of reads are on this machine.
 
-A command that shares nothing with others.
+The command does not share code with others.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from lance_duck.cli.show import show
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.nearest.options import vector_column
 
-_TAKEN: Final = 100  # rows, at random places
+_TAKEN: Final = 100  # random rows
 _NEIGHBORS: Final = 10
 _COLUMNS: Final = ("what", "rows", "ms", "rows_per_second")
 
 Reading = Callable[[], int]
-"""Reads rows, and returns how many."""
+"""A read that returns its row count."""
 
 
 def bench(
@@ -36,7 +36,7 @@ def bench(
 
 
 def _readings(dataset: ld.LanceDataset, condition: str | None) -> Iterator[tuple[str, Reading]]:
-    """Yield the name and the function of each kind of read that the table supports."""
+    """Yield the name and function of each kind of read that the table supports."""
     count = dataset.count_rows()
     if not count:
         raise InvalidInputError("nothing to read", where=dataset.uri, expected="a table with rows", found="none")
@@ -51,7 +51,7 @@ def _readings(dataset: ld.LanceDataset, condition: str | None) -> Iterator[tuple
 
 
 def _is_searched(dataset: ld.LanceDataset, name: str) -> bool:
-    """Return whether a column has one vector per row."""
+    """Return whether a column holds one vector per row."""
     try:
         vector_column(dataset.handle.table, name)
     except ld.LanceDuckError:
@@ -60,7 +60,7 @@ def _is_searched(dataset: ld.LanceDataset, name: str) -> bool:
 
 
 def _search(dataset: ld.LanceDataset, name: str) -> Reading:
-    """Return a search for the first vector of a column, or for zeros where the first row has none."""
+    """Return a search for the first vector of a column, or for zeros if the first row has none."""
     (first,) = dataset.take([0], [name]).column(0).to_pylist()
     size = dataset.schema.field(name).type.list_size
     nearest = {"column": name, "q": [0] * size if first is None else first, "k": _NEIGHBORS}

@@ -33,7 +33,7 @@ def compact(
     max_overlays: int | None = None,
     as_json: bool = False,
 ) -> None:
-    """Join small fragments and leave out deleted rows. Overlays are folded in."""
+    """Merge small fragments and drop deleted rows. Overlays are folded in."""
     dataset = open_table(table)
     with progress_bar("compacting") as progress:
         metrics = dataset.optimize.compact_files(
@@ -49,14 +49,14 @@ def cleanup(
     dry_run: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Remove old versions and the files that only they use. Old means 14 days, unless told otherwise."""
+    """Remove old versions and the files that only they use. Old means 14 days by default."""
     age = None if older_than is None else timedelta(days=older_than)
     stats = open_table(table).cleanup_old_versions(age, retain, dry_run=dry_run, error_if_tagged_old_versions=False)
     report({**vars(stats), "bytes_removed": ByteCount(stats.bytes_removed)}, as_json)
 
 
 def validate(table: str, version: int | None = None, tag: str | None = None, as_json: bool = False) -> None:
-    """Read the whole table and list its problems. Exit code 1 if there are any."""
+    """Read the whole table and list its problems. The exit code is 1 if there are any."""
     dataset = open_table(table, version, tag)
     problems = dataset.find_problems()
     if problems or as_json or not sys.stdout.isatty():
@@ -71,7 +71,7 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
 
 
 def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_json: bool = False) -> None:
-    """Commit a version without what cannot be read. Leaves out rows and index segments."""
+    """Commit a version without unreadable data. Leaves out rows and index segments."""
     dataset = open_table(table)
     losses = dataset.repair(dry_run=dry_run, restore_deleted=restore_deleted)
     rows = [

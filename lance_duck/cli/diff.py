@@ -1,8 +1,8 @@
-"""`diff`: what changed from one version of a table to another.
+"""`diff`: show what changed between two versions of a table.
 
-Where rows have stable ids, two versions are compared by them: a row that was inserted and deleted in between is no
-change, and a new column counts as an update of all rows. Without stable ids the changes of each version are added up,
-and an updated row counts as deleted and inserted.
+Tables with stable row ids are compared by row id. A row that was inserted and deleted in between does not appear, and a
+new column counts as an update of all rows. Without stable row ids, the changes of all versions are added up, and an
+updated row counts as a delete and an insert.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _UPDATED_AT: Final = "_row_last_updated_at_version"
 
 
 class VersionComparison(Protocol):
-    """Rows that differ between two versions, by kind of change: `insert`, `update` or `delete`."""
+    """The rows that differ between two versions, by kind of change: `insert`, `update` or `delete`."""
 
     way: str
-    """How versions were compared."""
+    """How the versions were compared."""
 
     def counts(self) -> Mapping[str, int]:
         """Return the number of rows for each kind of change."""
 
     def rows(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield the rows with their change and id: updated rows as they are now, deleted ones as they were."""
+        """Yield the rows with their change and id. Updated rows have their new values."""
 
 
 def diff(
@@ -79,7 +79,7 @@ def diff(
 
 @dataclass
 class ChangesById:
-    """Rows of two versions, compared by their stable ids and by the version that last updated them."""
+    """The difference between two versions, by stable row ids and by the version of the last update."""
 
     before: ld.LanceDataset
     after: ld.LanceDataset
@@ -108,7 +108,7 @@ class ChangesById:
 
 @dataclass
 class ChangesByVersion:
-    """Changes of all versions after one up to another, as `lance_table_changes` gives them."""
+    """The changes of all versions after one up to another, as returned by `lance_table_changes`."""
 
     before: ld.LanceDataset
     after: ld.LanceDataset
@@ -127,7 +127,7 @@ class ChangesByVersion:
         return ({**nothing, **row} for batch in self._batches(selected) for row in batch.to_pylist())
 
     def _batches(self, selected: str, rest: str = "") -> Iterable[pa.RecordBatch]:
-        """Yield the selected columns of the changes; a version compared with itself has none."""
+        """Yield selected columns of the changes. A version compared with itself has no changes."""
         if self.before.version == self.after.version:
             return
         with ld.connect({"t": self.after}) as connection:
@@ -140,7 +140,7 @@ class ChangesByVersion:
 def _chosen(
     dataset: ld.LanceDataset, change: str, ids: NDArray[np.uint64], columns: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows with the given ids, with null in columns that the version does not have."""
+    """Yield the rows with the given ids. Columns that the version lacks are null."""
     if not len(ids):
         return
     existing = [name for name in columns if name in dataset.schema.names]
@@ -157,7 +157,7 @@ def _ids_and_versions(dataset: ld.LanceDataset) -> tuple[NDArray[np.uint64], NDA
 
 
 def _schema_changes(before: pa.Schema, after: pa.Schema) -> dict[str, list[str]]:
-    """Return the columns that were added, dropped or changed in type; a renamed column counts as dropped and added."""
+    """Return the columns that were added, dropped or changed in type. A renamed column counts as dropped and added."""
     old, new = ({field.name: str(field.type) for field in schema} for schema in (before, after))
     return {
         "columns_added": [f"{name}: {type_}" for name, type_ in new.items() if name not in old],
@@ -169,7 +169,7 @@ def _schema_changes(before: pa.Schema, after: pa.Schema) -> dict[str, list[str]]
 
 
 def _names(columns: str | None, before: ld.LanceDataset, after: ld.LanceDataset) -> list[str]:
-    """Return the chosen columns, or all columns of both versions by default."""
+    """Return the selected columns, by default all columns of both versions."""
     there = list(dict.fromkeys(chain(after.schema.names, before.schema.names)))
     names = listed_names(columns)
     for name in names or ():
@@ -179,7 +179,7 @@ def _names(columns: str | None, before: ld.LanceDataset, after: ld.LanceDataset)
 
 
 def _version(text: str) -> int | str:
-    """Return the number of a version, or the name of a tag."""
+    """Return a version number or a tag name."""
     return int(text) if text.isdecimal() else text
 
 

@@ -1,4 +1,4 @@
-"""An installation: what it consists of, what works on this machine, and kernels compiled ahead of their first use."""
+"""The `doctor` report on an installation, and commands that compile kernels ahead of use."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _ROWS: Final = 3
 
 
 def doctor(places: Sequence[str] | None = None, as_json: bool = False) -> None:
-    """Report versions and what works here, for bug reports."""
+    """Report versions and what works on this machine, for bug reports."""
     facts = dict([*_versions(), *_kernels(), *_stores(), ("java", _java()), *_tables(places or ())])
     report(facts, as_json)
 
 
 def warm_up(as_json: bool = False) -> None:
-    """Compile kernels ahead of their first use."""
+    """Compile kernels before their first use."""
     outcome = ld.warm_up()
     folder = "nowhere: no folder can be written to" if outcome.folder is None else str(outcome.folder)
     report({"compiled": outcome.compiled, "seconds": round(outcome.seconds, 1), "kept": folder}, as_json)
 
 
 def build_kernels(level: str | None = None, folder: str | None = None, as_json: bool = False) -> None:
-    """Compile the usual kernels into a pack. An installation loads them from it."""
+    """Compile the usual kernels into a pack that installations can load."""
     built = ld.build_kernels(level, folder)
     facts = {"pack": str(built.path), "level": built.level, "kernels": built.kernels}
     report({**facts, "seconds": round(built.seconds, 1)}, as_json)
@@ -53,14 +53,14 @@ def _versions() -> Iterator[tuple[str, str]]:
 
 
 def _kernels() -> Iterator[tuple[str, str | int]]:
-    """Write and read a small table, which shows whether the kernels on disk fit this version and machine."""
+    """Write and read a small table, to show whether the kernels on disk fit this version and machine."""
     first_use.silence()
     before = first_use.compiled
     try:
         with tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True) as folder:
             num_rows = ld.write_dataset({"id": list(range(_ROWS))}, f"{folder}/t.lance").to_table().num_rows
         yield "local disk", "writes and reads" if num_rows == _ROWS else f"{num_rows} of {_ROWS} rows are read"
-    except Exception as error:  # any error at all belongs in the report
+    except Exception as error:  # every error belongs in the report
         yield "local disk", message_of(error)
     compiled = first_use.compiled - before
     yield "kernels of a first write", f"{compiled} had to be compiled: lance-duck warm-up" if compiled else "on disk"
@@ -73,12 +73,12 @@ def _kernels() -> Iterator[tuple[str, str | int]]:
 
 
 def _stores() -> Iterator[tuple[str, str]]:
-    """Make a client of each kind of store; none of them sends a request."""
+    """Create a client for each kind of store, without sending requests."""
     for uri in _STORES:
         try:
             open_store(uri)
             outcome = "opens"
-        except Exception as error:  # also a setting in the environment that a client refuses
+        except Exception as error:  # including environment settings that the client rejects
             outcome = message_of(error)
         yield uri.partition(":")[0], outcome
 

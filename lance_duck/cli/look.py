@@ -1,4 +1,4 @@
-"""Commands that show the state and the contents of a table."""
+"""Commands that show the metadata and rows of a table."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def head(
 
 
 def versions(table: str, as_json: bool = False) -> None:
-    """List the versions that can be read, with their tags."""
+    """List the readable versions and their tags."""
     dataset = open_table(table)
     tags: dict[int, list[str]] = {}
     for name, entry in dataset.tags.list().items():
@@ -98,7 +98,7 @@ def files(
 
 
 def tables(folder: str, as_json: bool = False) -> None:
-    """List the tables of a folder and of its namespaces. A table that does not open is listed with the reason."""
+    """List the tables of a folder and its namespaces. A table that cannot be opened is listed with the reason."""
     path = local_path(folder)
     if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
         is_file = Path(path).exists()
@@ -110,7 +110,7 @@ def tables(folder: str, as_json: bool = False) -> None:
 
 
 def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Flatten facts: an entry of a dict gets a name such as "tags.first", and a list becomes text."""
+    """Flatten nested facts. A dict entry is named like "tags.first", and a list becomes a string."""
     for name, value in facts.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}.{key}", item) for key, item in value.items())
@@ -161,7 +161,7 @@ def _number(metadata: Mapping[str, str], name: str) -> int | None:
 
 
 def _names_below(namespace: Namespace, inside: list[str]) -> Iterator[list[str]]:
-    """Yield the names of all tables; tables of a namespace come before those of its child namespaces."""
+    """Yield the names of all tables. A namespace's tables come before its child namespaces."""
     yield from ([*inside, name] for name in namespace.list_tables(inside))
     for child in namespace.list_namespaces(inside):
         yield from _names_below(namespace, [*inside, child])

@@ -7,7 +7,7 @@ from typing import Final
 from lance_duck.errors import LanceDuckError
 from lance_duck.redact import shown
 
-# What a remedy says in Python, and its equivalent on the command line.
+# Remedies in Python, and their equivalents on the command line.
 _COMMANDS: Final = (
     ('mode="append"', "--mode append"),
     ('mode="overwrite"', "--mode overwrite"),
@@ -25,7 +25,7 @@ _COMMANDS: Final = (
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of an error without secrets, empty lines and tracebacks."""
+    """Return an error's message without secrets, empty lines or tracebacks."""
     text = shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
     if isinstance(error, LanceDuckError) and error.remedy and text.endswith(error.remedy):
         text = text.removesuffix(error.remedy) + _of_command_line(error.remedy)

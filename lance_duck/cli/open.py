@@ -1,4 +1,4 @@
-"""The version and the columns of a table that a command reads."""
+"""Opens the table version that a command reads, and parses its column list."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from lance_duck.errors import InvalidInputError
 def open_table(
     table: str, version: int | None = None, tag: str | None = None, asof: datetime | None = None
 ) -> ld.LanceDataset:
-    """Open a version of a table. Raises InvalidInputError when more than one is asked for."""
+    """Open a version of a table. Raises InvalidInputError if several versions are requested."""
     if sum(choice is not None for choice in (version, tag, asof)) > 1:
-        raise InvalidInputError("more than one version was asked for", remedy="give one of --version, --tag, --asof")
+        raise InvalidInputError(
+            "several options choose a version", remedy="pass only one of --version, --tag and --asof"
+        )
     return ld.dataset(table, version=tag if version is None else version, asof=asof)
 
 
 def listed_names(text: str | None) -> list[str] | None:
-    """Return the names in a text such as `a,b`; a name with a comma is in double quotes. None for no text.
+    """Split a list of names such as `a,b`. A name with a comma is double-quoted. Returns None for None.
 
     Raises:
         InvalidInputError: A name is empty.

@@ -1,4 +1,4 @@
-"""`search`: searches a table for words, for a vector, or for both."""
+"""`search`: search a table by words, by a vector, or by both."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.text.request import query_of_text
 
 _MARKS: Final = ("\x02", "\x03")
-"""Stand around words until they have a colour."""
+"""Markers around matching words, before colours are applied."""
 
 _STYLE: Final = "bold yellow"
 _SHOWN_WORDS: Final = 30
-"""Words of a long text that a terminal shows: the part with most of the words that were asked for."""
+"""Number of words of a long text to show on a terminal: the excerpt with the most matches."""
 
 
 def search(
@@ -44,7 +44,7 @@ def search(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """Find rows by words, by a vector, or by both. The best come first."""
+    """Find rows by words, by a vector, or by both. The best rows come first."""
     dataset = open_table(table, version, tag, asof)
     arguments: dict[str, Any] = {"filter": condition, "limit": count, "with_row_id": True}
     if query is not None:
@@ -64,7 +64,7 @@ def search(
 def _nearest(
     dataset: ld.LanceDataset, vector: str | None, like: int | None, column: str | None, condition: str | None
 ) -> Mapping[str, Any]:
-    """Return the arguments of a search for a vector, or for the vector of a row, which is excluded from the result."""
+    """Return the arguments for a vector search. The vector may be another row's, and that row is excluded."""
     if vector is not None and like is not None:
         raise InvalidInputError("both --vector and --like", where="search", expected="one of them")
     name = only_vector_column(dataset.handle.table) if column is None else column
@@ -88,7 +88,7 @@ def _numbers(vector: str) -> Any:
 
 
 def _marked(scanner: LanceScanner, result: pa.Table) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows with the matching words coloured."""
+    """Yield the rows with matching words in colour."""
     rows = result.to_pylist()
     marked_texts = {
         name: scanner.highlight(_without_marks(result.column(name)), name, *_MARKS, words=_SHOWN_WORDS).to_pylist()
@@ -100,7 +100,7 @@ def _marked(scanner: LanceScanner, result: pa.Table) -> Iterator[Mapping[str, An
 
 
 def _without_marks(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return texts in which characters that serve as marks are escaped."""
+    """Return strings with marker characters escaped."""
     for mark in _MARKS:
         texts = pc.replace_substring(texts.cast(pa.large_string()), mark, printable(mark))
     return texts

@@ -1,9 +1,9 @@
 """Formatting of results on stdout: tables, CSV and JSON lines.
 
-On a terminal results are tables for people. In a pipe they are CSV with a header, and with --json one JSON object a
-line (`info` writes a single object). Both write bytes as hexadecimal digits, times as ISO 8601 and decimals in full;
-CSV writes nested values as JSON and null as an empty cell. Sizes are in units of 1,024 bytes on a terminal, and exact
-elsewhere.
+On a terminal, results are tables for people. In a pipe, they are CSV with a header. With --json, they are one JSON
+object per line (`info` writes a single object). CSV and JSON write binary values as hexadecimal digits, times as
+ISO 8601, and all digits of decimals. CSV writes nested values as JSON and nulls as empty cells. Sizes are in units of
+1,024 bytes on a terminal, and exact elsewhere.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Row = Mapping[str, Any]
 
 
 _JSON_ESCAPES: Final = {point: f"\\u{point:04x}" for point in ESCAPED if point > 0x1F}
-"""Control characters that JSON allows in strings, and terminals obey."""
+"""Escapes of control characters that JSON allows in strings but terminals interpret."""
 
 
 class ByteCount(int):
-    """A number of bytes, shown to people in units of 1,024 and to programs as an exact integer."""
+    """A size in bytes: shown to people in units of 1,024, and to programs as an exact integer."""
 
     @classmethod
     def of(cls, count: int | None) -> ByteCount | None:
-        """Wrap a number of bytes; None stays None."""
+        """Wrap a size in bytes. None stays None."""
         return None if count is None else cls(count)
 
     def __str__(self) -> str:
@@ -47,14 +47,14 @@ class ByteCount(int):
 
 
 class _CsvLines:
-    r"""Lines of CSV on stdout that end with `\n`; the writer's own end, `\r\n`, has it quote cells with either."""
+    r"""CSV lines on stdout, ending with `\n`. The CSV writer's line end is `\r\n`, so it quotes both characters."""
 
     def write(self, line: str) -> int:
         return sys.stdout.write(line.removesuffix("\r\n") + "\n")
 
 
 class Form(StrEnum):
-    """Output format of rows."""
+    """Output format for rows."""
 
     table = "table"
     csv = "csv"
@@ -62,19 +62,19 @@ class Form(StrEnum):
 
 
 def usual_form(as_json: bool = False) -> Form:
-    """Return the form that suits stdout."""
+    """Return the default format for stdout."""
     if as_json:
         return Form.json
     return Form.table if sys.stdout.isatty() else Form.csv
 
 
 def show(rows: Iterable[Row], columns: Sequence[str], as_json: bool = False, max_rows: int = 100) -> None:
-    """Write rows to stdout in the form that suits it; at most `max_rows` of them on a terminal."""
+    """Write rows to stdout in the default format. A terminal shows at most `max_rows` rows."""
     write_rows(rows, columns, usual_form(as_json), max_rows)
 
 
 def write_rows(rows: Iterable[Row], columns: Sequence[str], form: Form, max_rows: int = 100) -> None:
-    """Write rows to stdout in a form; at most `max_rows` of them as a table."""
+    """Write rows to stdout in a given format. A table shows at most `max_rows` rows."""
     if form is Form.json:
         for row in rows:
             write_json(row)
@@ -87,7 +87,7 @@ def write_rows(rows: Iterable[Row], columns: Sequence[str], form: Form, max_rows
 
 
 def write_json(value: Any) -> None:
-    """Write a value as a line of JSON: exact, and without control characters."""
+    """Write a value as one line of JSON: exact, and without control characters."""
     print(json.dumps(plain(value), ensure_ascii=False).translate(_JSON_ESCAPES))
 
 
@@ -100,7 +100,7 @@ def report(facts: Row, as_json: bool) -> None:
 
 
 def show_table(rows: Iterable[Row], columns: Sequence[str], max_rows: int, console: Console) -> None:
-    """Draw a table of at most `max_rows` rows for a terminal."""
+    """Draw a terminal table of at most `max_rows` rows."""
     numbered = iter(rows)
     shown = list(islice(numbered, max_rows))
     drawing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -115,7 +115,7 @@ def show_table(rows: Iterable[Row], columns: Sequence[str], max_rows: int, conso
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to types that JSON has."""
+    """Convert a value to JSON types."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

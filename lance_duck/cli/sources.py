@@ -1,4 +1,4 @@
-"""Sources of rows that a command line names: files that DuckDB reads, and SQL."""
+"""Row sources on the command line: SQL, and files that DuckDB reads."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PATTERN: Final = re.compile(r"[*?\[{]|://")
 
 
 def place_of_source(table: str, source: str, command: str) -> str:
-    """Return the SQL that follows FROM to read a source.
+    """Return the SQL after FROM that reads a source.
 
     Args:
-        table: The table that the rows go to.
-        source: A file, a pattern or address of files, or SQL.
+        table: The table that receives the rows.
+        source: A file, a glob pattern or URI of files, or SQL.
         command: The command that was called.
 
     Raises:
         InvalidInputError: The table and the source are swapped.
-        NotFoundError: There is no such file.
+        NotFoundError: The file does not exist.
     """
     if _is_rows(table):
         raise InvalidInputError(
@@ -46,5 +46,5 @@ def place_of_source(table: str, source: str, command: str) -> str:
 
 
 def _is_rows(text: str) -> bool:
-    """Return whether an argument is a source of rows: SQL, or a file of rows."""
+    """Return whether an argument is a row source: SQL, or a file of rows."""
     return text.lstrip().startswith("(") or text.lower().endswith(_SOURCES)

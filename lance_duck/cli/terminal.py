@@ -1,8 +1,8 @@
-"""Text for people: lines on stdout and stderr, and consoles, without control characters.
+"""Text for people: lines on stdout and stderr, and rich consoles, without control characters.
 
-A terminal obeys control characters: they set its title, clear it, or write to the clipboard. Names, cells and paths may
-contain them, so whatever a command shows goes through `printable`. CSV and JSON are for programs, and are written by
-`show` alone.
+Terminals interpret control characters: they can set the title, clear the screen, or write to the clipboard. Names,
+cells and paths may contain them. Commands therefore print through `printable`. CSV and JSON are for programs, and only
+`show` writes them.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ ESCAPED: Final = {
     **{point: f"\\x{point:02x}" for point in _CONTROLS},
     **{point: f"\\u{point:04x}" for point in (*_BIDI, *_LINE_ENDS, *_SURROGATES)},
 }
-"""Escapes of the characters that a terminal obeys, or that change the order of a line."""
+"""Escapes of characters that a terminal interprets or that reorder a line."""
 
 
 def printable(text: str) -> str:
-    r"""Return a text with escapes such as `\x1b` in place of control characters, except line feeds and tabs."""
+    r"""Escape control characters, as in `\x1b`, except line feeds and tabs."""
     return text if text.isprintable() else text.translate(ESCAPED)
 
 
 class Console(console.Console):
-    """A console of rich that shows control characters of what it prints as escapes."""
+    """A rich console that prints control characters as escapes."""
 
     def render(
         self, renderable: console.RenderableType, options: console.ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render an object; see `rich.console.Console.render`."""
+        """Render an object. See `rich.console.Console.render`."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
@@ -48,11 +48,11 @@ def write_line(text: str = "") -> None:
 
 
 def complain(message: Any) -> None:
-    """Write a message of the command to stderr, after what stdout has so far."""
+    """Flush stdout, then write an error message of the command to stderr."""
     sys.stdout.flush()
     print(f"lance-duck: {printable(str(message))}", file=sys.stderr)
 
 
 def note(text: str) -> None:
-    """Write a line that is neither a result nor a message to stderr."""
+    """Write a line to stderr that is neither a result nor an error message."""
     print(printable(text), file=sys.stderr)

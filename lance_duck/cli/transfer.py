@@ -1,4 +1,4 @@
-"""`import` and `export`: rows between a table and a file of Parquet, CSV or JSON, by DuckDB."""
+"""`import` and `export`: copy rows between a table and a Parquet, CSV or JSON file, with DuckDB."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def import_(
     vector_columns: str | None = None,
     as_json: bool = False,
 ) -> None:
-    """Make a table of a file, or add its rows to one. Takes all rows and columns, or some."""
+    """Create a table from a file, or append its rows to a table. Reads all rows and columns, or some."""
     place = _selected(place_of_source(table, source, "import"), columns, where)
     write_rows_of(table, f"({place})", mode, data_storage_version, max_rows_per_file, vector_columns, as_json)
 
@@ -59,7 +59,7 @@ def write_rows_of(
     vector_columns: str | None,
     as_json: bool,
 ) -> None:
-    """Write the rows of `FROM place` to a table, and report the new version."""
+    """Write the rows of `FROM place` to a table and report the new version."""
     with ld.connect() as connection, ExitStack() as opened, progress_bar("writing") as progress:
         rows = relation_reader(connection.sql(f"FROM {place}"), _ROWS_AT_ONCE, opened)
         dataset = ld.write_dataset(
@@ -84,7 +84,7 @@ def export(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """Write rows of a table to a file. The ending of its name gives the format."""
+    """Write rows of a table to a file. The file extension selects the format."""
     options = _options(target)
     path = Path(target)
     if path.exists() and not overwrite:
@@ -103,7 +103,7 @@ def export(
 
 
 def _selected(place: str, columns: str | None, where: str | None) -> str:
-    """Return the SQL that selects rows and columns of a place."""
+    """Return SQL that selects rows and columns from a source."""
     names = listed_names(columns)
     select_list = "*" if names is None else ", ".join(map(quoted, names))
     condition = "" if where is None else f" WHERE ({where}\n)"
@@ -126,7 +126,7 @@ def _counted(
 
 
 def _options(target: str) -> str:
-    """Return the options of COPY for a file, by its extensions."""
+    """Return the COPY options for a file, by its extensions."""
     path, packed = Path(target), ""
     ending = path.suffix.lower()
     if "://" in target or path.is_dir():

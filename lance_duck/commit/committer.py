@@ -1,7 +1,7 @@
 """The commit loop: check newer versions for conflicts, rebase, publish. Repeated after a lost race.
 
-On disk, in this order: deletion files of the rebase; _transactions/{read version}-{uuid}.txn, a bare message, of which
-the manifest holds a copy; the manifest, which makes the version visible. See `wire.manifest`, `publish`.
+On disk, in this order: deletion files of the rebase; _transactions/{read version}-{uuid}.txn, a bare message, which the
+manifest repeats; the manifest, which makes the version visible. See `wire.manifest`, `publish`.
 """
 
 from __future__ import annotations
@@ -138,9 +138,9 @@ def commit(
     except AlreadyExistsError as error:
         return attempts.own_or(
             RetryableError(
-                f"{operation.name} lost {attempts.races} races",
+                f"{operation.name} lost {attempts.races} races to other writers",
                 where=snapshot.uri,
-                remedy="run it again, with more retries",
+                remedy="run it again, or allow more retries",
             ),
             error,
         )

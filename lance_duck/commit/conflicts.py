@@ -265,11 +265,11 @@ MATRIX: Mapping[str, Mapping[str, Rule]] = {
 }
 
 
-MAKE_AGAIN: Final = "call checkout_latest() on the dataset, and make the change again from the newest version"
+MAKE_AGAIN: Final = "call checkout_latest() on the dataset, and repeat the change on the newest version"
 
 _REPLACED: Final[Mapping[str, str]] = {
     "Overwrite": ", which replaced the whole table",
-    "Restore": ", which brought an older version back",
+    "Restore": ", which restored an older version",
 }
 
 
@@ -299,14 +299,14 @@ def check_conflict(ours: Footprint, theirs: Footprint | None, version: int, wher
     """
     if theirs is None:
         raise RetryableError(
-            f"{ours.kind} cannot be put on top of version {version}: its transaction is missing",
+            f"{ours.kind} cannot be rebased onto version {version}, because its transaction file is missing",
             where=where,
             remedy=MAKE_AGAIN,
         )
     verdict = judge(ours, theirs)
     if verdict is INCOMPATIBLE:
         raise IncompatibleError(
-            f"{ours.kind} is incompatible with what was committed",
+            f"a concurrent commit is incompatible with this {ours.kind}",
             where=where,
             found=who(theirs, version) + _REPLACED.get(theirs.kind, ""),
             remedy=MAKE_AGAIN,
@@ -318,7 +318,7 @@ def check_conflict(ours: Footprint, theirs: Footprint | None, version: int, wher
 def lost_to(ours: Footprint, theirs: Footprint, version: int, where: str) -> RetryableError:
     """Return the error for a change that must be repeated because of another one."""
     return RetryableError(
-        f"{ours.kind} was preempted",
+        f"a concurrent commit changed data that this {ours.kind} needs",
         where=where,
         found=who(theirs, version),
         remedy=MAKE_AGAIN,

@@ -135,10 +135,10 @@ def _refuse_present(location: Location) -> None:
     except NotFoundError:
         return
     raise AlreadyExistsError(
-        "a table already exists here",
+        "a table already exists at this path",
         where=location.uri,
         found=f"version {version.version}",
-        remedy="append or overwrite",
+        remedy="append to it, or overwrite it",
     )
 
 
@@ -158,7 +158,7 @@ def _publish_first(
             file = paths.transaction_name(transaction.read_version, transaction.uuid)
             location.store().delete([paths.transaction_file(file)])
         raise AlreadyExistsError(
-            "another writer has just created the table", where=location.uri, remedy="append or overwrite"
+            "another writer created the table first", where=location.uri, remedy="append to it, or overwrite it"
         ) from error
 
 

@@ -134,7 +134,9 @@ class FragmentList:
     def note_id(self, fragment_id: int) -> None:
         """Record that an id is assigned. Raises InvalidInputError beyond 32 bits."""
         if fragment_id >= FRAGMENT_IDS:
-            raise InvalidInputError("fragment ids are used up", expected=f"< {FRAGMENT_IDS}", found=fragment_id)
+            raise InvalidInputError(
+                "the table has used all fragment ids", expected=f"< {FRAGMENT_IDS}", found=fragment_id
+            )
         self._manifest.max_fragment_id = max(fragment_id, self._highest)
 
     @property
@@ -161,7 +163,7 @@ class FragmentList:
     def _number(self, fragment: table_pb2.DataFragment) -> None:
         if fragment.files and not fragment.physical_rows:
             raise InvalidInputError(
-                "new fragment without rows", where=fragment.files[0].path, remedy="set its physical_rows"
+                "the new fragment does not have rows", where=fragment.files[0].path, remedy="set its physical_rows"
             )
         if self.is_stable:
             self._manifest.next_row_id = number_rows(fragment, self._manifest.next_row_id, self._version)

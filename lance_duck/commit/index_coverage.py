@@ -1,6 +1,6 @@
 """Fragment bitmaps of index segments after a change of the table.
 
-A segment lists the fragments whose rows it holds in a bitmap. A missing bitmap means unknown coverage, which remains
+A segment lists the fragments whose rows it holds in a bitmap. If the bitmap is missing, the coverage is and remains
 unknown. A fragment leaves the bitmap if its values changed in place or it was rewritten. The segment's entries are then
 outdated, and the rows are scanned. Fragments that no longer exist may remain listed.
 """

@@ -231,7 +231,7 @@ def _leave_legacy(manifest: table_pb2.Manifest) -> None:
     versions = {_file_version(file) for file in files}
     if LEGACY in versions and len(versions) > 1:
         raise RetryableError(
-            "data files of version 0.1 and of version 2 in one table",
+            "a table cannot mix data files of version 0.1 and 2.x",
             found=", ".join(sorted(versions)),
             remedy="compact all fragments of the table in one commit",
         )
@@ -426,7 +426,7 @@ def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.Dat
     is_legacy = present == LEGACY
     if present is not None and any((text == LEGACY) != is_legacy for text in texts):
         raise UnsupportedError(
-            "data files of version 0.1 and of version 2 in one table",
+            "a table cannot mix data files of version 0.1 and 2.x",
             expected=present,
             found=", ".join(sorted(texts)),
             remedy="call optimize.compact_files() first" if is_legacy else None,
@@ -456,21 +456,24 @@ def _add_bases(manifest: table_pb2.Manifest, bases: Sequence[table_pb2.BasePath]
         base.CopyFrom(new_base)
         base.id = new_base.id or max((b.id for b in base_paths), default=0) + 1
         if sum(b.id == base.id for b in base_paths) > 1:
-            raise IncompatibleError(f"base path id {base.id} is taken", found=new_base.path)
+            raise IncompatibleError(f"another base path has id {base.id}", found=new_base.path)
 
 
 def _check_fields(manifest: table_pb2.Manifest, field_ids: Iterable[int], where: str) -> None:
     present = {f.id for f in manifest.fields}
     missing = sorted(set(field_ids) - present)
     if missing:
-        raise IncompatibleError("field is not in the table", where=where, found=", ".join(map(str, missing)))
+        raise IncompatibleError(
+            "the field does not exist in the table", where=where, found=", ".join(map(str, missing))
+        )
 
 
 def _refuse_tree(manifest: table_pb2.Manifest) -> None:
     unknown = UnknownFieldSet(manifest)
     if any(unknown[i].field_number == _FRAGMENT_TREE for i in range(len(unknown))):
         raise UnsupportedError(
-            "fragment list that is stored as a tree", remedy="only the writer of such a table can change it"
+            "the fragment list is stored as a tree, which is not supported",
+            remedy="change the table with the software that wrote it",
         )
 
 

@@ -86,9 +86,9 @@ def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
     # A cleanup may remove the version that was read, but never the newest one.
     if present is False or (present is None and latest.version == snapshot.version):
         raise IncompatibleError(
-            "the table was dropped and created again since it was read",
+            "another table replaced this one since it was read",
             where=snapshot.uri,
-            expected=f"the table of which version {snapshot.version} was read",
+            expected=f"the table that was read at version {snapshot.version}",
             found=f"another table, at version {latest.version}",
             remedy="open the table again and repeat the change",
         )

@@ -88,9 +88,9 @@ def _check_fields_stay(files: Iterable[table_pb2.DataFile], read: Snapshot, newe
     for file in files:
         if now.isdisjoint(file.fields) and not before.isdisjoint(file.fields):
             raise RetryableError(
-                "the columns of a data file were dropped meanwhile",
+                "all columns of a new data file were dropped concurrently",
                 where=f"{newest.uri}: {file.path}",
-                remedy="run the change again on the newest version",
+                remedy="repeat the change on the newest version",
             )
 
 
@@ -110,10 +110,10 @@ def _check_rows_stay(
         gone = deleted.contains(offsets)
         if (gone if earlier is None else gone & ~earlier.contains(offsets)).any():
             raise RetryableError(
-                f"both change one row of fragment {fragment_id}",
+                f"both commits change the same row of fragment {fragment_id}",
                 where=newest.uri,
                 found=winner(fragment_id),
-                remedy="run the change again on the newest version",
+                remedy="repeat the change on the newest version",
             )
 
 
@@ -151,7 +151,7 @@ class _Merger:
         merged.CopyFrom(now)
         if (mine.files, mine.overlays) != (before.files, before.overlays):
             if (now.files, now.overlays) != (before.files, before.overlays):
-                raise self._lost(mine.id, "both change the files of")
+                raise self._lost(mine.id, "both commits change the files of")
             merged.ClearField("files")
             merged.ClearField("overlays")
             merged.files.MergeFrom(mine.files)
@@ -176,12 +176,12 @@ class _Merger:
         """Give `merged` a deletion file with the deletions of both. Returns whether all rows are deleted."""
         rows = None if self._affected is None else self._affected.get(mine.id)
         if rows is None:
-            raise self._lost(mine.id, "both change rows of")
+            raise self._lost(mine.id, "both commits change rows of")
         ours = DeletionVector.of(rows)
         where = f"{self._where}: fragment {mine.id}"
         theirs = self._newest.deletion_vector(fragment_from_proto(now, where)) or DeletionVector.of(rows[:0])
         if ours.intersects(theirs):
-            raise self._lost(mine.id, "both change one row of")
+            raise self._lost(mine.id, "both commits change the same row of")
         if mine.deletion_file == before.deletion_file:
             return False
         deletions = ours.union(theirs)
@@ -195,7 +195,7 @@ class _Merger:
     def _versions(self, fragment_id: int) -> tuple[table_pb2.DataFragment, table_pb2.DataFragment]:
         before, now = self._before.get(fragment_id), self._now.get(fragment_id)
         if before is None or now is None:
-            raise self._lost(fragment_id, "another one took away")
+            raise self._lost(fragment_id, "a concurrent commit removed")
         return before, now
 
     def _lost(self, fragment_id: int, what: str) -> RetryableError:
@@ -203,7 +203,7 @@ class _Merger:
             f"{what} fragment {fragment_id}",
             where=self._where,
             found=self._winner(fragment_id),
-            remedy="run the change again on the newest version",
+            remedy="repeat the change on the newest version",
         )
 
 

@@ -38,7 +38,9 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
     if num_moved > rows:
         raise InvalidInputError("more row ids than rows", where=where, expected=rows, found=num_moved)
     if next_row_id + rows - num_moved > _LAST_ROW_ID:
-        raise InvalidInputError("row ids are used up", where=where, expected=f"<= {_LAST_ROW_ID}", found=next_row_id)
+        raise InvalidInputError(
+            "the table has used all row ids", where=where, expected=f"<= {_LAST_ROW_ID}", found=next_row_id
+        )
     if row_ids is not None and num_moved < rows:
         fresh = RowIdSequence.range_of(next_row_id, rows - num_moved)
         fragment.inline_row_ids = RowIdSequence.concat([row_ids, fresh]).to_bytes()

@@ -1,13 +1,13 @@
-"""DuckDB: connections on which Lance tables are tables, and `lance_scan` on any connection.
+"""DuckDB: connections on which SQL can use Lance tables by name, and `lance_scan` for any connection.
 
-You hold: SQL text with parameters. You get: DuckDB's answer, with tables of ours in place of names, paths and calls.
+You hold: SQL text with parameters. You get: DuckDB's result, with Lance tables in place of names, paths and calls.
 A statement passes `connection` → `execute` → `statement` (its text, read once) → `planner` → `rules` (proposals: what
 an index may answer; pure) → `run` (rows or keys read beforehand; edits of the text) → DuckDB, which scans `tables` by
-its own protocol. Proposals compose: all that do not overlap are carried out. A text that names nothing of ours goes to
-DuckDB as it is, and is neither cut into tokens nor parsed.
-A new reading of SELECT is one module in `rules` and one in `run`, and a line in `planner`.
-A statement that changes a table goes to `changes` instead, which has the verbs commit what DuckDB evaluates.
-Never here: bytes of the format, and how a version is made.
+its own protocol. Proposals compose: all that do not overlap are executed. A statement without Lance tables or functions
+goes to DuckDB unchanged, and is neither tokenized nor parsed.
+A new optimization of SELECT takes one module in `rules`, one in `run`, and a line in `planner`.
+A statement that changes a table goes to `changes` instead. DuckDB evaluates the new values, and the verbs commit them.
+Never here: bytes of the format, and the creation of versions.
 """
 
 from lance_duck.duck.connection import Connection, connect

@@ -2,8 +2,8 @@
 
     SET allowed_directories = ['/data'];  SET enable_external_access = false
 
-Afterwards statements reach tables below the connected folders, below `/data`, and no others. DuckDB refuses to allow
-more while it runs, so that a database that was closed stays closed.
+Afterwards statements reach tables below the connected folders, below `/data`, and no others. DuckDB does not extend the
+allowed locations while it runs. Restrictions therefore last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lance_duck.store import local_path
 _IS_OPEN: Final = "SELECT current_setting('enable_external_access')"
 _ALLOWED: Final = "SELECT current_setting('allowed_directories'), current_setting('allowed_paths')"
 _ANSWER: Final[ContextVar[dict[FileAccess, bool] | None]] = ContextVar("lance_duck_external_access", default=None)
-"""DuckDB's answers during the running statement. None outside statements."""
+"""DuckDB's decisions during the running statement. None outside statements."""
 
 
 class FileAccess:
@@ -42,10 +42,11 @@ class FileAccess:
         self._roots = roots
 
     def check(self, uri: str) -> None:
-        """Check that statements may reach a location.
+        """Check that statements may access a location.
 
         Raises:
-            duckdb.PermissionException: It is outside of the connected folders, and DuckDB's settings do not allow it.
+            duckdb.PermissionException: The location is outside the connected folders, and DuckDB's settings do not
+            allow it.
         """
         if any(_is_within(uri, root) for root in self._roots()):
             return

@@ -1,7 +1,7 @@
-"""The Python functions behind `lance_scan`, the searches and the history functions; DuckDB calls them at each bind.
+"""The Python functions behind `lance_scan`, the searches and the history functions. DuckDB calls them at each bind.
 
-`query(__lance_bind(…))` in a macro binds the SQL that the function returns, and so becomes a table function whose
-columns depend on its arguments. The SQL refers to a source. On DuckDB 2.0, sources are registered under generated
+`query(__lance_bind(…))` in a macro binds the SQL that the function returns. The macro thereby acts as a table function
+whose columns depend on its arguments. The SQL refers to a source. On DuckDB 2.0, sources are registered under generated
 names. On 1.x, a source is a Python variable that DuckDB finds in the frame that runs the statement.
 """
 
@@ -57,7 +57,7 @@ _Key = tuple[str, VersionChoice, tuple[tuple[str, str], ...]]
 _NAMES: Final = 256
 _UNREAD: Final = literal("a Lance table is read by a thread without Python")
 _NAME: Final = re.compile(r"[\w$ -]+")
-"""A text that could be a path, but looks like the name of a table."""
+"""Matches a string that looks like a table name, although it could be a path."""
 _SEARCH_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
     *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR"),
@@ -87,15 +87,15 @@ def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
 class Binder:
     """Tables of one database instance, by the names and paths in statements; thread-safe.
 
-    At most 1024 (table, version) pairs are kept open; the least recently used one is dropped first.
+    At most 1024 (table, version) pairs are kept open. The least recently used pair is closed first.
 
     Args:
         find: Returns the handle of a table by its name, or None for a path.
         options: Returns the settings of the store that a path is in.
         names: Returns the table names.
-        qualify: Returns a name with the database in which a search path finds it; a path as it is.
+        qualify: Returns a name with the database in which a search path finds it. Returns a path unchanged.
         roots: Returns the locations of the connected folders and tables.
-        missing: Returns the error of a name whose database is a folder that does not exist, or None.
+        missing: Returns the error if the folder of the name's database does not exist, or None.
 
     Attributes:
         texts: The functions behind `match` and `score`.
@@ -179,13 +179,13 @@ class Binder:
             asof: Likewise.
             branch: Likewise.
             search_path: DuckDB's `search_path` setting.
-            identifiers: Names of row identifiers that are columns, too, with blanks between.
+            identifiers: Names of row identifiers to add as columns, separated by spaces.
 
         Raises:
             LanceDuckError: The table or version does not exist or cannot be read.
         """
         if path is None:
-            raise InvalidInputError("lance_scan without a path", expected="the path of a table")
+            raise InvalidInputError("lance_scan needs a path", expected="the path of a table")
         handle = self.handle(self._qualify(path, search_path or ""), VersionChoice(version, tag, asof, branch))
         if identifiers:
             dataset = self._searched(path, handle.choice, search_path)
@@ -198,7 +198,7 @@ class Binder:
         )
 
     def _of_transaction(self, handle: TableHandle) -> str:
-        """Return the name of a source for this connection alone."""
+        """Return the name of a source that only this connection can see."""
         pinned = pinned_versions()
         assert pinned is not None
         pinned.note_bound()
@@ -225,7 +225,7 @@ class Binder:
         recall: float | None = None,
         search_path: str | None = None,
     ) -> str:
-        """Return SQL that reads the rows nearest to a vector, or to each of several: the body of `lance_vector_search`.
+        """Return SQL that reads the rows nearest to one or more vectors: the body of `lance_vector_search`.
 
         Raises:
             LanceDuckError: The table does not exist or cannot be read, or an argument is invalid.
@@ -264,7 +264,7 @@ class Binder:
         return self._select(MatchingRows(dataset, str(column), str(query), int(k or 0), options))
 
     def bind_matching(self, path: str, columns_json: str) -> str:
-        """Return SQL that reads a table with columns that it does not store: which rows match, and row identifiers.
+        """Return SQL that reads a table with additional columns for matches, scores and row identifiers.
 
         Args:
             path: Name or path of the table.
@@ -352,7 +352,7 @@ class Binder:
         arguments: Sequence[str | None] | None,
         search_path: str | None = None,
     ) -> str:
-        """Return SQL that reads the result of a function of history or metadata.
+        """Return SQL that reads the result of a history or metadata function.
 
         Args:
             name: Name of the function, without its prefix.
@@ -366,7 +366,7 @@ class Binder:
             LanceDuckError: The table or version does not exist or cannot be read, or an argument is invalid.
         """
         if table is None:
-            raise InvalidInputError(f"lance_{name} without a table", expected="its name or path", found="NULL")
+            raise InvalidInputError(f"lance_{name} needs a table", expected="its name or path", found="NULL")
         by_path = self._qualify(table, search_path or "")
         qualified = by_path if database is None else f"{quoted(database)}.{quoted(table)}"
         path = table if self._find(qualified) is None else qualified
@@ -446,14 +446,14 @@ class Binder:
             return str(self._sources[id(handle)][1].name)
 
     def _held(self, rows: SearchRows | DuckTable | BatchRows) -> str:
-        """Return the name of a source that is held until many later ones are."""
+        """Return the name of a source that stays registered until many others follow."""
         source = self.register(rows)
         with self._lock:
             self._searches.append(source)
         return str(source.name)
 
     def register(self, table: DuckTable | SearchRows | BatchRows) -> Any:
-        """Return DuckDB 2.0's handle of a source: its `name` can be read in SQL for as long as the handle lives."""
+        """Return DuckDB 2.0's handle of a source. SQL can read its `name` while the handle lives."""
         with self.spare_cursor() as cursor:
             return cursor._register_source(table)
 
@@ -462,7 +462,7 @@ class Binder:
         return quoted(self._held(table)) if SPEAKS_SOURCE else self._variable(table)
 
     def _variable(self, table: DuckTable | SearchRows | BatchRows) -> str:
-        """Return SQL of what reads a table, on DuckDB 1.x: the name of a variable."""
+        """Return the SQL name of the variable through which DuckDB 1.x reads a table."""
         name = f"__lance_table_{next(self._numbers) % _NAMES}"
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__") in (__name__, "duckdb"):
@@ -473,7 +473,7 @@ class Binder:
         return quoted(name)
 
     def _columns_alone(self, table: DuckTable | SearchRows | BatchRows) -> str:
-        """Return SQL of a relation that has the columns of a table, but cannot be read."""
+        """Return SQL for a relation that has the columns of a table but cannot be read."""
         with self.spare_cursor() as cursor:
             relation = cursor.from_arrow(table)
             columns = zip(relation.columns, relation.types, strict=True)
@@ -485,7 +485,7 @@ def _check_present(function: str, arguments: Mapping[str, object]) -> None:
     for name, argument in arguments.items():
         if argument is None:
             article = "an" if name[0] in "ao" else "a"
-            raise InvalidInputError(f"{function} without {article} {name}", found="NULL")
+            raise InvalidInputError(f"{function} needs {article} {name}", found="NULL")
 
 
 _BINDERS: weakref.WeakValueDictionary[str, Binder] = weakref.WeakValueDictionary()

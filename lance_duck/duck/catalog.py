@@ -1,4 +1,4 @@
-"""Tables by name: the databases of Lance tables in one instance of DuckDB."""
+"""Tables by name: the Lance databases of one DuckDB instance."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class TableCatalog:
         self._users: WeakSet[object] = WeakSet()
 
     def used_by(self, user: object) -> TableCatalog:
-        """Note that a connection uses the catalog; return the catalog."""
+        """Count a connection that uses the catalog, and return the catalog."""
         self._users.add(user)
         return self
 
     def left_by(self, user: object) -> None:
-        """Note that a connection is closed: after the last one, no table stays open."""
+        """Count a closed connection. The last one closes all tables."""
         self._users.discard(user)
         if not self._users:
             for database in self.databases:
@@ -114,11 +114,11 @@ class TableCatalog:
         return list(self._databases.values())
 
     def database(self, name: str) -> LanceDatabase | None:
-        """Return the database of this name; names are matched as DuckDB does, without case."""
+        """Return the database with this name. Names are case-insensitive, as in DuckDB."""
         return self._databases.get(folded(name))
 
     def attach(self, name: str, folder: Folder, choice: VersionChoice, read_only: str | None) -> None:
-        """Add the tables of a folder as a database of this name, which must be free.
+        """Add the tables of a folder as a database with this name, which must be unused.
 
         Args:
             name: Name of the database.
@@ -160,11 +160,11 @@ class TableCatalog:
         return self.table(parts_of_name(text)) if table is None and "." in text else table
 
     def qualified(self, text: str, search_path: str) -> str:
-        """Return a bare name with the first database of a search path, then `lance`, that has it; other text as it is.
+        """Qualify a bare name with the first database of a search path, then `lance`, that contains it.
 
         Args:
-            text: A name, as a function is given it, or a path.
-            search_path: Where DuckDB looks for names, as its setting of that name has it.
+            text: A name as passed to a function, or a path.
+            search_path: The value of DuckDB's `search_path` setting.
         """
         *schema, name = parts_of_name(text) or (text,)
         is_bare = [folded(part) for part in schema] in ([], [SCHEMA])
@@ -181,7 +181,7 @@ class TableCatalog:
         return text
 
     def table(self, parts: tuple[str, ...]) -> TableHandle | None:
-        """Return the table of a name that is qualified by its database."""
+        """Return the table with a name qualified by its database."""
         database = self.database(parts[0]) if len(parts) == 2 or (len(parts) == 3 and parts[1] == SCHEMA) else None
         return None if database is None else database.find(parts[-1])
 
@@ -206,7 +206,7 @@ class TableCatalog:
         return self.binder.handle(path, VersionChoice())
 
     def add(self, name: str, handle: TableHandle) -> None:
-        """Give a table a name in `lance`, in place of another that has it. Raises LanceDuckError."""
+        """Name a table in `lance`, replacing another table of that name. Raises LanceDuckError."""
         self.default.add(name, handle)
 
     def remove(self, name: str) -> bool:
@@ -232,12 +232,12 @@ class TableCatalog:
         return [*self.default.tables, *(f"{each.name}.{name}" for each in attached for name in each.tables)]
 
     def refresh(self, statement: object = None, *, force: bool = False) -> bool:
-        """Look for tables again; return True if some appeared or disappeared.
+        """List the tables again. Returns whether some appeared or disappeared.
 
         Args:
             statement: The text to be run. If it may read table columns from DuckDB's catalog, these are updated first.
-                Other statements do not pay for this.
-            force: Look even if nothing seems to have changed, and retry tables that could not be opened.
+                Other statements skip this.
+            force: List even if nothing seems to have changed, and retry tables that could not be opened.
         """
         changed = False
         for database in self.databases:
@@ -249,7 +249,7 @@ class TableCatalog:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Words by which a statement names a table here; a new object whenever the set of tables changes."""
+        """Words with which a statement can refer to these tables. A new object whenever the set of tables changes."""
         vocabulary = self._vocabulary
         if vocabulary is None:
             vocabulary = self._vocabulary = Vocabulary.of(self._names())
@@ -302,7 +302,7 @@ class Vocabulary:
     """Words that identify statements about Lance tables.
 
     Attributes:
-        names: Names of tables and functions, folded as DuckDB folds them.
+        names: Names of tables and functions, case-folded like DuckDB's.
         parts: Strings that paths, and names that are not plain words, contain.
     """
 

@@ -1,4 +1,4 @@
-"""A DuckDB connection on which Lance tables are tables."""
+"""A DuckDB connection on which SQL can use Lance tables by name."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def connect(
     Args:
         tables: A folder of `*.lance` tables, each named after its folder without the suffix. New tables are found, and
             the first one creates the folder. Or a mapping of names to paths, URIs or datasets. A dataset is read at its
-            own version, everything else at its newest.
+            version, other tables at the newest version.
         database: DuckDB database, as for `duckdb.connect`. An empty string means in memory.
-        read_only: Refuse to change Lance tables, and open a database file for reading only.
+        read_only: Reject changes to Lance tables, and open a database file read-only.
         config: DuckDB settings and search settings, by the names that SET uses. The search settings are
             `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor` and `lance_recall`.
         storage_options: Settings of the object store that holds the folder, or the tables of the mapping. Use CREATE
@@ -121,7 +121,7 @@ class Connection:
 
         Raises:
             LanceDuckError: A table cannot be opened or read.
-            duckdb.Error: DuckDB refuses the statement.
+            duckdb.Error: DuckDB rejects the statement.
         """
         self._changes.is_sure = False  # a relation may create tables
         relation = None if options else self._execution.run_alone(self._native.sql, query, options)
@@ -132,7 +132,7 @@ class Connection:
     query = from_query = sql
 
     def execute(self, query: Any, parameters: Any = None) -> Self:
-        """Run a statement with parameters; the result is fetched from this connection. Raises as `sql`."""
+        """Run a statement with parameters. The result is fetched from this connection. Raises as `sql`."""
         self._writer.count.drop()
         options = {} if parameters is None else {"parameters": parameters}
         if self._execution.run_alone(self._native.execute, query, options) is None:
@@ -145,7 +145,7 @@ class Connection:
         return self
 
     def append(self, table_name: str, df: Any, *, by_name: bool = False) -> Self:
-        """Add the rows of a frame to a table; to a Lance table as one version."""
+        """Append the rows of a DataFrame to a table. A Lance table gets one new version."""
 
         def append() -> Any:
             if not self._writer.append(table_name, df, by_name=by_name):
@@ -156,7 +156,7 @@ class Connection:
         return self
 
     def appender(self, table: str, **options: Any) -> Any:
-        """Return DuckDB's appender (2.0). Raises UnsupportedError for Lance tables, which `append` adds rows to."""
+        """Return DuckDB's appender (2.0). Raises UnsupportedError for Lance tables. Use `append` instead."""
         self._execution.with_new_tables(partial(self._writer.refuse_appender, "appender", of=table))
         return self._of_duckdb("appender")(table, **options)
 
@@ -174,7 +174,7 @@ class Connection:
         return self._execution.run_named(name, self._native.view)
 
     def register(self, name: str, table: Any) -> Self:
-        """Give a table a name: a Lance dataset for all cursors, anything else as DuckDB does."""
+        """Register an object under a name. Lance datasets are visible to all cursors, other objects as in DuckDB."""
         self._changes.count += 1
         if isinstance(table, LanceDataset):
             with own_errors():
@@ -192,7 +192,7 @@ class Connection:
 
     @property
     def rowcount(self) -> int:
-        """Rows that the last statement changed; -1 if it changed none."""
+        """Number of rows changed by the last statement, or -1."""
         return self._native.rowcount if self._writer.rowcount is None else self._writer.rowcount
 
     @property
@@ -201,7 +201,7 @@ class Connection:
         return self._writer.in_transaction
 
     def begin(self) -> Self:
-        """Begin a transaction, whose changes of a table become one version at `commit`."""
+        """Begin a transaction. All its changes to a table become one version at `commit`."""
         return self.execute("BEGIN")
 
     def commit(self) -> Self:
@@ -233,11 +233,11 @@ class Connection:
             self._catalog.left_by(self)
 
     def fetch_arrow_table(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.Table:
-        """Return the rows of the result that are left: DuckDB 2 has dropped this name, and libraries still call it."""
+        """Return the remaining rows of the result. DuckDB 2 removed this method, but libraries still call it."""
         return self._of_duckdb("to_arrow_table")(rows_per_batch)
 
     def fetch_record_batch(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.RecordBatchReader:
-        """Return a reader of the rows of the result that are left, for libraries as `fetch_arrow_table` is."""
+        """Return a reader of the remaining rows of the result. Like `fetch_arrow_table`, it serves older libraries."""
         return self._of_duckdb("to_arrow_reader")(rows_per_batch)
 
     def __enter__(self) -> Self:
@@ -284,7 +284,7 @@ class Connection:
 
 
 def _finds_otherwise(config: Mapping[str, Any]) -> bool:
-    """Return whether settings change where DuckDB looks for variables. The default is the calling frame."""
+    """Return whether settings change the scope of DuckDB's variable lookup. The default is the calling frame."""
     return any(str(name).lower().startswith("python_") for name in config)
 
 

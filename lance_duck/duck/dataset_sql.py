@@ -1,4 +1,4 @@
-"""What runs `LanceDataset.sql`: a connection on which one version of a table is the only one of ours."""
+"""The implementation of `LanceDataset.sql`: a connection whose only Lance table is one version of one table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COMBINED: Final = (("group", "by"), ("union",), ("intersect",), ("except",), ("
 
 
 class NumberedTable(DuckTable):
-    """Rows of one version of a table, with their ids and addresses as last columns.
+    """The rows of one table version. Their ids and addresses are the last columns.
 
     Args:
         dataset: The version.
@@ -51,22 +51,24 @@ class NumberedTable(DuckTable):
 
 
 def run_query(request: SqlRequest) -> pa.RecordBatchReader:
-    """Run a query of one version of a table.
+    """Run a query on one version of a table.
 
     Raises:
         InvalidInputError: It is not one statement.
-        UnsupportedError: It changes a table.
-        duckdb.Error: DuckDB refuses it.
+        UnsupportedError: The statement changes a table.
+        duckdb.Error: DuckDB rejects the statement.
     """
     statements = statements_of(request.sql)
     if len(statements) != 1:
-        raise InvalidInputError("a query is one statement", expected="one", found=f"{len(statements)} statements")
+        raise InvalidInputError(
+            "LanceDataset.sql runs one query", expected="one statement", found=f"{len(statements)} statements"
+        )
     word = StatementHead.of(statements[0]).verb
     if word is not None and word not in _QUERIES:
         raise UnsupportedError(
-            f"{word.upper()} in LanceDataset.sql",
+            f"LanceDataset.sql cannot run {word.upper()}",
             expected="a query",
-            remedy="lance_duck.connect(folder).sql changes tables, and so do the methods of LanceDataset",
+            remedy="change tables with lance_duck.connect(folder).sql or with methods of LanceDataset",
         )
     numbers = [
         name for name, is_asked in ((ROW_ID, request.with_row_id), (ROW_ADDRESS, request.with_row_addr)) if is_asked
@@ -97,7 +99,7 @@ def _batches(reader: pa.RecordBatchReader, schema: pa.Schema, connection: Connec
 
 
 def _numbered(connection: Connection, statement: Clauses, numbers: list[str]) -> Any:
-    """Return the rows of a query with ids and addresses after its own columns, where each row is one of the table."""
+    """Return the rows of a query, followed by ids and addresses if each result row is a table row."""
     relation = connection.sql(statement.text)
     columns = [] if relation is None else relation.columns
     columns_text = [quoted(name) for name in numbers if name not in columns]
@@ -114,7 +116,7 @@ def _numbered(connection: Connection, statement: Clauses, numbers: list[str]) ->
 
 
 def _selects_rows(body: Clauses) -> bool:
-    """Return whether a statement is a SELECT whose rows no other clause combines."""
+    """Return whether a statement is a SELECT that does not combine rows."""
     is_plain = body.word(0) == "select" and body.word(1) != "distinct"
     return is_plain and all(body.find(*words) < 0 for words in _COMBINED)
 

@@ -239,9 +239,9 @@ class Execution:
         text = statement.query
         if self.writer.in_transaction and not text.strip():
             raise UnsupportedError(
-                "a parsed statement without its text in a transaction",
+                "a parsed statement without its text cannot run in a transaction",
                 where=str(statement.type),
-                remedy="execute the text that it was parsed from",
+                remedy="pass the SQL text to execute()",
             )
         with own_errors(), self._inherited.use():
             self._catalog.refresh()

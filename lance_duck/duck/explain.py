@@ -100,7 +100,7 @@ def _actual(watch: ScanObserver) -> Iterator[ReadPlan]:
         if text is None:
             columns = [name for name in scan.columns if name != ROWS]
             text = scan.dataset.scanner(columns=columns, filter=scan.predicate).explain_plan()
-        text = f"{text}  gave: {scan.rows} rows, {scan.batches} batches, in {scan.seconds * 1000:.1f} ms\n"
+        text = f"{text}  returned: {scan.rows} rows, {scan.batches} batches, in {scan.seconds * 1000:.1f} ms\n"
         yield ReadPlan(text, {"Lance Path": shown(scan.dataset.uri), "Lance Rows Out": str(scan.rows)})
 
 
@@ -127,7 +127,7 @@ def _search_plan(rows: SearchRows) -> ReadPlan:
 
 
 def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
-    lines = (f"  left to DuckDB: {text}, which keeps too many rows\n" for text in left)
+    lines = (f"  evaluated by DuckDB, because it keeps too many rows: {text}\n" for text in left)
     return table.explained(parts) + "".join(lines)
 
 

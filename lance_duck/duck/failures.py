@@ -1,7 +1,6 @@
 """Recovery of our errors from the exceptions that DuckDB wraps around them.
 
-An error that leaves a callback comes back as a DuckDB exception whose text holds "CorruptError: message", with a
-traceback below.
+An error raised in a callback arrives as a DuckDB exception whose text contains "CorruptError: message" and a traceback.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _KINDS = {
     "permission": duckdb.PermissionException,
     "transactioncontext": duckdb.TransactionException,
 }
-"""Exceptions of DuckDB by what their texts begin with, in lower case."""
+"""DuckDB exceptions by the start of their messages, in lower case."""
 _LISTS_TO_ARRAYS = re.compile(r"No function matches .* 'array_\w+\((?P<types>.*\[\].*)\)'")
 _LISTS = "Types such as FLOAT[] are lists."
 _ARRAY_LENGTH = re.compile(r"\[(\d+)\]")
@@ -82,7 +81,7 @@ _OWN_ERRORS = _OwnErrors()
 
 
 def own_errors() -> _OwnErrors:
-    """Return a context in which a DuckDB exception that carries one of our errors is raised as that error."""
+    """Return a context that re-raises lance_duck errors from the DuckDB exceptions that wrap them."""
     return _OWN_ERRORS
 
 
@@ -119,8 +118,8 @@ def own_error(error: duckdb.Error) -> LanceDuckError | None:
     """Return the `LanceDuckError` behind a DuckDB exception. Returns None if the error is DuckDB's own."""
     if isinstance(error, duckdb.CatalogException) and _UNSEEN.search(str(error)):
         return UnsupportedError(
-            "Lance tables in DuckDB 1 with enable_external_access = false, which hides all objects of Python",
-            remedy="DuckDB 2",
+            "DuckDB 1 cannot read Lance tables with enable_external_access = false",
+            remedy="upgrade to DuckDB 2",
         )
     found = _FOUND.search(str(error))
     return _OURS[found[1]](found[2].strip()) if found else None
@@ -140,7 +139,7 @@ def unwrapped(error: Exception) -> BaseException:
 
 
 def view_not_changed(statement: str, error: duckdb.Error) -> str | None:
-    """Return the name of the view that a statement tried to change, as the statement spells it.
+    """Return the name of the view that a statement tried to change, in the statement's spelling.
 
     Returns None if the statement is not a change, or failed for another reason.
     """
@@ -168,12 +167,12 @@ def unsupported_change(name: str, statement: str) -> UnsupportedError:
     """Return the error for a change in a form that is not supported.
 
     Args:
-        name: The Lance table, as the statement spells it.
+        name: The Lance table, in the statement's spelling.
         statement: The statement.
     """
     text = " ".join(statement.split())
     return UnsupportedError(
-        "a statement of a form that is not supported on Lance tables",
+        "this form of the statement is not supported on Lance tables",
         where=f"table {name}",
         found=text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…",
     )
@@ -185,8 +184,8 @@ def identifier_not_read(error: duckdb.Error) -> UnsupportedError | None:
     if missing is None:
         return None
     return UnsupportedError(
-        f"{missing[1]} of a Lance table in a place like this",
-        expected="a SELECT from the table itself, without COLUMNS, PIVOT, NATURAL, NEAREST and rows as values",
+        f"{missing[1]} of a Lance table is not available here",
+        expected="a SELECT directly from the table, without COLUMNS, PIVOT, NATURAL, NEAREST or rows as values",
         found=str(error).partition("\n")[0],
-        remedy=f"name it in a subquery: FROM (SELECT {missing[1]} AS r, * FROM t)",  # noqa: S608
+        remedy=f"select it in a subquery: FROM (SELECT {missing[1]} AS r, * FROM t)",  # noqa: S608
     )

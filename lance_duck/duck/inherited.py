@@ -1,4 +1,4 @@
-"""DuckDB's databases in a forked child: which can be used there, and how they are let go of."""
+"""DuckDB databases in a forked child: the rules for using and releasing them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Inherited:
         return self
 
     def begun(self) -> list[None]:
-        """Begin to use the database, and end with `pop` on the returned list. A cheaper `use`, with the same errors.
+        """Begin to use the database. To end, call `pop` on the returned list. A cheaper `use`, with the same errors.
 
         A child of this process then knows that the database was in use.
         """

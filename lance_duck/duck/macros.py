@@ -21,13 +21,14 @@ def load_macros(connection: duckdb.DuckDBPyConnection, *, for_all_cursors: bool 
 
     Args:
         connection: Has the functions that the macros call.
-        for_all_cursors: Put them into the current database, where all cursors see them, not into this session alone.
+        for_all_cursors: Whether to create them in the current database, visible to all cursors, instead of in this
+            session only.
     """
     _load(connection.execute, _MACROS, for_all_cursors=for_all_cursors)
 
 
 def load_history(run: Callable[[str], object], *, for_all_cursors: bool = False) -> None:
-    """Create the macros of sql/history, which cost more than a connection that never asks for them should pay.
+    """Create the macros of sql/history. They are created on demand, because they slow down opening a connection.
 
     Args:
         run: Runs statements on a connection that has the function that the macros call.
@@ -43,12 +44,12 @@ def _load(run: Callable[[str], object], folder: str, *, for_all_cursors: bool) -
 
 @cache
 def macro_text(folder: str) -> str:
-    """Return the statements in the files of a folder below sql, in the order of the names of the files."""
+    """Return the statements of all files in a subfolder of sql, in file name order."""
     files = [file for file in _folder().joinpath(folder).iterdir() if file.name.endswith(".sql")]
     return "".join(file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name))
 
 
 def _folder() -> Traversable:
-    """Return the SQL folder: inside an installed package, or beside it in a source tree."""
+    """Return the SQL folder: inside an installed package, or next to it in a source tree."""
     packaged = resources.files("lance_duck.duck").joinpath("sql")
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "sql"

@@ -201,7 +201,7 @@ class Names:
         value = spelling.value or ""
         if not spelling.asks or any(mark in value for mark in "?$"):
             raise InvalidInputError(
-                "AT takes one version for all rows",
+                "AT needs one version for all rows",
                 where=".".join(spelling.name or ()) or None,
                 expected="a constant, a parameter, or a query without parameters",
                 found=value.strip(),

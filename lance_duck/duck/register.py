@@ -11,10 +11,10 @@ from lance_duck.duck.macros import load_history, load_macros
 
 @checked_call
 def register(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Make `lance_scan`, functions that search and those of history known to a connection, and return it.
+    """Register `lance_scan`, the search functions and the history functions on a connection, and return it.
 
-    All cursors of a database in memory know the functions then. A database file stays as it is: there they are known to
-    this connection alone; register its cursors too.
+    For an in-memory database, all cursors can use the functions. A database file is not changed, so only this
+    connection can use them. Register its cursors as well.
     """
     binder_of(connection)
     in_memory = connection.execute(

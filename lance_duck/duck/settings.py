@@ -1,9 +1,9 @@
 """DuckDB settings that change the meaning of SQL, and the settings under which a statement may be rewritten.
 
-DuckDB plans a statement by its own settings, so its own results are right under all of them. Some rules read the text
-of a statement (few rows first, keys first, nearest rows first, LATERAL) or evaluate its conditions. They assume the
-default meaning of SQL. `SETTINGS` lists the settings that change it, with the features that each one affects. A rule
-checks the features that it relies on with `Dialect.is_usual`, and leaves the statement to DuckDB if the check fails.
+DuckDB plans statements according to its settings, so its own results are always correct. Some rules read the text of a
+statement (few rows first, keys first, nearest rows first, LATERAL) or evaluate its conditions. They assume the default
+meaning of SQL. `SETTINGS` lists the settings that change it, with the features that each one affects. A rule checks the
+features that it relies on with `Dialect.is_usual`, and leaves the statement to DuckDB if the check fails.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
     """Call a DuckDB function with the variables of the nearest frame outside this package in scope.
 
     Args:
-        call: Implemented in C, or a partial of such.
+        call: Implemented in C, or a `functools.partial` of a C function.
         tables: More tables, by the name or path that a statement may call them.
     """
     frame = _user_frame()
@@ -80,7 +80,7 @@ def _seen(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, A
 
 
 def _with_exact_floats(table: Any) -> Any:
-    """Return a source in which DuckDB 1.x finds NaN: it has pyarrow filter its tables, and there no NaN exceeds 1."""
+    """Return a source whose NaN values DuckDB 1.x finds. It filters with pyarrow, where NaN never exceeds 1."""
     if isinstance(table, pa.Table) and any(_FLOATS.search(str(type_)) for type_ in table.schema.types):
         return BatchRows.of(table)
     return table
@@ -119,7 +119,7 @@ def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[s
 def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
     """Return the connection if it holds the GIL for the whole call while DuckDB threads may wait for it.
 
-    DuckDB 1 does so for a relation with parameters, which is computed at once while Python buffers are freed.
+    DuckDB 1 does this for a relation with parameters, which it computes immediately while Python buffers are freed.
     """
     if SPEAKS_SOURCE or not isinstance(call, partial) or not call.keywords.get("params"):
         return None
@@ -159,19 +159,19 @@ def _is_called_by_duckdb() -> bool:
 
 def _in_a_function(reason: str) -> UnsupportedError:
     return UnsupportedError(
-        "a relation with parameters in a function that DuckDB 1 calls",
+        "a Python function called by DuckDB 1 cannot create a relation with parameters",
         found=reason,
-        remedy="cursor.execute(query, parameters), or DuckDB 2",
+        remedy="use cursor.execute(query, parameters), or upgrade to DuckDB 2",
     )
 
 
 def add_variable(frame: FrameType, name: str, value: Any) -> None:
-    """Add a variable to a frame. Frames of `call_as_user` get a local, others a global."""
+    """Add a variable to a frame. Frames of `call_as_user` get a local variable, others a global."""
     (frame.f_locals if frame.f_code is _CALL else frame.f_globals)[name] = value
 
 
 def user_variable(name: str) -> Any:
-    """Return the value of a name, compared without case, in the nearest frame outside this package, or None."""
+    """Return the value of a case-insensitive name in the nearest frame outside this package, or None."""
     frame = _user_frame()
     if frame is None:
         return None
@@ -193,5 +193,5 @@ def _user_frame() -> FrameType | None:
 
 @lru_cache
 def _is_ours(module: object) -> bool:
-    """Return whether a module of this name stands between the user and DuckDB."""
+    """Return whether a module of this name is called between the user's code and DuckDB."""
     return str(module).startswith(_OURS)

@@ -1,7 +1,7 @@
-"""Statements again with 64-bit offsets, if DuckDB cannot give their rows to Arrow with 32-bit ones.
+"""Repeats statements with 64-bit offsets if their rows exceed Arrow's 32-bit offsets.
 
-A batch holds more than 2 GiB of strings only if these are very long. So offsets are not wide from the beginning, which
-would make every batch be cast, except in streams of DuckDB 1.x.
+A batch holds more than 2 GiB of strings only if these are very long. Wide offsets are not the default, because every
+batch would then be cast. Streams of DuckDB 1.x are the exception.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _RAISES: Final = not duckdb.__version__.startswith("1.")
 
 
 def run_with_wide_offsets(native: duckdb.DuckDBPyConnection, run: Callable[[bool], _T]) -> _T:
-    """Run a function that asks DuckDB for Arrow data; once again, with wide offsets, if narrow ones overflow.
+    """Run a function that reads Arrow data from DuckDB, and repeat it with wide offsets if narrow ones overflow.
 
     Args:
         native: The connection, whose setting is restored.
         run: Takes whether offsets are wide. It leaves nothing behind when it fails.
 
     Raises:
-        Exception: Those of the function; the first one if the setting cannot be changed.
+        Exception: Errors of the function. The first one is raised if the setting cannot be changed.
     """
     try:
         return run(False)
@@ -43,7 +43,7 @@ def run_with_wide_offsets(native: duckdb.DuckDBPyConnection, run: Callable[[bool
 
 @contextmanager
 def open_stream(native: duckdb.DuckDBPyConnection) -> Iterator[bool]:
-    """Hold open a stream of Arrow batches, with wide offsets from the beginning if narrow ones would end the process.
+    """Hold open a stream of Arrow batches, with wide offsets from the start if narrow ones would crash the process.
 
     DuckDB 1.x ends the process when the offsets of a stream overflow. The setting is restored after the stream.
 
@@ -64,7 +64,7 @@ def _is_set(native: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _set(native: duckdb.DuckDBPyConnection, is_wide: bool) -> bool:
-    """Return whether the setting could be changed: it cannot in a transaction that has failed, or if it is locked."""
+    """Return whether the setting was changed. It cannot be changed in a failed transaction, or if it is locked."""
     with suppress(duckdb.Error):
         native.execute(f"SET {_SETTING} = {is_wide}")
         return True

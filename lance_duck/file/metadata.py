@@ -78,7 +78,7 @@ def _extents(offsets: object, sizes: object, source: ByteSource, where: str) -> 
                 where=where,
                 expected=f"at most {source.size} bytes",
                 found=f"{length} bytes at {start}",
-                remedy="the file may be cut short",
+                remedy="the file may be truncated",
             )
     return tuple(zip(starts, lengths, strict=True))
 
@@ -88,7 +88,7 @@ def _encoding(message: file2_pb2.Encoding, where: str) -> EncodingDescription | 
     if location is None or location == "none":
         return None
     if location == "indirect":
-        raise UnsupportedError("encoding that is stored apart from the column metadata", where=where)
+        raise UnsupportedError("encodings outside the column metadata are not supported", where=where)
     packed = Any()
     try:
         packed.ParseFromString(message.direct.encoding)

@@ -153,7 +153,7 @@ class Footer:
             major, minor = self.written_version
             name = LEGACY_VERSIONS.get(self.written_version, f"{major}.{minor}")
             raise UnsupportedError(
-                f"data file of version {name}",
+                f"data files of version {name} are not supported",
                 where=source.path,
                 expected="2.0, 2.1, 2.2 or 2.3",
                 remedy=_rewrite_hint(name),
@@ -175,7 +175,7 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
     """
     if source.size < FOOTER.size:
         raise CorruptError(
-            "file is too short", where=source.path, expected=f">= {FOOTER.size} bytes", found=source.size
+            "the file is too short", where=source.path, expected=f">= {FOOTER.size} bytes", found=source.size
         )
     if tail is None:
         (tail,) = yield [ByteRange(source, max(0, source.size - TAIL_BYTES), min(source.size, TAIL_BYTES))]
@@ -306,8 +306,10 @@ def parse_footer(data: bytes, source: ByteSource) -> Footer:
     """
     columns, column_table, global_table, num_global, num_columns, major, minor, magic = FOOTER.unpack(data)
     if magic != MAGIC:
-        remedy = "is this a Parquet file?" if magic == b"PAR1" else "the file may be cut short, or no Lance file"
-        raise CorruptError("magic of the footer", where=source.path, expected=MAGIC, found=magic, remedy=remedy)
+        remedy = "is this a Parquet file?" if magic == b"PAR1" else "the file may be truncated, or is not a Lance file"
+        raise CorruptError(
+            "wrong magic bytes at the end of the file", where=source.path, expected=MAGIC, found=magic, remedy=remedy
+        )
     footer = Footer(columns, column_table, global_table, num_global, num_columns, (major, minor))
     end = source.size - FOOTER.size
     if not columns <= column_table <= global_table <= end:

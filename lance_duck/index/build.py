@@ -183,12 +183,12 @@ def file_version(snapshot: Snapshot) -> str:
 
 def _first(segments: Sequence[Segment]) -> Segment:
     if not segments:
-        raise InvalidInputError("no segments to merge")
+        raise InvalidInputError("the list of segments is empty")
     first = segments[0]
     if any(
         (s.metadata.name, s.field.id, s.kind) != (first.metadata.name, first.field.id, first.kind) for s in segments
     ):
-        raise InvalidInputError("segments of several indexes", found=", ".join(str(s) for s in segments))
+        raise InvalidInputError("the segments belong to several indexes", found=", ".join(str(s) for s in segments))
     return first
 
 

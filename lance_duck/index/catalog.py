@@ -211,7 +211,7 @@ def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
     try:
         return snapshot.indices
     except LanceDuckError as error:
-        warn_of_index(f"no index of the table is used: {error}")
+        warn_of_index(f"the table is read without indexes: {error}")
         return ()
 
 
@@ -266,27 +266,27 @@ def _segment(
 def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
     """Return the reason why a segment cannot be read, judged by its entry. Returns None if it can."""
     if kind is None and metadata.details_type is None:
-        return "it does not say of which kind it is"
+        return "its entry does not store an index kind"
     if kind is None:
-        return f"kind {metadata.details_type!r} is not known"
+        return f"index kind {metadata.details_type!r} is unknown"
     if metadata.version not in kind.versions:
         name = name_of(metadata.details_type or kind.type_url, metadata.details) or kind.name
-        return f"version {metadata.version} of kind {name} is not read"
+        return f"version {metadata.version} of index kind {name} is not supported"
     if metadata.fragment_bitmap is None:
-        return "it does not say which fragments it covers"
+        return "its entry does not store the covered fragments"
     return None
 
 
 def _unfitting(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, kind: IndexKind | None) -> str | None:
     """Return the reason why a segment does not fit the table. Returns None if it does."""
     if len(metadata.keys) != 1:
-        return f"it is over {len(metadata.keys)} fields"
+        return f"it covers {len(metadata.keys)} fields"
     if path is None:
-        return f"it is over field {metadata.keys[0]}, which is not in the table"
+        return f"it covers field {metadata.keys[0]}, which does not exist in the table"
     if _is_old(snapshot.manifest.writer):
-        return "a writer before 0.8.15 said which fragments it covers, and may have been wrong"
+        return "its list of covered fragments was written before Lance 0.8.15 and may be wrong"
     if metadata.base_id is not None and metadata.base_id not in snapshot.base_paths:
-        return f"it lies in base path {metadata.base_id}, which is not in the table"
+        return f"its files are in base path {metadata.base_id}, which the table does not have"
     return None if kind is None else unsupported(snapshot.schema, metadata.keys[0], kind)
 
 
@@ -306,7 +306,7 @@ def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
         above = schema.by_id(parent)
         is_way = above.logical_type == "struct" or (kind.reaches_into_lists and above.is_list)
         if not is_way or above.blob_version:
-            return f"column {field.name!r} lies inside a {above.logical_type}"
+            return f"column {field.name!r} is nested in a {above.logical_type}"
         parent = above.parent_id
     if field.is_json and listed_field(schema, field).below:
         return f"column {field.name!r} is JSON inside a list"
@@ -316,13 +316,13 @@ def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
     if field.extension_name == _BFLOAT16:
         special = "bfloat16"
     if special is not None:
-        return f"column {field.name!r} is {special}, which kind {kind.name} does not support"
+        return f"index kind {kind.name} does not support column {field.name!r}, which is {special}"
     try:
         type_ = field.storage_type
     except LanceDuckError as error:
         return str(error)
     if not field.is_json and not kind.supports(type_):
-        return f"column {field.name!r} is of type {type_}, which kind {kind.name} does not support"
+        return f"index kind {kind.name} does not support column {field.name!r} of type {type_}"
     return None
 
 

@@ -77,7 +77,11 @@ def _check_followed(snapshot: Snapshot, segment: Segment, reuse: Reuse, names: R
     gone = moved.parts.keys() - snapshot.fragments.id_set
     if gone:
         raise CorruptError(
-            "rows of fragments that are gone", where=segment, expected="none", found=sorted(gone)[0], remedy=_REMEDY
+            "the index contains rows of removed fragments",
+            where=segment,
+            expected="none",
+            found=sorted(gone)[0],
+            remedy=_REMEDY,
         )
 
 

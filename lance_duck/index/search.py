@@ -64,7 +64,7 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
         except Exception as error:
             opened_index.index = index = broken(segment.metadata, error)
     if _WARNED.add(segment.uuid):
-        warn_of_index(f"{segment} is not used, its rows are scanned: {index}")
+        warn_of_index(f"{segment} cannot be used, so its rows are scanned: {index}")
     return None
 
 

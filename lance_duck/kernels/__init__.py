@@ -1,7 +1,7 @@
-"""Compiled loops, each beside its plain numpy reference in the tests.
+"""Compiled loops. The tests compare each of them with a plain numpy reference.
 
-You hold: buffers of a caller, as numpy arrays. You get: results in arrays of the caller, and a status.
-`jit.kernel` compiles: without the GIL, cached on disk, without reference counts. A kernel checks every offset and
-length before it touches a buffer and reports a status (`status.py`); it allocates nothing and raises nothing.
+You hold: the caller's buffers, as numpy arrays. You get: results in the caller's arrays, and a status.
+`jit.kernel` compiles a kernel without the GIL and without reference counts, and caches it on disk. A kernel checks
+every offset and length before it reads a buffer, and returns a status (`status.py`). It never allocates or raises.
 Never here: Arrow, files, descriptions of encodings.
 """

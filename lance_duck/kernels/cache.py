@@ -1,21 +1,21 @@
-"""Compiled kernels on disk: a file for each kernel and the types that it is called with.
+"""The disk cache of compiled kernels: one file for each kernel and signature.
 
     offset  size  field
     0       32    SHA-256 of the rest
-    32      …     pickle of a compiled function as numba keeps it: its machine code, its types
+    32      …     pickle of a compiled function in numba's form: machine code and types
 
-A file's name is a digest of all that determines its content: the kernel, its types, its fingerprint, the processor,
-numba and Python. Processes share no index. A process that compiles a kernel writes its file in one step; two that
+The file name is a digest of everything that determines the content: kernel, types, fingerprint, processor, numba and
+Python. Processes do not share an index. A process that compiles a kernel writes the file atomically. Two processes that
 compile the same kernel write the same file. A damaged file counts as missing.
 
-A kernel is looked for in the pack of the installation (`pack`), then in all of these folders. Its file is written to
-the first of them that accepts files:
+Kernels are loaded from the installed pack (`pack`) if it has them, otherwise from these folders. New files go to the
+first folder that is writable:
 
     $NUMBA_CACHE_DIR/lance_duck          if the variable is set
-    lance_duck/kernels/__pycache__       beside the code, like Python's bytecode
-    ~/.cache/lance_duck                  or the system's folder for caches, if the package's folder is read-only
+    lance_duck/kernels/__pycache__       next to the code, like Python's bytecode
+    ~/.cache/lance_duck                  or the system's cache folder, if the package folder is read-only
 
-So kernels that root compiled while an image was built serve every user of the image.
+Kernels that root compiles while it builds an image therefore serve every user of the image.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _user_folder: Final[Any] = appdirs.user_cache_dir
 
 
 class KernelCache:
-    """The cache of one kernel's compiled versions, as numba uses it.
+    """The on-disk cache of one kernel, in the form that numba expects.
 
     Args:
         function: The kernel's Python function.
-        folders: Folders of files; those of the process by default.
+        folders: Cache folders. Defaults to the folders of the process.
     """
 
     def __init__(self, function: Callable[..., Any], folders: Sequence[Path] | None = None) -> None:
@@ -63,20 +63,20 @@ class KernelCache:
 
     @property
     def folders(self) -> Sequence[Path]:
-        """Folders where files may be; the first one is written to."""
+        """Folders to read from. Files are written to the first one."""
         return cache_folders() if self._folders is None else self._folders
 
     @property
     def cache_path(self) -> str:
-        """Folder that is written to, for numba's statistics."""
+        """Folder to write to, for numba's statistics."""
         return str(next(iter(self.folders), ""))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the kernel compiled for a signature; None if no folder has it, or its file is damaged.
+        """Return the cached kernel for a signature, or None if it is missing or damaged.
 
-        Unlike in numba's own cache the target is not refreshed: that would import all that numba can compile, which
-        takes five times as long as reading the kernels of a first scan (`benchmarks/first_use.py`), and machine code
-        does not need it. numba refreshes the target itself when it compiles.
+        Unlike numba's own cache, this does not refresh the target. A refresh imports everything that numba can compile,
+        which takes five times as long as loading the kernels of a first scan (`benchmarks/first_use.py`). Machine code
+        does not need it, and numba refreshes the target itself before it compiles.
         """
         pack = None if self._is_linked else installed_pack()
         found = None if pack is None else pack.load(self.key(signature), target)
@@ -91,18 +91,18 @@ class KernelCache:
         return None
 
     def stored(self, signature: Any, target: Any) -> bytes | None:
-        """Return the pickle of a signature's compiled function from the folders, or None if none has a sound one."""
+        """Return the pickled function for a signature, or None if no folder has an intact file."""
         name = self.file_name(signature, target)
         return next((data for folder in self.folders if (data := _read(folder / name)) is not None), None)
 
     def link(self, overloads: Mapping[Any, Any]) -> bool:
-        """Prepare for a call of this kernel by another one, which needs bitcode: packs are no longer used.
+        """Prepare for a call from another kernel. Such calls need bitcode, so packs are no longer used.
 
         Args:
-            overloads: The kernel's compiled versions; they stay in memory, since a thread may be running one.
+            overloads: The kernel's compiled versions. They stay in memory, because a thread may be running one.
 
         Returns:
-            Whether one of them came from a pack, so that all must be dropped.
+            Whether any version came from a pack, in which case all must be dropped.
         """
         self._is_linked = True
         packed = any(map(is_packed, overloads.values()))
@@ -111,7 +111,7 @@ class KernelCache:
         return packed
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Write a compiled kernel to disk, if a folder takes it."""
+        """Write a compiled kernel to disk, if a folder is writable."""
         data = _dumps(result._reduce())
         name = self.file_name(signature, result.target_context)
         for folder in self.folders:
@@ -120,21 +120,21 @@ class KernelCache:
                 return
 
     def flush(self) -> None:
-        """Do nothing: a file never becomes wrong."""
+        """Do nothing: files never go stale."""
 
     def file_name(self, signature: Any, target: Any) -> str:
-        """Return the name of a signature's file."""
+        """Return the file name for a signature."""
         facts = (self.key(signature), target.codegen().magic_tuple(), numba.__version__, sys.version, FORM)
         return f"{self._name}.{hashlib.sha256(repr(facts).encode()).hexdigest()[:24]}.nbc"
 
     def key(self, signature: Any) -> str:
-        """Return the key of a signature in packs."""
+        """Return the pack key for a signature."""
         return f"{self._name} {signature} {fingerprint(self._function)}"
 
 
 @cache
 def cache_folders() -> tuple[Path, ...]:
-    """Return the folders where compiled kernels may be; a folder that can be written to comes first."""
+    """Return the cache folders, with a writable folder first."""
     own = Path(__file__).parent / "__pycache__"
     setting = os.environ.get("NUMBA_CACHE_DIR")
     folders = [Path(setting, "lance_duck"), own] if setting else [own, Path(_user_folder("lance_duck"))]
@@ -142,7 +142,7 @@ def cache_folders() -> tuple[Path, ...]:
 
 
 def writable_folder() -> Path | None:
-    """Return the folder where kernels are kept; None if no folder can be written to."""
+    """Return the folder for new kernels, or None if no folder is writable."""
     first = cache_folders()[0]
     return first if _takes_files(first) else None
 
@@ -166,12 +166,12 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Put a file in its place in one step."""
+    """Write a file atomically."""
     handle, draft = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(data).digest() + data)
-        os.chmod(draft, 0o644)  # other users read it, as they do the package
+        os.chmod(draft, 0o644)  # readable by other users, like the package
         os.replace(draft, path)
     except OSError:
         with suppress(OSError):

@@ -1,8 +1,8 @@
-"""Fingerprints of kernels: a digest of a function's bytecode and of all that it calls or reads.
+"""Kernel fingerprints: digests of a function's bytecode and of everything that it calls or reads.
 
-A compiled kernel is used only if its fingerprint equals the current source's. A change of one function gives new
-fingerprints to that function and to its callers, and to nothing else. File names, line numbers and docstrings do not
-count. Bytecode differs between minor versions of Python, so that fingerprints do, too.
+A compiled kernel is used only if its fingerprint matches the current source. A change to a function changes its own
+fingerprint and its callers' fingerprints, and no others. File names, line numbers and docstrings do not count.
+Bytecode differs between minor versions of Python, and the fingerprints differ with it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _recursions: Final[list[FunctionType]] = []
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
-    """Return the digest of a function and of all that it calls or reads, as 64 hexadecimal digits."""
+    """Return the digest of a function and everything that it calls or reads: 64 hexadecimal digits."""
     return _of_function(inspect.unwrap(function), ()).hex()
 
 
 def _of_function(function: Any, callers: tuple[FunctionType, ...]) -> bytes:
-    """Return a function's digest; a call of one of its own callers counts by its distance."""
+    """Return a function's digest. A recursive call is hashed as its distance to the caller."""
     if function in callers:
         _recursions.append(function)
         return b"recursive %d" % callers[::-1].index(function)
@@ -41,7 +41,7 @@ def _of_function(function: Any, callers: tuple[FunctionType, ...]) -> bytes:
         for fact in _facts(function, (*callers, function)):
             digest.update(b"%d:" % len(fact) + fact)
         found = digest.digest()
-        if not callers or len(_recursions) == before:  # else the digest depends on the callers
+        if not callers or len(_recursions) == before:  # otherwise the digest depends on the callers
             _known[function] = found
     return found
 
@@ -68,7 +68,7 @@ def _facts(function: FunctionType, callers: tuple[FunctionType, ...]) -> Iterato
 
 
 def _of_global(value: Any, names: Mapping[str, None], callers: tuple[FunctionType, ...]) -> Iterator[bytes]:
-    """Yield the facts of a global; of a module of this package those of its members that the function names."""
+    """Yield the facts of a global. For modules of this package, only members that the function uses count."""
     if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == _PACKAGE:
         for name in names:
             if name in vars(value):
@@ -78,8 +78,8 @@ def _of_global(value: Any, names: Mapping[str, None], callers: tuple[FunctionTyp
 
 
 def _of_value(value: Any, callers: tuple[FunctionType, ...]) -> Iterator[bytes]:
-    """Yield what identifies a value: contents of data, digests of functions, names of everything else."""
-    inner = getattr(value, "py_func", None) or getattr(value, "_defn", None)  # a kernel's, an intrinsic's
+    """Yield a value's identity: contents of data, digests of functions, names of everything else."""
+    inner = getattr(value, "py_func", None) or getattr(value, "_defn", None)  # of a kernel, of an intrinsic
     if isinstance(inner, FunctionType):
         yield from _of_value(dict(sorted(getattr(value, "targetoptions", {}).items())), callers)
         yield _of_function(inner, callers)

@@ -1,17 +1,16 @@
-"""The compiler of kernels: without the GIL, cached on disk, without exceptions for division by zero.
+"""The kernel compiler: releases the GIL, caches on disk, and does not raise on division by zero.
 
-A kernel allocates nothing, so that numba need not count references to arrays either, which it would do at each call of
-one kernel by another.
+Kernels do not allocate. numba therefore need not count array references, which it would otherwise do at each call from
+one kernel to another.
+A kernel checks every offset and length against its buffers before it uses them. It reports errors as a status
+(`kernels/status.py`), because compiled code does not check bounds and must not raise.
 
-A kernel checks every offset and length against its buffers before it touches them, and reports errors as a status
-(`kernels/status.py`): compiled code does not check bounds and must not raise.
+numba spends half of the compile time of a small function on entry points that are never used
+(`benchmarks/first_use.py`). Kernels are therefore built without C wrappers. Subroutines, which only kernels call, do
+not get Python wrappers either. A constant argument is compiled like any other number, not once for each value.
 
-Half of the time that numba takes for a small function goes into entry points that are never used
-(`benchmarks/first_use.py`). So no kernel gets a wrapper for C, and a subroutine, which only kernels call, none for
-Python either; and a constant argument is compiled like any number, not once more for each constant.
-
-A subroutine becomes part of each kernel that calls it (`kernels/lean.py`). LLVM would leave the larger ones as calls,
-which doubles the time of a kernel that calls one for each text.
+A subroutine is inlined into each kernel that calls it (`kernels/lean.py`). LLVM would keep the larger ones as calls,
+which doubles the run time of kernels that call one for each string.
 """
 
 from __future__ import annotations
@@ -41,20 +40,20 @@ S = TypeVar("S", bound=np.generic)
 hold_over_forks(global_compiler_lock)
 
 KernelError: Final = numba.core.errors.NumbaError
-"""What numba raises of a kernel that does not compile."""
+"""Raised by numba for a kernel that does not compile."""
 
 OPTIONS: Final[Any] = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True})
-"""Options of numba for all kernels. `_nrt` is its run time, which allocates and counts references."""
+"""numba options of all kernels. `_nrt` is numba's runtime, which allocates and counts references."""
 
 _config: Final[Any] = numba.config
 _dtype: Final[Any] = numpy_support.from_dtype
 _layout: Final[Any] = numpy_support.map_layout
 _SUMS: Final = frozenset({"reassoc", "contract", "nsz"})
-"""Liberties that the compiler may take with sums; NaN and infinity stay what they are."""
+"""Fast-math flags for sums. NaN and infinity keep their meaning."""
 
 
 class Kernel(CPUDispatcher):
-    """A function that is compiled for the types that it is called with, or taken from disk."""
+    """A function that is compiled, or loaded from disk, once for each signature."""
 
     def compile(self, sig: Any) -> Any:
         """Compile the kernel for a signature, unless it is compiled already."""
@@ -66,7 +65,7 @@ class Kernel(CPUDispatcher):
                 first_use.leave()
 
     def typeof_pyval(self, val: Any) -> Any:
-        """Return numba's type of an argument, without numba's import of `numpy.ma`."""
+        """Return numba's type of an argument without importing `numpy.ma`."""
         if type(val) is not np.ndarray or val.dtype.kind not in "biuf" or not val.dtype.isnative:
             return super().typeof_pyval(val)
         found: Any = types.Array(_dtype(val.dtype), val.ndim, _layout(val), readonly=not val.flags.writeable)
@@ -74,18 +73,18 @@ class Kernel(CPUDispatcher):
         return found
 
     def _compilation_chain_init_hook(self) -> None:
-        """Skip numba's search for extensions in all packages; `KernelCache` does it before a kernel compiles."""
+        """Skip numba's search for extensions in all packages. `KernelCache` runs it before a kernel compiles."""
 
     _cache: KernelCache
     _types_active_call: set[Any]
 
     @property
     def cache(self) -> KernelCache:
-        """Where compiled versions are stored."""
+        """The store of compiled versions."""
         return self._cache
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Type a call by another kernel: by the types of constants, not by their values."""
+        """Type a call from another kernel by the types of its constants, not by their values."""
         if self._cache.link(self.overloads):
             dispatcher: Any = self
             dispatcher._make_finalizer()()
@@ -98,7 +97,7 @@ _KERNELS: Final[list[Kernel]] = []
 
 
 def kernels() -> list[Kernel]:
-    """Return the kernels and subroutines of all modules that are imported."""
+    """Return the kernels and subroutines of all imported modules."""
     return list(_KERNELS)
 
 
@@ -106,38 +105,40 @@ class Subroutine(Kernel):
     """A function that only kernels call."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse the call: a subroutine has no entry point for Python."""
-        raise TypeError(f"{self.py_func.__name__} is a subroutine of kernels, which Python cannot call")
+        """Raise an error: Python cannot call a subroutine."""
+        raise TypeError(f"{self.py_func.__name__} is called by kernels only, not from Python")
 
     def add_overload(self, result: Any) -> None:
-        """Keep a compiled version for kernels that call it."""
+        """Keep a compiled version for the kernels that call it."""
         self.overloads[tuple(result.signature.args)] = result
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` on its first call for the types that it is called with."""
+    """Compile `function` on its first call with each signature."""
     return _compiled(function, OPTIONS, Kernel)
 
 
 def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile like `kernel`, with float sums in the fastest order, which is the same for each row."""
+    """Compile like `kernel`, and let the compiler reorder float sums. The order is the same for each row."""
     return _compiled(function, {**OPTIONS, "fastmath": set(_SUMS)}, Kernel)
 
 
 def subroutine(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` as `kernel` does, to be called by kernels only."""
+    """Compile `function` like `kernel`, for calls from kernels only."""
     return _compiled(function, {**OPTIONS, "no_cpython_wrapper": True, "forceinline": True}, Subroutine)
 
 
 def summing_subroutine(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` as `summing_kernel` does, to be called by kernels only."""
+    """Compile `function` like `summing_kernel`, for calls from kernels only."""
     options = {**OPTIONS, "no_cpython_wrapper": True, "forceinline": True, "fastmath": set(_SUMS)}
     return _compiled(function, options, Subroutine)
 
 
 def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[Kernel]) -> Callable[P, R]:
     if _config.DISABLE_JIT:
-        raise UnsupportedError("kernels do not run as Python", where="NUMBA_DISABLE_JIT", remedy="unset the variable")
+        raise UnsupportedError(
+            "NUMBA_DISABLE_JIT is not supported", where="NUMBA_DISABLE_JIT", remedy="unset the environment variable"
+        )
     pipeline: Any = SubroutineCompiler if kind is Subroutine else KernelCompiler
     compiled: Any = numba.njit(pipeline_class=pipeline, **options)(function)
     compiled.__class__ = kind
@@ -147,9 +148,9 @@ def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[K
 
 
 def readonly(array: NDArray[S]) -> NDArray[S]:
-    """Return a read-only C-contiguous view, so that mapped and owned memory share one compiled kernel.
+    """Return a read-only C-contiguous view. Mapped and owned memory then share one compiled kernel.
 
-    An array that is so already is returned itself.
+    An array that already qualifies is returned itself.
     """
     flags = array.flags
     if not flags.writeable and flags.c_contiguous:

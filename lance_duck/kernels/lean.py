@@ -1,15 +1,14 @@
 """Lean compiling: numba and LLVM do only the work that kernels need.
 
-numba compiles a subroutine like any function. LLVM optimises it and generates machine code that nothing calls. The
-optimised body is then linked into each caller and optimised again. Here a subroutine stays bitcode, not optimised, and
-only kernels become machine code. Nor are the functions of a kernel optimised one by one: its module is optimised as a
-whole, once its subroutines are linked in.
+numba compiles a subroutine like any other function. LLVM optimises it and generates machine code that nothing calls.
+The optimised body is then linked into each caller and optimised again. Here, a subroutine stays unoptimised bitcode,
+and only kernels become machine code. The functions of a kernel are not optimised one by one either: the module is
+optimised as a whole once all subroutines are linked in.
 
-Only functions whose compiler is one of these classes are compiled like this. Other functions of the process that use
-numba are not affected.
+Only functions that are compiled by these classes are affected, not other users of numba in the process.
 
-The classes override private methods of numba, and were tested with the sources in `TESTED`. With other sources kernels
-are compiled in numba's own way, which takes longer and gives the same results.
+The classes override private methods of numba. They were tested with the sources listed in `TESTED`. With any other
+sources, numba compiles kernels the standard way, which takes longer and gives the same results.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
 
 FORM: Final = "lean 1"
-"""Version of the form in which compiled functions are stored."""
+"""Version of the storage format of compiled functions."""
 TESTED: Final = frozenset(
     {
         "a954fba1c50a2b7d4508120cd2b81c71b3221ba48472a94564b25419e46e1059",  # 0.62
         "9442badb0e38a8f143f2816134da5099d127a7b5ef397533add37b6490df4b0a",  # 0.68; 0.63 to 0.67 have the same sources
     }
 )
-"""Digests of the numba sources that lean compiling was tested with."""
+"""Digests of the numba sources with which lean compiling was tested."""
 _BITCODE: Final = "lance_duck bitcode"
 _ENVIRONMENT: Final = "_ZN08NumbaEnv"
 _compiled: Final[Any] = compiler.CompileResult
@@ -48,7 +47,7 @@ _environment: Final[Any] = lookup_environment
 
 
 def digest_of_numba() -> str:
-    """Return the digest of the numba modules that are overridden here, or "" if their sources are missing."""
+    """Return the digest of the overridden numba modules, or "" if their sources are missing."""
     digest = hashlib.sha256()
     modules: tuple[Any, ...] = (codegen, compiler, typed_passes)
     try:
@@ -61,22 +60,22 @@ def digest_of_numba() -> str:
 
 @cache
 def is_tested() -> bool:
-    """Return whether lean compiling was tested with the numba of this process."""
+    """Return whether lean compiling was tested with the installed numba."""
     return digest_of_numba() in TESTED
 
 
 class LeanLibrary(_library):  # type: ignore[misc]
-    """The code of one function, which is not optimised before its subroutines are linked in."""
+    """The code of one function. It is optimised only after its subroutines are linked in."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = str(self.codegen.target_data)
 
 
 class KernelLibrary(LeanLibrary):
-    """The code of a kernel, optimised together with its subroutines, and its machine code."""
+    """A kernel's code, optimised together with its subroutines, and its machine code."""
 
     def _finalize_specific(self) -> None:
-        """Load the machine code, and set the environments of the subroutines in it."""
+        """Load the machine code and set the subroutines' environments."""
         super()._finalize_specific()
         for variable in self._final_module.global_variables:
             name = variable.name
@@ -86,33 +85,33 @@ class KernelLibrary(LeanLibrary):
 
 
 class SubroutineLibrary(LeanLibrary):
-    """The bitcode of a subroutine and of its own subroutines."""
+    """The bitcode of a subroutine and the subroutines that it calls."""
 
     def _optimize_final_module(self) -> None:
-        """Do nothing: the kernel's library optimises."""
+        """Do nothing: optimisation happens in the kernel's library."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
 
     def serialize_using_object_code(self) -> tuple[str, str, bytes]:
-        """Return the name, the kind and the bitcode."""
+        """Return the name, kind and bitcode."""
         return self.name, _BITCODE, self._get_module_for_linking().as_bitcode()
 
     def load(self, bitcode: bytes) -> None:
-        """Take the bitcode that `serialize_using_object_code` returned."""
+        """Load bitcode from `serialize_using_object_code`."""
         self._final_module = llvmlite.binding.parse_bitcode(bitcode)
         self._finalize_final_module()
 
 
 @_register(mutates_CFG=True, analysis_only=False)
 class LowerSubroutine(_typed.NativeLowering):  # type: ignore[misc]
-    """numba's pass that generates LLVM's code, without machine code."""
+    """The numba pass that generates LLVM code, without machine code."""
 
     _name = "lance_duck_lower_subroutine"
 
     def run_pass(self, state: Any) -> bool:
-        """Lower a subroutine, and register its bitcode for callers."""
+        """Lower a subroutine and register its bitcode for callers."""
         state.flags.no_compile = True
         super().run_pass(state)
         lowered = state["cr"]
@@ -124,13 +123,13 @@ class LowerSubroutine(_typed.NativeLowering):  # type: ignore[misc]
 
 
 class KernelCompiler(_compiler):  # type: ignore[misc]
-    """The compiler of a kernel."""
+    """The kernel compiler."""
 
     library: type[Any] = KernelLibrary
     lower: type[Any] = _typed.NativeLowering
 
     def define_pipelines(self) -> list[Any]:
-        """Return numba's pipeline, which fills a lean library if this numba was tested."""
+        """Return numba's pipeline. It uses a lean library if this numba was tested."""
         if not is_tested():
             return list(super().define_pipelines())
         state = self.state
@@ -146,14 +145,14 @@ class KernelCompiler(_compiler):  # type: ignore[misc]
 
 
 class SubroutineCompiler(KernelCompiler):
-    """The compiler of a subroutine."""
+    """The subroutine compiler."""
 
     library = SubroutineLibrary
     lower = LowerSubroutine
 
 
 def rebuilt(target: Any, reduced: Iterable[Any]) -> Any:
-    """Return a `CompileResult` of what `_reduce` returned; None for bitcode that this numba was not tested with."""
+    """Rebuild a `CompileResult` from the output of `_reduce`. Returns None for bitcode of an untested numba."""
     library, descriptor, environment, signature, _mode, _lifted, _annotation, reload, environments = reduced
     name, kind, data = library
     if kind != _BITCODE:

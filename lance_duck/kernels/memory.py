@@ -1,12 +1,12 @@
 """Unaligned loads and stores at byte offsets, for kernels.
 
-`array` is a C-contiguous array of any dtype, `offset` a byte offset into it; nothing is checked.
+`array` is a C-contiguous array of any dtype, and `offset` is a byte offset into it. Bounds are not checked.
 
     load_u8 … load_u64(array, offset) -> uint8 … uint64
     store_u8 … store_u64(array, offset, value)
     trailing_zeros(word) -> int64                                 zero bits below the lowest one; 64 for 0
     copy(target, target_offset, source, source_offset, size)      memcpy: the ranges do not overlap
-    as_readonly(array) -> array                                   the same array, of a read-only type
+    as_readonly(array) -> array                                   the same array, with a read-only type
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _copy(
 
 
 def _as_readonly(typing_context: Any, array: Any) -> tuple[Any, Callable[..., Any]]:
-    """Change the type only, so that a subroutine is compiled once for arrays that its callers write, or only read."""
+    """Make the array's type read-only. A subroutine is then compiled once for read-only and writable arrays."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return args[0]

@@ -18,7 +18,7 @@ SUBJECTS: Final = {
     "kernels.json": ("JSON", 70, 10),
     "": ("reading and writing", 200, 20),
 }
-"""Subject of a kernel by the start of its name, with the number of all its kernels and the seconds for them.
+"""Kernel subjects by name prefix, each with the kernel count and the compile time in seconds.
 
 The numbers are rounded from `benchmarks/first_use.py --subjects`.
 """
@@ -29,12 +29,12 @@ _BAR: Final = 24
 class FirstUse:
     """The kernels that this process compiles.
 
-    numba compiles one function at a time; a kernel that calls others is still being compiled while they are.
+    numba compiles one function at a time. A kernel that calls others is still compiling while they compile.
 
     Attributes:
         seconds: Seconds spent compiling.
         compiled: Number of compiled kernels.
-        by_subject: Number of compiled kernels, and seconds, by subject.
+        by_subject: Number of compiled kernels, and their compile time in seconds, by subject.
     """
 
     def __init__(self) -> None:
@@ -50,11 +50,11 @@ class FirstUse:
         self._has_bar = False
 
     def enter(self) -> None:
-        """Note that a kernel is requested, perhaps by one that is being compiled."""
+        """Record a request for a kernel, perhaps by another kernel that is being compiled."""
         self._depth += 1
 
     def missed(self, name: str) -> None:
-        """Note that a kernel is neither on disk nor in a pack, and is compiled now."""
+        """Record that a kernel is neither on disk nor in a pack, and must be compiled."""
         self.compiled += 1
         if self._start is None:
             self._start = time.monotonic()
@@ -64,7 +64,7 @@ class FirstUse:
         self._tell(subject)
 
     def leave(self) -> None:
-        """Note that a kernel is ready."""
+        """Record that a kernel is ready."""
         self._depth -= 1
         if self._depth == 0 and self._start is not None:
             spent = time.monotonic() - self._start
@@ -75,11 +75,11 @@ class FirstUse:
                 self._clear_bar()
 
     def silence(self) -> None:
-        """Say nothing in this process."""
+        """Disable notices in this process."""
         self._silent = True
 
     def begin_warm_up(self) -> None:
-        """Count all kernels as one subject until `end_warm_up`."""
+        """Report all kernels as one subject until `end_warm_up`."""
         self._subject = _WARM_UP
 
     def end_warm_up(self) -> None:

@@ -1,18 +1,18 @@
-"""Packs of compiled kernels that come with an installation.
+"""Packs: compiled kernels that ship with an installation.
 
     offset  size  field
     0       8     magic, "LDKPACK1"
     8       4     size of the index, N
     12      32    SHA-256 of the index
-    44      N     index, JSON: python, numba, level, digest of sources; entries: key → offset, size, SHA-256
-    44+N    …     entries, each a pickle: machine code, its symbols, numba's descriptor of the function
+    44      N     index, JSON: python, numba, level, source digest; entries: key → offset, size, SHA-256
+    44+N    …     entries, each a pickle: machine code, symbols, numba's function descriptor
 
-Numbers are little-endian. Offsets count from the end of the index. A key is the kernel's name, its signature and its
-fingerprint, so that an entry of older source is never found. A pack is for one minor version of Python and of numba,
-and for one level of processors. The file's name is `{system}-{machine}-{level}-{python}.pack`; packs lie in
-`lance_duck/kernels/packs`.
+Numbers are little-endian. Offsets count from the end of the index. A key combines the kernel's name, signature and
+fingerprint, which makes entries of older sources unreachable. A pack fits one minor version of Python, one minor
+version of numba, and one processor level. Packs are stored in `lance_duck/kernels/packs`, as
+`{system}-{machine}-{level}-{python}.pack`.
 
-An entry holds no bitcode: a kernel that another one calls is compiled when that one is.
+Entries hold no bitcode. A packed kernel that another kernel calls is therefore compiled again with its caller.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from numba.core import compiler, serialize
 MAGIC: Final = b"LDKPACK1"
 FOLDER: Final = Path(__file__).parent / "packs"
 SETTING: Final = "LANCE_DUCK_KERNELS"
-"""Environment variable: `compile` switches packs off."""
+"""Environment variable: `compile` disables packs."""
 _HEAD: Final = struct.Struct("<8sI32s")
 _config: Final[Any] = numba.config
 _compile_result: Final[Any] = compiler.compile_result
@@ -45,13 +45,15 @@ _dumps: Final[Any] = serialize.dumps
 _V2: Final = frozenset({"cx16", "popcnt", "sse4.1", "sse4.2", "ssse3"})
 _V3: Final = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
 LEVELS: Final[Mapping[str, frozenset[str]]] = {"x86-64-v3": _V3, "x86-64-v2": _V2}
-"""Features of LLVM that a processor needs for a level; best level first."""
+"""LLVM features required for each processor level, best level first."""
 GENERIC: Final = "generic"
-"""Level of every processor of a machine that is not x86-64."""
+"""Level of all processors other than x86-64."""
 
 
 class KernelPack:
-    """Compiled kernels of one file, which is read whole: a mapped file that is cut off would end the process.
+    """The compiled kernels of one file.
+
+    The file is read whole, because truncating a mapped file would crash the process.
 
     Args:
         path: The file.
@@ -78,7 +80,7 @@ class KernelPack:
         return len(self._entries)
 
     def load(self, key: str, target: Any) -> Any:
-        """Return the compiled kernel of a key as numba's `CompileResult`; None if it is missing or damaged."""
+        """Return the compiled kernel of a key as numba's `CompileResult`, or None if it is missing or damaged."""
         if key not in self._entries:
             return None
         offset, size, digest = self._entries[key]
@@ -88,7 +90,7 @@ class KernelPack:
 
 @cache
 def installed_pack() -> KernelPack | None:
-    """Return the pack of the highest level that this process can use; None if there is none, or packs are off."""
+    """Return the pack of the highest usable level, or None if no pack fits or packs are disabled."""
     if os.environ.get(SETTING) == "compile" or _config.CPU_NAME:
         return None
     for level in machine_levels():
@@ -99,7 +101,7 @@ def installed_pack() -> KernelPack | None:
 
 
 def open_pack(path: Path) -> KernelPack | None:
-    """Return a pack; None if it is missing, damaged, or made for other versions of Python or numba."""
+    """Open a pack. Returns None if it is missing, damaged, or made for other versions of Python or numba."""
     try:
         pack = KernelPack(path)
     except (OSError, ValueError, KeyError, TypeError, struct.error):
@@ -108,9 +110,9 @@ def open_pack(path: Path) -> KernelPack | None:
 
 
 def machine_levels() -> list[str]:
-    """Return the levels that this processor has, best first.
+    """Return the processor's levels, best first.
 
-    Features that NUMBA_CPU_FEATURES switches off, as in `-avx2`, count as missing.
+    Features that NUMBA_CPU_FEATURES disables, as in `-avx2`, count as missing.
     """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return [GENERIC]
@@ -120,13 +122,13 @@ def machine_levels() -> list[str]:
 
 
 def pack_name(level: str) -> str:
-    """Return the pack file name of a level, for the current system, machine and Python version."""
+    """Return the pack file name of a level for the current system, machine and Python version."""
     machine = level if level.startswith("x86-64") else f"{platform.machine().lower()}-{level}"
     return f"{sys.platform}-{machine}-cp{_python().replace('.', '')}.pack"
 
 
 def write_pack(path: Path, level: str, sources: str, entries: Mapping[str, bytes]) -> None:
-    """Write entries by key as a pack, in one step."""
+    """Write the entries of a pack atomically."""
     placed: dict[str, tuple[int, int, str]] = {}
     offset = 0
     for key, data in sorted(entries.items()):
@@ -142,10 +144,10 @@ def write_pack(path: Path, level: str, sources: str, entries: Mapping[str, bytes
 
 
 def pack_entry(reduced: Iterable[Any]) -> bytes:
-    """Return the entry of a kernel.
+    """Return the pack entry of a kernel.
 
     Args:
-        reduced: What numba's `CompileResult._reduce` returns.
+        reduced: Output of numba's `CompileResult._reduce`.
     """
     library, descriptor, environment, signature, _objectmode, _lifted, _annotation, reload, environments = reduced
     name, _kind, (code, bitcode) = library
@@ -156,7 +158,7 @@ def pack_entry(reduced: Iterable[Any]) -> bytes:
 
 
 def is_packed(result: Any) -> bool:
-    """Return whether a compiled kernel comes from a pack, so that no other kernel can be linked to it."""
+    """Return whether a compiled kernel comes from a pack and cannot be linked into another kernel."""
     return bool(result.type_annotation == _FROM_PACK)
 
 
@@ -164,7 +166,7 @@ _FROM_PACK: Final = "from a pack"
 
 
 def _rebuilt(data: bytes, target: Any) -> Any:
-    """Return a `CompileResult` of an entry, as numba's `_rebuild` does with bitcode."""
+    """Rebuild a `CompileResult` from an entry, as numba's `_rebuild` does from bitcode."""
     name, code, symbols, descriptor, environment, signature, reload, environments = pickle.loads(data)  # noqa: S301
     for step in reload:
         step()

@@ -1,4 +1,4 @@
-"""Selections of rows in an order, read in batches, for training loops of any library.
+"""Ordered row selections, read in batches, for training loops of any library.
 
     from lance_duck.loading import RowSelection
 

@@ -22,7 +22,7 @@ class Numbers:
     """A column of numbers, or of number arrays with one shape.
 
     Attributes:
-        values: All numbers, without nulls; times as their ticks, bfloat16 as bits in uint16.
+        values: All numbers, without nulls. Times are ticks, and bfloat16 values are uint16 bits.
         shape: Number of rows, and the lengths of the arrays.
         is_bfloat16: Whether the values are bits of bfloat16.
     """
@@ -71,7 +71,7 @@ def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
 
 
 def to_numpy(batch: pa.RecordBatch) -> dict[str, Any]:
-    """Return a batch as numpy arrays, by column; arrays that share the memory of the batch are read-only.
+    """Return a batch as numpy arrays, by column. Arrays that share the batch's memory are read-only.
 
     Fixed-size lists become matrices, and fixed-shape tensors arrays of their shape. bfloat16 becomes float32, and times
     become datetime64 and timedelta64. Other types, such as strings and variable-length lists, become lists of Python
@@ -106,7 +106,7 @@ FORMS: Final[Mapping[str, Callable[[pa.RecordBatch], Any]]] = MappingProxyType(
 
 
 def _is_row_major(type_: pa.FixedShapeTensorType) -> bool:
-    """Return whether the dimensions of tensors are in the order in which their numbers lie."""
+    """Return whether the dimension order of tensors matches their memory layout."""
     order = type_.permutation
     return order is None or list(order) == list(range(len(type_.shape)))
 
@@ -143,4 +143,6 @@ def _narrow(array: np.ndarray[Any, Any], wide: bool) -> np.ndarray[Any, Any]:
 def _refuse_nulls(array: pa.Array, name: str) -> None:
     if array.null_count:
         remedy = f'leave these rows out, by filter="{name} IS NOT NULL"'
-        raise InvalidInputError("nulls, which arrays do not have", where=f"column {name}", remedy=remedy)
+        raise InvalidInputError(
+            "the column contains nulls, which arrays cannot hold", where=f"column {name}", remedy=remedy
+        )

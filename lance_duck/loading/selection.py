@@ -37,7 +37,7 @@ class RowSelection:
     A selection of all rows in order, and its shards, use constant memory. Other selections use 8 bytes per row.
 
     Args:
-        dataset: The dataset to select from; the selection stays on its current version.
+        dataset: The dataset to select from. The selection stays on its current version.
         places: int64 (rows,): positions in this version, in any order. Default: all rows.
     """
 
@@ -89,7 +89,7 @@ class RowSelection:
     # Selections made of this one.
 
     def filter(self, filter: FilterLike) -> Self:  # noqa: A002
-        """Return the rows that pass a filter; reads only the columns of the filter, or an index."""
+        """Return the rows that pass a filter. Reads only the filter's columns, or an index."""
         passing = _places(self._dataset.scan(columns=[ROW_OFFSET], filter=filter).to_table())
         total = self._dataset.handle.snapshot.count_rows()
         if isinstance(self._places, range) and self._places == range(total):
@@ -100,11 +100,11 @@ class RowSelection:
         return self._with(places[mask[places]])
 
     def shuffle(self, seed: int | Sequence[int] = 0, block: int = 1) -> Self:
-        """Shuffle the rows: in the same order for the same seed and release of numpy; `save` stores it for others.
+        """Shuffle the rows. The same seed and numpy release give the same order, and `save` stores it for others.
 
         Args:
-            seed: A whole number, or several, such as (seed, epoch).
-            block: Number of neighbouring rows that stay together, which is faster to read.
+            seed: An integer, or several, such as (seed, epoch).
+            block: Number of consecutive rows that stay together, which is faster to read.
         """
         if block < 1:
             raise InvalidInputError("block", where="shuffle", expected="1 or more", found=block)
@@ -115,19 +115,21 @@ class RowSelection:
         return self._with(np.asarray(self._places, np.int64)[order])
 
     def split(self, shares: Sequence[float]) -> list[Self]:
-        """Split the rows, in their order, into consecutive selections; `shuffle` first for random ones.
+        """Split the rows into consecutive selections. Call `shuffle` first for random ones.
 
         Args:
             shares: Fraction of the rows for each selection; their sum is at most 1. Remaining rows are dropped.
         """
         total = math.fsum(shares)
         if min(shares, default=0) < 0 or not total <= 1 + 1e-9:
-            raise InvalidInputError("shares", where="split", expected="0 or more, 1 together at most", found=shares)
+            raise InvalidInputError(
+                "shares", where="split", expected="numbers from 0, at most 1 in total", found=shares
+            )
         ends = [round(math.fsum(shares[: place + 1]) * len(self)) for place in range(len(shares))]
         return [self[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def shard(self, index: int, count: int, by: Granularity = "rows", batch_size: int = 1, even: bool = False) -> Self:
-        """Return the part of one of several readers; each row is in exactly one part.
+        """Return the share of one of several readers. Each row is in exactly one share.
 
         Args:
             index: Number of the reader, 0 to count - 1.
@@ -154,7 +156,9 @@ class RowSelection:
 
     def __getitem__(self, part: slice) -> Self:
         if not isinstance(part, slice):
-            raise InvalidInputError("RowSelection", expected="a slice", found=part, remedy="take(places) gives rows")
+            raise InvalidInputError(
+                "RowSelection", expected="a slice", found=part, remedy="use take(places) for single rows"
+            )
         return self._with(self._places[part])
 
     # Rows.
@@ -185,7 +189,7 @@ class RowSelection:
         """Read the rows in their order.
 
         Args:
-            batch_size: Rows of a batch; the last one may have fewer.
+            batch_size: Number of rows in a batch. The last one may be smaller.
             columns: See `LanceDataset.take`.
             drop_last: Whether to leave out a smaller last batch.
             form: "arrow": RecordBatch. "numpy" and "jax": dicts of arrays, see `to_numpy` and `to_jax`.
@@ -224,7 +228,7 @@ class RowSelection:
                 where=str(stored.uri),
                 expected=f"version {dataset.version}",
                 found=f"version {version.decode()}",
-                remedy="open that version",
+                remedy="open the dataset at that version",
             )
         return cls(dataset, _places(stored.to_table()))
 

@@ -40,7 +40,7 @@ _UNITS: Final = {
 
 
 def auto_cleanup(snapshot: Snapshot) -> None:
-    """Clean up after a commit if the config asks for it; the version before stays for its readers.
+    """Clean up after a commit if the config enables it. The previous version is kept for its readers.
 
     Since the commit has succeeded, errors of the cleanup are only warnings.
     """
@@ -53,7 +53,7 @@ def auto_cleanup(snapshot: Snapshot) -> None:
 
 
 def due_policy(snapshot: Snapshot) -> cleanup_plan.CleanupPolicy | None:
-    """Return the cleanup policy of the config, or None if no cleanup is due after this version.
+    """Return the cleanup policy of the config, or None if this version does not trigger a cleanup.
 
     Raises:
         InvalidInputError: A setting is invalid.
@@ -72,10 +72,10 @@ def due_policy(snapshot: Snapshot) -> cleanup_plan.CleanupPolicy | None:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the time span of a text such as "2days 1h".
+    """Parse a time span such as "2days 1h".
 
     Raises:
-        InvalidInputError: The text is not a time span, or the span is too long.
+        InvalidInputError: The string is not a time span, or the span is too long.
     """
     total, at = timedelta(0), 0
     try:

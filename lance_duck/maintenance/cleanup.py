@@ -1,4 +1,4 @@
-"""Removal of old versions, and of the files that only they refer to.
+"""Removes old versions and the files that only they refer to.
 
 Manifests are deleted before files, so that a version with a manifest is always complete.
 """
@@ -42,7 +42,7 @@ class CleanupReferencedBranch:
 
     Attributes:
         name: Name of the branch.
-        referenced_version: Version that the branch was made from, which stays.
+        referenced_version: Version from which the branch was created. It is kept.
         cleanup_candidate: Whether the version would be removed otherwise.
     """
 
@@ -85,17 +85,17 @@ def cleanup(
     """Remove old versions, and the files that only they refer to.
 
     Args:
-        snapshot: Any version of the branch; it stays.
+        snapshot: Any version of the branch. It is kept.
         policy: Policy of which versions are old.
         delete_rate_limit: Maximum number of files to delete per second. Default: unlimited.
-        delete_concurrency: Checked, but without effect: the store decides how many deletions run at a time.
+        delete_concurrency: Validated, but without effect: the store decides how many deletions run concurrently.
         current: Version that stays. Default: the snapshot's version.
         remove: Deletes files, except manifests, in any processes, and returns how many could not be deleted. Default:
             the files are deleted here.
 
     Raises:
-        ReferencedError: A tagged version would be removed, and the policy makes that an error.
-        UnsupportedError: A version has unknown writer flags: which files it needs is not known.
+        ReferencedError: A tagged version would be removed, and the policy forbids that.
+        UnsupportedError: A version has unknown writer flags, so the files that it needs are unknown.
     """
     for name, value in (("delete_rate_limit", delete_rate_limit), ("delete_concurrency", delete_concurrency)):
         if value is not None and value < 1:
@@ -142,7 +142,7 @@ def _plan(
     manifests = {m.version: m for m in versions.load_all(store)}
     detached = list(_detached(store))
     for manifest in (*manifests.values(), *detached):
-        flags.check_writable(manifest.writer_flags, manifest.path)  # its files may be others than those known here
+        flags.check_writable(manifest.writer_flags, manifest.path)  # it may use unknown kinds of files
     branches = _children(snapshot)
     paths_in_use: dict[int, list[str]] = {}
     for name, tag in snapshot.tags().items():
@@ -168,7 +168,7 @@ def _folders() -> tuple[str, ...]:
 
 
 def _children(snapshot: Snapshot) -> dict[str, refs.Branch]:
-    """Return the branches that were made from this one."""
+    """Return the branches created from this one."""
     mine = snapshot.branch or refs.MAIN
     return {name: b for name, b in snapshot.branches().items() if (b.parent_branch or refs.MAIN) == mine}
 
@@ -256,15 +256,15 @@ def _stats(old: Sequence[int], files: Sequence[CleanupCandidateFile], failed: in
 def _references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({None})) -> set[str]:
     """Return the files and directories below the root of a table that a manifest refers to.
 
-    A file is named by its path, a directory by its path with a slash at the end. A data file includes its blobs, in the
-    directory named after its stem; an index includes its whole directory.
+    A directory is given by its path with a trailing slash. A data file includes its blobs, in the directory named after
+    its stem; an index includes its whole directory.
 
     Args:
         manifest: Manifest of the table, or of a branch or clone that borrows from it.
-        base_ids: Base paths of the manifest that mean the root in question; None is the manifest's own.
+        base_ids: Base paths of the manifest that refer to the given root. None is the manifest's own root.
     """
     result = set(_of_indices(manifest, base_ids))
-    for place in range(len(manifest.fragments)):  # also of a version whose fragments share an id
+    for place in range(len(manifest.fragments)):  # also for a version whose fragments share an id
         result.update(_of_fragment(manifest.fragments[place], base_ids))
     if None in base_ids and manifest.transaction_name is not None:
         result.add(paths.transaction_file(manifest.transaction_name))

@@ -1,4 +1,4 @@
-"""Plans of the versions and files that a cleanup removes, as pure functions of their listings.
+"""Cleanup plans: the versions and files to remove, as pure functions of their listings.
 
 A file is removed if only removed versions refer to it. A file that no version refers to may belong to a change in
 progress, and stays until it is a week old. Foreign files are never touched.
@@ -32,11 +32,11 @@ class CleanupPolicy:
     """Policy of which versions are old.
 
     Attributes:
-        older_than: Age of versions to remove; 14 days if neither this nor the next two are set.
+        older_than: Minimum age of versions to remove. 14 days if neither this nor the next two are set.
         retain_versions: Number of the newest versions that stay.
         versions: The only versions to remove.
         delete_unverified: Whether files that no version refers to are removed at any age.
-        error_if_tagged_old_versions: Whether a tagged version to remove is an error; else it stays.
+        error_if_tagged_old_versions: Whether removing a tagged version is an error. Otherwise, the version is kept.
 
     Raises:
         InvalidInputError: A number is not positive, or an age is below zero.
@@ -68,7 +68,7 @@ class CleanupPolicy:
             raise InvalidInputError("older_than must not be negative", where="cleanup", found=self.older_than)
 
     def before(self, now: datetime) -> datetime | None:
-        """Return the time since when versions stay, or None if age does not matter."""
+        """Return the time from which versions are kept, or None if age does not matter."""
         if self.older_than is None and self.retain_versions is None and self.versions is None:
             return now - DEFAULT_AGE
         return None if self.older_than is None else now - self.older_than
@@ -104,17 +104,17 @@ def old_versions(
     policy: CleanupPolicy,
     now: datetime,
 ) -> list[int]:
-    """Return the versions to remove, in order; never the newest, the current, or one in `names_of`.
+    """Return the versions to remove, in order. Never the newest, the current, or one in `names_of`.
 
     Args:
         timestamps: Times of all versions.
-        names_of: Versions that tags name or branches were made from, with the names of the tags.
+        names_of: Tagged versions and branch points, with their tag names.
         current: Version that the caller is on.
         policy: Policy of which versions are old.
         now: The present time.
 
     Raises:
-        ReferencedError: A tag names one of the versions, and the policy makes that an error.
+        ReferencedError: One of the versions is tagged, and the policy forbids removing it.
     """
     all_versions = sorted(timestamps)
     before = policy.before(now)
@@ -128,7 +128,7 @@ def old_versions(
         raise ReferencedError(
             f"Cleanup error: {len(set(tagged.values()))} tagged version(s) have been marked for cleanup",
             found=", ".join(f"{name!r}: {v}" for name, v in tagged.items()),
-            remedy="set error_if_tagged_old_versions=False to leave them alone, or delete the tags",
+            remedy="set error_if_tagged_old_versions=False to keep them, or delete the tags",
         )
     return [v for v in candidates if v not in names_of]
 

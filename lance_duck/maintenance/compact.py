@@ -1,7 +1,7 @@
 """Compaction: a plan of groups, each rewritten by any process, committed together or batch by batch.
 
-`compact` writes all groups by threads and commits them together; `compact_in_parts` lets other processes write them,
-commits each batch as soon as it is written, and plans anew only groups that conflict with another writer.
+`compact` writes all groups with threads and commits them together. `compact_in_parts` lets other processes write them,
+commits each batch as soon as it is written, and replans only groups that conflict with another writer.
 
 data/{transaction}-{uuid}.lance    new files of other processes, including workers that died: see `wire.paths`
 """
@@ -36,7 +36,7 @@ from lance_duck.write import discard_fragments
 Progress = Callable[[int, int], Any]
 
 Write = Callable[[Snapshot, Sequence[RewriteOrder]], Sequence[RewrittenGroup]]
-"""Function that writes the groups of a batch, of a version."""
+"""Writes the groups of a batch, given a version."""
 
 
 @dataclass
@@ -44,10 +44,10 @@ class CompactionOutcome:
     """Outcome of a compaction.
 
     Attributes:
-        snapshot: The newest version that it has seen: the given one if there was nothing to do.
+        snapshot: The newest version seen, or the given one if there was nothing to do.
         committed: Groups that were committed.
         commits: Number of commits.
-        replanned: Number of groups that were planned anew because other writers changed their fragments.
+        replanned: Number of groups that were replanned because other writers changed their fragments.
     """
 
     snapshot: Snapshot
@@ -70,11 +70,11 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tupl
     ends_legacy = _ends_legacy(snapshot, options)
     if ends_legacy and excluded:
         raise UnsupportedError(
-            "a table of version 0.1 becomes one of a later version as a whole: their files cannot stand side by side",
+            "a table of version 0.1 can only be upgraded as a whole",
             where=snapshot.uri,
-            found=f"fragments excluded, or under an index that cannot follow: {sorted(excluded)}",
-            remedy="compact with remap_indices=False and without excluded_fragment_ids, then build the index again; "
-            "data_storage_version='0.1' keeps the version",
+            found=f"excluded fragments, or fragments of an index that cannot be remapped: {sorted(excluded)}",
+            remedy="pass remap_indices=False without excluded_fragment_ids and rebuild the index, or keep "
+            "the version with data_storage_version='0.1'",
         )
     with uncollected():
         settings = replace(options, excluded_fragment_ids=excluded)
@@ -95,10 +95,10 @@ def compact(
     """Compact a table by threads, as one change.
 
     Args:
-        snapshot: Version to begin with; after a conflict with another writer, the newest version is planned anew.
+        snapshot: Version to begin with. After a conflict with another writer, the newest version is planned again.
         options: Targets and limits.
         properties: Properties of the transaction.
-        progress: Called with the number of groups written so far, and of all groups.
+        progress: Called with the number of groups written so far and the total.
 
     Raises:
         RetryableError: Each attempt conflicted with another writer.
@@ -117,15 +117,15 @@ def compact_in_parts(
 ) -> CompactionOutcome:
     """Compact a table by other processes.
 
-    A batch is committed as soon as it is written, while the next one is; what ends version 0.1 is one batch. After an
-    error, committed batches stay, and files of the others are removed.
+    A batch is committed as soon as it is written, while the next one is being written. Leaving version 0.1 takes a
+    single batch. After an error, committed batches stay, and files of the others are removed.
 
     Args:
         snapshot: Version to begin with.
-        options: Targets and limits; a plan that they bound is not extended.
-        write: Writes the groups of a batch; called by several threads.
-        batch: Returns the size of batches for a number of groups.
-        follow: Rewrites index segments; None to rewrite them here.
+        options: Targets and limits. A plan that reaches a limit is not extended.
+        write: Writes the groups of a batch. Called by several threads.
+        batch: Returns the batch size for a number of groups.
+        follow: Rewrites index segments. None rewrites them in this process.
         properties: Properties of the transactions.
 
     Raises:
@@ -152,7 +152,7 @@ def commit_rewrites(
     Raises:
         InvalidInputError: The groups are of several versions, or share a fragment.
         UnsupportedError: Indices of a table with stable row ids are to be remapped later.
-        RetryableError: Another writer changed one of the old fragments; plan again.
+        RetryableError: Another writer changed one of the old fragments. Plan again.
     """
     if not rewrites:
         return snapshot
@@ -161,11 +161,11 @@ def commit_rewrites(
     read_versions = {r.read_version for r in rewrites}
     if len(read_versions) > 1:
         raise InvalidInputError(
-            "rewrites were made from different versions", where="compaction", found=sorted(read_versions)
+            "the rewrites are based on different versions", where="compaction", found=sorted(read_versions)
         )
     ids = [f.id for r in rewrites for f in r.old]
     if len(set(ids)) != len(ids):
-        raise InvalidInputError("a fragment is in two rewrites", where="compaction", found=sorted(ids))
+        raise InvalidInputError("two rewrites contain the same fragment", where="compaction", found=sorted(ids))
     read = snapshot.checkout(read_versions.pop())
     return prepare(read, rewrites, options).commit(properties)
 
@@ -185,7 +185,7 @@ class PreparedCommit:
     followed: RemappedSegments
 
     def commit(self, properties: Mapping[str, str] | None) -> Snapshot:
-        """Commit; remove remapped segments if the commit is known to have failed."""
+        """Commit, and remove remapped segments if the commit certainly failed."""
         operation = Rewrite(self.groups, self.followed.rewritten)
         try:
             return commit(self.read, operation, amend=amend_reuse(self.read, self.followed), properties=properties)
@@ -209,7 +209,7 @@ def prepare(
         read: Version of the old fragments.
         rewrites: The rewritten groups.
         options: Treatment of indices.
-        follow: Rewrites index segments; None to rewrite them here.
+        follow: Rewrites index segments. None rewrites them in this process.
         change: Part of the uuids of segments that other processes write.
     """
     count = sum(len(r.new) for r in rewrites)
@@ -231,12 +231,12 @@ class _Compaction:
         options: Targets and limits.
         write: Writes the groups of a batch.
         properties: Properties of the transactions.
-        batch: Returns the size of batches for a number of groups; None to commit all groups together.
-        follow: Rewrites index segments; None to rewrite them here.
+        batch: Returns the batch size for a number of groups. None commits all groups together.
+        follow: Rewrites index segments. None rewrites them in this process.
         change: Part of the names of files and segments that other processes write.
         stays: New fragments that are committed, or may be.
         segments: Uuids of index segments that are committed, or may be.
-        lost: Ids of the only fragments whose groups are planned anew, or None for all.
+        lost: Ids of the fragments whose groups are replanned, or None for all.
     """
 
     done: CompactionOutcome
@@ -273,9 +273,9 @@ class _Compaction:
         self.done.replanned += len(lost)
         self.lost = None if self.batch is None else ids
         raise RetryableError(
-            f"fragments {sorted(ids)} keep being changed by other writers",
+            f"other writers keep changing fragments {sorted(ids)}",
             where=now.uri,
-            remedy="compact again when there are fewer changes",
+            remedy="compact again when fewer writers are active",
         )
 
     def _batches(self, now: Snapshot, groups: Sequence[Sequence[Fragment]]) -> Iterator[Sequence[RewrittenGroup]]:
@@ -295,7 +295,7 @@ class _Compaction:
                     future.cancel()
 
     def _land(self, groups: Sequence[RewrittenGroup]) -> list[RewrittenGroup]:
-        """Commit groups; return those that were not committed, because their fragments changed."""
+        """Commit groups. Returns groups that were not committed because their fragments changed."""
         now = self.done.snapshot
         is_newest = self.batch is None or now.latest_version() == now.version  # one commit begins at the read version
         try:
@@ -342,12 +342,12 @@ class _Compaction:
 
 
 def _ends_legacy(snapshot: Snapshot, options: CompactionOptions) -> bool:
-    """Return whether files of version 0.1 are written anew as later ones."""
+    """Return whether files of version 0.1 are rewritten in a later version."""
     return snapshot.manifest.has_legacy_files and target_version(snapshot, options) != LEGACY
 
 
 def _unchanged(groups: Sequence[RewrittenGroup], now: Snapshot) -> list[bool]:
-    """Return for each group whether its fragments did not change since they were read, nor their indexes."""
+    """Return for each group whether its fragments and their indexes are unchanged since they were read."""
     if all(group.read_version == now.version for group in groups):
         return [True] * len(groups)
     present, indexes = now.fragments.id_set, _covering(now)
@@ -361,7 +361,7 @@ def _unchanged(groups: Sequence[RewrittenGroup], now: Snapshot) -> list[bool]:
 def _write_by_threads(
     progress: Progress | None, snapshot: Snapshot, orders: Sequence[RewriteOrder]
 ) -> Sequence[RewrittenGroup]:
-    """Write groups by threads of this process; if one fails, remove the files of the others."""
+    """Write groups with threads of this process. If one fails, the files of the others are removed."""
     groups: list[RewrittenGroup] = []
     with ThreadPoolExecutor(orders[0].options.writers, "lance_duck-compact") as pool:
         futures = [pool.submit(order.write, snapshot) for order in orders]

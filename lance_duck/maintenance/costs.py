@@ -11,12 +11,12 @@ GROUP_BYTES: Final = 64 << 20
 """Share of `memory_limit` for each concurrent group, in bytes: with less, its threads wait for each other."""
 
 LEAST_GROUP_BYTES: Final = 1 << 20
-"""Minimum size of a group's rows in flight, in bytes, whatever the limit: 60,000 rows of 1 kB took 13 s of the
-processor with 256 bytes, and 0.4 s with 1 MiB."""
+"""Minimum size of a group's rows in flight, in bytes, regardless of the limit. 60,000 rows of 1 kB took 13 s of CPU
+time with 256 bytes, and 0.4 s with 1 MiB."""
 
 LIMITED_PARTS: Final = 8
-"""Parts into which the memory of a group is divided: one is a batch, as several are in flight, and two are the values
-that wait for their pages. `tests/unit/maintenance/test_memory_limit.py`."""
+"""Number of parts of a group's memory. One part is a batch, because several are in flight, and two hold the values of
+incomplete pages. `tests/unit/maintenance/test_memory_limit.py`."""
 
 DELETED_AT_ONCE: Final = 1000
 """Maximum number of files per delete call, the limit of a delete request to object stores."""
@@ -25,5 +25,5 @@ BATCHES_AHEAD: Final = 2
 """Number of group batches in progress: one is being written while another one is committed."""
 
 COMPACTION_RETRIES: Final = 10
-"""Times that a compaction begins again after it lost a race: each time, only groups that others changed are left to
-do."""
+"""Maximum number of restarts of a compaction after lost races. Each restart only repeats groups that other writers
+changed."""

@@ -1,4 +1,5 @@
-"""Fragments that a compaction leaves apart: their dictionaries together outgrow the indices of a column."""
+"""Fragments that a compaction must not join, because their combined dictionary is too large for the column's
+indices."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ def has_narrow_dictionaries(snapshot: Snapshot) -> bool:
 
 
 def divided_by_dictionaries(snapshot: Snapshot, group: Sequence[Candidate]) -> Iterator[list[Candidate]]:
-    """Divide a group of neighbouring fragments into groups whose dictionaries fit one data file, in order.
+    """Split a group of consecutive fragments into groups whose dictionaries fit one data file, in order.
 
-    A single fragment with too many entries is a group, marked to be rewritten.
+    A single fragment with too many entries becomes a group that is marked for rewriting.
     """
     columns = [field.name for field in snapshot.schema.fields if has_narrow_dictionary(field.storage_type)]
     part: list[Candidate] = []

@@ -5,7 +5,7 @@ deferred    the fragment reuse index maps addresses, and the segment covers the 
             if the user wants it so, and for vector segments that cannot be read here
 uncovered   the segment no longer covers the fragments, which are scanned
 
-Segments that refer to rows by stable row id are not remapped: they cover the new fragments as they are.
+Segments that refer to rows by stable row id are not remapped. They cover the new fragments unchanged.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RemapOutcome:
 
 @dataclass(frozen=True)
 class RemapOrder:
-    """A segment to rewrite, for rows that moved; pickles.
+    """A segment to rewrite because rows moved. It can be pickled.
 
     Attributes:
         version: Version of the table.
@@ -86,7 +86,7 @@ class RemapOrder:
         """Write the segment with the new addresses of the rows, and synchronize it to disk.
 
         Raises:
-            StoreError: The disk or the service failed; no files are left.
+            StoreError: The disk or the service failed. No files are left.
         """
         segment = next(s for index in catalog(snapshot) for s in index.segments if s.uuid == self.segment)
         outcome = _remapped(snapshot, segment, _address_map(snapshot, self.groups), part_uuid(self.change))
@@ -95,7 +95,7 @@ class RemapOrder:
 
 
 Follow = Callable[[Sequence[RemapOrder]], Sequence[RemapOutcome]]
-"""Function that carries out orders to rewrite segments, in any processes."""
+"""Function that rewrites segments, in any processes."""
 
 
 def follow_indexes(
@@ -113,11 +113,11 @@ def follow_indexes(
         snapshot: Version of the old fragments.
         groups: The groups, with the ids of the new fragments.
         options: Treatment of indices.
-        follow: Rewrites segments; None to rewrite them here, one after the other.
+        follow: Rewrites segments. None rewrites them in this process, one after the other.
         change: Part of the uuids of segments that other processes write.
 
     Raises:
-        StoreError: The disk or the service failed; no files are left.
+        StoreError: The disk or the service failed. No files are left.
     """
     followed = RemappedSegments()
     if not options.remap_indices:
@@ -194,7 +194,7 @@ def _outcomes(
     follow: Follow | None,
     change: UUID | None,
 ) -> Iterable[RemapOutcome]:
-    """Return the outcomes of rewriting segments; here they are rewritten lazily, one after the other."""
+    """Return the outcomes of rewriting segments. In this process, they are rewritten lazily, one after the other."""
     if follow is None:
         address_map = _address_map(snapshot, groups)
         return (_remapped(snapshot, segment, address_map) for segment in segments)
@@ -204,12 +204,12 @@ def _outcomes(
 
 
 def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], followed: RemappedSegments) -> set[UUID]:
-    """Add rewritten segments to `followed`; return the uuids of broken ones."""
+    """Add rewritten segments to `followed`. Returns the UUIDs of corrupt segments."""
     broken = set()
     for segment, outcome in zip(segments, outcomes, strict=True):
         if outcome.broken is not None:
             broken.add(segment.uuid)
-            warn_of_index(f"{segment} is not rewritten, what it covered is scanned: {outcome.broken}")
+            warn_of_index(f"{segment} cannot be rewritten, so its rows are scanned: {outcome.broken}")
         elif outcome.new is not None:
             followed.written.append(outcome.new)
             followed.rewritten.append(_in_place_of(segment.metadata, outcome.new))
@@ -233,7 +233,7 @@ def _remapped(snapshot: Snapshot, segment: Segment, address_map: AddressMap, uui
 
 
 def _is_concerned(snapshot: Snapshot, segment: IndexMetadata, groups: Iterable[RewriteGroup]) -> bool:
-    """Return whether a segment names, by address, all rows of some rewritten fragments."""
+    """Return whether a segment refers to all rows of some rewritten fragments by address."""
     if segment.name in SYSTEM or (snapshot.has_stable_row_ids and by_row_id(segment.proto)):
         return False
     fragments = covered_fragments(snapshot, segment)

@@ -34,15 +34,15 @@ class CompactionOptions:
     """Settings of a compaction.
 
     Attributes:
-        target_rows_per_fragment: Rows below which a fragment is joined with its neighbours.
+        target_rows_per_fragment: Row count below which a fragment is joined with adjacent fragments.
         materialize_deletions: Whether fragments with many deleted rows are rewritten.
         materialize_deletions_threshold: Share of rows that must be deleted for that, 0 to 1.
         max_bytes_per_file: Size at which a new file ends, in bytes. Default: the default of `write_dataset`.
         num_threads: Number of groups that are written concurrently. Default: the number of cores.
         batch_size: Number of rows per read.
         memory_limit: Approximate limit of rows in flight, in bytes or as a string such as "512MB": fewer groups are
-            written concurrently, each in smaller batches. A single larger row is not limited, and less than 1 MiB is
-            taken as 1 MiB. Default: unlimited. The name is DuckDB's.
+            written concurrently, each in smaller batches. A single larger row is allowed, and values below 1 MiB count
+            as 1 MiB. Default: unlimited. The name is DuckDB's.
         defer_index_remap: Whether indices over the fragments stay as they are, and a fragment reuse index maps their
             addresses. Not for tables with stable row ids. pylance 14 loses rows of a B-tree, n-gram or full-text index
             that it rewrites later, in a compaction that is not deferred; for a B-tree this is noticed here.
@@ -55,11 +55,12 @@ class CompactionOptions:
         max_source_bytes: Maximum size of data files to compact in one run, in bytes. Default: unlimited.
         excluded_fragment_ids: Fragments that stay as they are.
         data_storage_version: File version of new files. Default: the table's version, or "2.2" for tables of 0.1 or
-            2.3. Leaving version 0.1 rewrites all fragments, in one commit, whatever the limits; "0.1" keeps it.
-        max_overlays_per_fragment: Fragments with more overlays are rewritten whatever their size; 0: all that have
-            one. pylance has this number, but not under this name.
-        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 are not divided into batches.
-        io_buffer_size: Without effect, but checked: reads are sized by the columns.
+            2.3. Leaving version 0.1 rewrites all fragments in one commit, regardless of the limits. "0.1" keeps it.
+        max_overlays_per_fragment: Fragments with more overlays are rewritten regardless of their size. 0 rewrites all
+            with an overlay. pylance has this number, but not under this name.
+        max_rows_per_group: Batch size in files of version 0.1, in rows. Files of version 2 are not divided into
+            batches.
+        io_buffer_size: Validated, but without effect: the columns determine the size of reads.
         binary_copy_read_batch_bytes: Without effect, but checked: pages are re-encoded, not copied.
 
     Raises:
@@ -98,9 +99,11 @@ class CompactionOptions:
         if self.compaction_mode not in (None, *_MODES):
             raise unknown_value("compaction_mode", self.compaction_mode, _MODES)
         if self.compaction_mode == "force_binary_copy":
-            raise UnsupportedError("compaction by copying pages", remedy="use compaction_mode='try_binary_copy'")
+            raise UnsupportedError(
+                "compaction cannot be forced to copy pages", remedy="use compaction_mode='try_binary_copy'"
+            )
         if self.defer_index_remap and not self.remap_indices:
-            raise InvalidInputError("defer_index_remap without remap_indices", where="compaction")
+            raise InvalidInputError("defer_index_remap needs remap_indices", where="compaction")
 
     @property
     def memory_bytes(self) -> int | None:

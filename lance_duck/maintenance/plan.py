@@ -1,4 +1,4 @@
-"""Plans of which fragments to rewrite together: pure functions of the manifest."""
+"""Compaction plans: the fragments to rewrite together, as pure functions of the manifest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Candidate:
         deleted_rows: Number of deleted rows.
         num_bytes: Bytes of its data files.
         overlays: Number of its overlays.
-        indices: Index segments that cover it; only fragments with the same segments are joined.
+        indices: Index segments that cover it. Only fragments with the same segments are joined.
         is_outgrown: Whether it has more dictionary entries than their indices can count.
     """
 
@@ -54,13 +54,13 @@ def plan_groups(
     everything: bool = False,
     divide: Callable[[list[Candidate]], Iterable[list[Candidate]]] = lambda group: [group],
 ) -> list[list[Candidate]]:
-    """Return groups of neighbouring fragments to rewrite together.
+    """Return groups of consecutive fragments to rewrite together.
 
     Args:
         candidates: All fragments of the table, in its order.
         options: Targets and limits.
-        everything: Whether all fragments are rewritten, whatever the limits.
-        divide: Divides a group into groups that fit one data file; called lazily, within the limits.
+        everything: Whether to rewrite all fragments, regardless of the limits.
+        divide: Splits a group into groups that fit one data file. Called lazily, within the limits.
     """
     groups: list[list[Candidate]] = []
     if everything:
@@ -73,7 +73,7 @@ def plan_groups(
 
 
 def fragments_for(live_rows: int, options: CompactionOptions) -> int:
-    """Return how many fragments, all of about one size, a group of `live_rows` rows becomes."""
+    """Return the number of fragments of about equal size that a group of `live_rows` rows becomes."""
     return max(1, live_rows // options.target_rows_per_fragment)
 
 
@@ -86,7 +86,7 @@ def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterat
 
 
 def _neighbours(candidates: Iterable[Candidate], belongs: Callable[[Candidate], bool]) -> Iterator[list[Candidate]]:
-    """Yield runs of neighbours that may be joined; their ids ascend, as a fragment reuse index needs."""
+    """Yield runs of consecutive fragments that may be joined. Their ids ascend, as fragment reuse indexes require."""
     run: list[Candidate] = []
     for candidate in candidates:
         is_candidate = belongs(candidate)
@@ -100,7 +100,7 @@ def _neighbours(candidates: Iterable[Candidate], belongs: Callable[[Candidate], 
 
 
 def _cut(run: Sequence[Candidate], target: int) -> Iterator[list[Candidate]]:
-    """Cut a run into groups of at least `target` rows while the rest also has at least `target` rows."""
+    """Split a run into groups of at least `target` rows while the remainder also has at least `target` rows."""
     rest = sum(c.live_rows for c in run)
     group: list[Candidate] = []
     rows = 0

@@ -1,4 +1,4 @@
-"""Rewriting of neighbouring fragments: living rows only, with the current columns of the table."""
+"""Rewrites consecutive fragments: living rows only, with the current columns of the table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RewrittenGroup:
 
 @dataclass(frozen=True)
 class RewriteOrder:
-    """A group of fragments to rewrite; pickles.
+    """A group of fragments to rewrite. It can be pickled.
 
     Attributes:
         version: Version of the table.
@@ -86,8 +86,8 @@ def rewrite(
         transaction: Prefix of the names of files, if several processes write for one change.
 
     Raises:
-        FormatError: A file cannot be read; new files are removed.
-        StoreError: A file cannot be written; new files are removed.
+        FormatError: A file cannot be read. New files are removed.
+        StoreError: A file cannot be written. New files are removed.
     """
     live = sum(snapshot.num_rows(f) for f in fragments)
     if not live:
@@ -165,7 +165,7 @@ def _live(snapshot: Snapshot, fragment: Fragment) -> np.ndarray | None:
 def _pieces(
     kind: type[_S], sequences: Sequence[tuple[_S | None, np.ndarray | None]], counts: Sequence[int]
 ) -> list[bytes | None]:
-    """Join the live parts of sequences, and cut them to some lengths. Each result is None if one is unknown."""
+    """Join the live parts of sequences, and split them by length. The results are None if any sequence is unknown."""
     parts = []
     for sequence, live in sequences:
         if sequence is None:

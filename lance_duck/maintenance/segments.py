@@ -1,4 +1,4 @@
-"""Index segments in a compaction: the fragments that they cover, and those that must not be rewritten."""
+"""Index segments in a compaction: the fragments that they cover, and the fragments that must not be rewritten."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_duck.snapshot.overlays import without_overlaid
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
 # Kinds of which some segments cannot be rewritten here, but which pylance 14 rewrites correctly after their rows moved.
-# Full-text and n-gram indices would lose rows: fragments under them stay as they are.
+# Full-text and n-gram indices would lose rows, so their fragments are not rewritten.
 _DEFERRED: Final = frozenset({"vectorindexdetails"})
 _GRAPHS: Final = "HNSW"
 
@@ -26,9 +26,9 @@ def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
     """Raise UnsupportedError for deferred remapping of a table with stable row ids, which has nothing to remap."""
     if options.defer_index_remap and snapshot.has_stable_row_ids:
         raise UnsupportedError(
-            "defer_index_remap of a table with stable row ids",
+            "defer_index_remap is not supported for tables with stable row ids",
             where=snapshot.uri,
-            remedy="leave it out: there is next to nothing to remap",
+            remedy="leave it out: stable row ids do not need remapping",
         )
 
 
@@ -50,7 +50,7 @@ def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
 
 
 def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds:
-    """Return the ids of the fragments that a segment covers at present, even if they are gone; none if unknown.
+    """Return the ids of the fragments that a segment lists, including fragments that no longer exist. Empty if unknown.
 
     A fragment with an overlay that has newer values than the segment is not covered.
     """
@@ -71,7 +71,7 @@ def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds
 def is_deferrable(segment: IndexMetadata) -> bool:
     """Return whether a segment that cannot be rewritten here can be deferred to the fragment reuse index.
 
-    Graphs cannot: pylance 14 refuses to search graphs with missing rows.
+    Graphs cannot, because pylance 14 rejects graphs with missing rows.
     """
     if _GRAPHS in (name_of(segment.details_type or "", segment.details) or ""):
         return False

@@ -1,4 +1,4 @@
-"""Tables by name, as pylance, LanceDB and DuckDB's extension find them: in a folder, or behind a REST service.
+"""Tables by name, compatible with pylance, LanceDB and DuckDB's extension: in a folder, or behind a REST service.
 
 You hold: the properties of a namespace, names. You get: names, table locations, datasets on them.
 Never here: the contents of a table, except `__manifest`, which lists names.

@@ -50,20 +50,20 @@ class TableDescription:
 class Namespace(ABC):
     """Tables and nested namespaces, by name.
 
-    A name is a list of texts, or one text with "$" between them; the root is "".
+    A name is a list of strings, or one string with "$" separators. The root is "".
     """
 
     @abstractmethod
     def list_namespaces(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the namespaces directly in one, in order; raises NotFoundError."""
+        """Return the sorted names of the child namespaces, without their parent. Raises NotFoundError."""
 
     @abstractmethod
     def list_tables(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the tables directly in a namespace, in order; raises NotFoundError."""
+        """Return the sorted names of the tables in a namespace, without the namespace. Raises NotFoundError."""
 
     @abstractmethod
     def describe_namespace(self, name: Name) -> dict[str, str]:
-        """Return the properties of a namespace; raises NotFoundError."""
+        """Return the properties of a namespace. Raises NotFoundError."""
 
     @abstractmethod
     def create_namespace(
@@ -83,7 +83,7 @@ class Namespace(ABC):
 
     @abstractmethod
     def drop_namespace(self, name: Name) -> None:
-        """Drop an empty namespace; raises NotFoundError, or ReferencedError if it is not empty."""
+        """Drop an empty namespace. Raises NotFoundError, or ReferencedError if it is not empty."""
 
     @abstractmethod
     def describe_table(self, name: Name) -> TableDescription:
@@ -91,7 +91,7 @@ class Namespace(ABC):
 
     @abstractmethod
     def declare_table(self, name: Name) -> TableDescription:
-        """Claim the name of a table without rows or columns, and return the location for its first version.
+        """Reserve a table name, and return the location for the table's first version.
 
         Raises:
             AlreadyExistsError: The name is taken.
@@ -113,11 +113,11 @@ class Namespace(ABC):
 
     @abstractmethod
     def deregister_table(self, name: Name) -> None:
-        """Remove the name of a table, and leave its files; raises NotFoundError."""
+        """Remove the name of a table, but keep its files. Raises NotFoundError."""
 
     @abstractmethod
     def drop_table(self, name: Name) -> None:
-        """Drop a table with all its versions; raises NotFoundError."""
+        """Drop a table with all its versions. Raises NotFoundError."""
 
     @abstractmethod
     def rename_table(self, name: Name, new_name: Name) -> None:
@@ -169,7 +169,7 @@ class Namespace(ABC):
         Raises:
             AlreadyExistsError: The name is taken, and the mode is "create".
             NotFoundError: Its namespace does not exist.
-            IncompatibleError: The table was dropped while it was written; no files are left.
+            IncompatibleError: The table was dropped during the write. Its files are removed.
         """
         if mode not in _MODES:
             raise InvalidInputError("mode", expected=", ".join(_MODES), found=mode)
@@ -195,7 +195,7 @@ class Namespace(ABC):
         return table
 
     def _is_gone(self, parts: tuple[str, ...], place: TableDescription) -> bool:
-        """Return whether the name of a table is free again, or names another one."""
+        """Return whether a table name is unused again, or refers to another table."""
         try:
             return _uri(self.describe_table(parts)) != _uri(place)
         except NotFoundError:
@@ -205,9 +205,7 @@ class Namespace(ABC):
 
     def _dropped(self, parts: tuple[str, ...], place: TableDescription) -> IncompatibleError:
         self.discard(place)
-        return IncompatibleError(
-            "the table was dropped, or its name given away, while it was written", where=object_id(parts)
-        )
+        return IncompatibleError("the table was dropped or renamed during the write", where=object_id(parts))
 
     def _claim(self, parts: tuple[str, ...], *, must_be_new: bool) -> tuple[TableDescription, bool]:
         """Return the location of a table, existing or new, and whether its name was claimed now."""
@@ -217,7 +215,7 @@ class Namespace(ABC):
             place = self.describe_table(parts)
             if must_be_new and not self.is_declared_only(place):
                 remedy = 'mode="append" adds rows, mode="overwrite" replaces them'
-                raise AlreadyExistsError("the table exists", where=object_id(parts), remedy=remedy) from error
+                raise AlreadyExistsError("the table already exists", where=object_id(parts), remedy=remedy) from error
             return place, False
 
     def is_declared_only(self, place: TableDescription) -> bool:
@@ -229,19 +227,19 @@ class Namespace(ABC):
         return False
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return the locations of the tables directly in a namespace, by the last parts of their names."""
+        """Return the locations of the tables in a namespace, by their names without the namespace."""
         parts = name_parts(name)
         return {table: self.describe_table((*parts, table)) for table in self.list_tables(parts)}
 
     @abstractmethod
     def discard(self, place: TableDescription) -> None:
-        """Remove files that were written for a name that is gone; raises no error of the namespace."""
+        """Remove files written for a name that no longer exists. Ignores errors of the namespace."""
 
     @abstractmethod
     def abandon_table(self, name: Name) -> None:
-        """Remove the name of a declared table that was not written; raises no error of the namespace."""
+        """Remove the name of a declared table that was not written. Ignores errors of the namespace."""
 
 
 def _uri(place: TableDescription) -> str:
-    """Return the URI of a table in one spelling: services write both `file:///t.lance` and `/t.lance`."""
+    """Normalize the URI of a table, because services use both `file:///t.lance` and `/t.lance`."""
     return Location.of(place.location, place.storage_options).uri.rstrip("/")

@@ -1,4 +1,4 @@
-"""Opening of namespaces by the properties that pylance and LanceDB use; the only module that imports both kinds."""
+"""Opens namespaces with the properties that pylance and LanceDB use. Only this module imports both kinds."""
 
 from __future__ import annotations
 

@@ -37,12 +37,12 @@ _Objects = Mapping[str, NamedObject]
 
 @checked_calls
 class DirectoryNamespace(Namespace):
-    """The tables of a folder, which pylance, LanceDB and DuckDB's extension find by the same names.
+    """The tables of a folder, under the same names as in pylance, LanceDB and DuckDB's extension.
 
     Args:
-        root: Path or URI of the folder, which is made with the first table.
-        manifest_enabled: Whether names are stored in `__manifest`: always (True); never, which rules out nested
-            namespaces (False); or if it exists or a nested namespace is created (None).
+        root: Path or URI of the folder. The first table creates it.
+        manifest_enabled: Whether to store names in `__manifest`. True always does. False never does, and rules out
+            nested namespaces. None does if it exists or a nested namespace is created.
         dir_listing_enabled: Whether folders `{name}.lance` without a row are tables of the root.
         storage_options: Settings of the store.
     """
@@ -65,17 +65,17 @@ class DirectoryNamespace(Namespace):
         return f"DirectoryNamespace({self.root!r})"
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the namespaces directly in one, in order; raises NotFoundError."""
+        """Return the sorted names of the child namespaces, without their parent. Raises NotFoundError."""
         return _names_directly_in(name_parts(name), NAMESPACE, self._objects())
 
     def list_tables(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the tables directly in a namespace, in order; raises NotFoundError."""
+        """Return the sorted names of the tables in a namespace, without the namespace. Raises NotFoundError."""
         parts = name_parts(name)
         rows = _names_directly_in(parts, TABLE, self._objects())
         return rows if parts else sorted({*rows, *self._folders.listed()})
 
     def describe_namespace(self, name: Name) -> dict[str, str]:
-        """Return the properties of a namespace; raises NotFoundError."""
+        """Return the properties of a namespace. Raises NotFoundError."""
         parts = name_parts(name)
         return _namespace_row(parts, self._objects()).properties() if parts else {}
 
@@ -87,7 +87,7 @@ class DirectoryNamespace(Namespace):
         check_new(parts, NAMESPACE)
         if self._manifest_enabled is False:
             raise UnsupportedError(
-                "namespaces below the root without __manifest", where=self.root, remedy="manifest_enabled=True"
+                "nested namespaces need manifest_enabled", where=self.root, remedy="pass manifest_enabled=True"
             )
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
@@ -102,7 +102,7 @@ class DirectoryNamespace(Namespace):
         self._listing.change(edit)
 
     def drop_namespace(self, name: Name) -> None:
-        """Drop an empty namespace; raises NotFoundError, or ReferencedError if it is not empty."""
+        """Drop an empty namespace. Raises NotFoundError, or ReferencedError if it is not empty."""
         parts = name_parts(name)
         check_new(parts, NAMESPACE)
 
@@ -125,17 +125,17 @@ class DirectoryNamespace(Namespace):
         raise NotFoundError("no such table", where=object_id(parts) or "the root", expected=f"a table of {self.root}")
 
     def declare_table(self, name: Name) -> TableDescription:
-        """Claim the name of a table, and return the location for its first version: see `Namespace.declare_table`."""
+        """Reserve a table name, and return the location for its first version. See `Namespace.declare_table`."""
         parts = name_parts(name)
         check_new(parts, TABLE)
         folder = self._folders.of_new(parts)
         if len(parts) == 1 and self._folders.is_listed(parts[0]):
-            raise AlreadyExistsError("the name is taken", where=object_id(parts))
+            raise AlreadyExistsError("a table or namespace already has this name", where=object_id(parts))
         has_row = self._keeps_rows(parts)
         if has_row:
             self._add_row(NamedObject(object_id(parts), TABLE, folder))
         if not self._folders.reserve(folder) and not has_row:
-            raise AlreadyExistsError("the name is taken", where=object_id(parts))
+            raise AlreadyExistsError("a table or namespace already has this name", where=object_id(parts))
         return self._folders.place(folder)
 
     def register_table(self, name: Name, location: str) -> None:
@@ -151,14 +151,14 @@ class DirectoryNamespace(Namespace):
             self._add_row(NamedObject(object_id(parts), TABLE, folder))
         elif folder != "".join(parts) + TABLE_SUFFIX:
             raise UnsupportedError(
-                "a name other than that of the folder, without __manifest",
+                "a table name that differs from its folder needs manifest_enabled",
                 where=folder,
-                remedy="manifest_enabled=True",
+                remedy="pass manifest_enabled=True",
             )
         self._folders.register(folder)
 
     def deregister_table(self, name: Name) -> None:
-        """Remove the name of a table, and leave its files; raises NotFoundError."""
+        """Remove the name of a table, but keep its files. Raises NotFoundError."""
         parts = name_parts(name)
         place = self.describe_table(parts)
         self._remove_row(parts, place)
@@ -166,14 +166,14 @@ class DirectoryNamespace(Namespace):
             self._folders.deregister(parts[0] + TABLE_SUFFIX)
 
     def drop_table(self, name: Name) -> None:
-        """Drop a table with all its versions; raises NotFoundError."""
+        """Drop a table with all its versions. Raises NotFoundError."""
         parts = name_parts(name)
         place = self.describe_table(parts)
         self._remove_row(parts, place)
         self._folders.remove(place, is_table=not self.is_declared_only(place))
 
     def rename_table(self, name: Name, new_name: Name) -> None:
-        """Rename a table, by a change of its row alone; its folder stays.
+        """Rename a table by changing its row in `__manifest`. Its folder stays.
 
         Raises:
             NotFoundError: The table, or the namespace of the new name, does not exist.
@@ -184,9 +184,9 @@ class DirectoryNamespace(Namespace):
         check_new(new, TABLE)
         if len(old) == 1 or len(new) == 1:
             raise UnsupportedError(
-                "rename of a table of the root, whose name is that of its folder",
+                "a table in the root namespace cannot be renamed",
                 where=object_id(old),
-                remedy="deep_clone it, and drop it",
+                remedy="copy it with deep_clone, then drop it",
             )
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
@@ -195,7 +195,7 @@ class DirectoryNamespace(Namespace):
                 raise NotFoundError("no such table", where=object_id(old))
             _check_parent_namespace(new, objects)
             if object_id(new) in objects:
-                raise AlreadyExistsError("the name is taken", where=object_id(new))
+                raise AlreadyExistsError("a table or namespace already has this name", where=object_id(new))
             return [object_id(old)], [NamedObject(object_id(new), TABLE, row.location, row.metadata)]
 
         self._listing.change(edit)
@@ -210,20 +210,20 @@ class DirectoryNamespace(Namespace):
             try:
                 places[table] = self._place_of(row)
             except LanceDuckError as error:
-                warn_of_table(f"table {row.object_id} is left out: {error}")
+                warn_of_table(f"table {row.object_id} is skipped: {error}")
         return dict(sorted(places.items()))
 
     def abandon_table(self, name: Name) -> None:
-        """Remove the name of a declared table that was not written; raises no error of the namespace."""
+        """Remove the name of a declared table that was not written. Ignores errors of the namespace."""
         parts = name_parts(name)
-        with suppress(LanceDuckError):  # the first error matters; the name stays declared
+        with suppress(LanceDuckError):  # the first error is more important, and the name stays declared
             place = self.describe_table(parts)
             if self.is_declared_only(place):
                 self._remove_row(parts, place)
                 self._folders.abandon(place)
 
     def discard(self, place: TableDescription) -> None:
-        """Remove files that were written for a name that is gone; raises no error of the namespace."""
+        """Remove files written for a name that no longer exists. Ignores errors of the namespace."""
         with suppress(LanceDuckError):
             self._folders.remove(place, is_table=not self.is_declared_only(place))
 
@@ -240,18 +240,18 @@ class DirectoryNamespace(Namespace):
         def edit(objects: dict[str, NamedObject]) -> _Edit:
             _check_parent_namespace(name_parts(row.object_id), objects)
             if row.object_id in objects:
-                raise AlreadyExistsError("the name is taken", where=row.object_id)
+                raise AlreadyExistsError("a table or namespace already has this name", where=row.object_id)
             return [], [row]
 
         self._listing.change(edit)
 
     def _remove_row(self, parts: tuple[str, ...], place: TableDescription) -> None:
-        """Remove a table's row if it still refers to this location; another table may have the name by now."""
+        """Remove a table's row if it still refers to this location, because another table may now have the name."""
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
             row = objects.get(object_id(parts))
             if row is None or row.object_type != TABLE or join_uri(self.root, self._location(row)) != place.location:
-                raise NotFoundError("no such table any more", where=object_id(parts))
+                raise NotFoundError("the table no longer exists", where=object_id(parts))
             return [object_id(parts)], []
 
         if len(parts) > 1 or object_id(parts) in self._objects():
@@ -265,7 +265,7 @@ class DirectoryNamespace(Namespace):
 
 
 def _names_directly_in(parts: tuple[str, ...], object_type: str, objects: _Objects) -> list[str]:
-    """Return the last parts of the names directly in a namespace, in order; raises NotFoundError."""
+    """Return the sorted names in a namespace, without the namespace. Raises NotFoundError."""
     if parts:
         _namespace_row(parts, objects)
     names = (tuple(each.object_id.split(DELIMITER)) for each in objects.values() if each.object_type == object_type)
@@ -273,7 +273,7 @@ def _names_directly_in(parts: tuple[str, ...], object_type: str, objects: _Objec
 
 
 def _namespace_row(parts: tuple[str, ...], objects: _Objects) -> NamedObject:
-    """Return the row of a nested namespace; raises NotFoundError."""
+    """Return the row of a nested namespace. Raises NotFoundError."""
     row = objects.get(object_id(parts))
     if row is None or row.object_type != NAMESPACE:
         raise NotFoundError("no such namespace", where=object_id(parts))

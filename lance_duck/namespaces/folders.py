@@ -24,7 +24,7 @@ from lance_duck.wire.paths import TABLE_SUFFIX
 RESERVED: Final = ".lance-reserved"
 DEREGISTERED: Final = ".lance-deregistered"
 _ELSEWHERE: Final = frozenset("/\\\0")
-"""Characters that no folder directly in the root has in its name, as paths with them lead elsewhere."""
+"""Characters that cannot occur in folder names in the root, because such paths lead elsewhere."""
 
 
 class TableFolders:
@@ -42,14 +42,14 @@ class TableFolders:
         self._is_listing = is_listing
 
     def listed(self) -> list[str]:
-        """Return the names of the tables of the root that are folders."""
+        """Return the names of the root tables that exist as folders."""
         if not self._is_listing:
             return []
         names = [name.removesuffix(TABLE_SUFFIX) for name in self._names() if name.endswith(TABLE_SUFFIX)]
         return [name for name in names if name and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)]
 
     def is_listed(self, name: str) -> bool:
-        """Return whether the folder of a table of the root has files, and is not deregistered."""
+        """Return whether the folder of a root table has files and is not deregistered."""
         if not self._is_listing or _ELSEWHERE & set(name):
             return False
         return self.has_files(name + TABLE_SUFFIX) and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)
@@ -63,11 +63,11 @@ class TableFolders:
         return next(iter(self.store(folder).walk()), None) is not None
 
     def of_new(self, parts: tuple[str, ...]) -> str:
-        """Return the folder of a new table: in the root by its name, elsewhere by a name that no other table has."""
+        """Return the folder of a new table: its name for root tables, otherwise a unique name."""
         return parts[0] + TABLE_SUFFIX if len(parts) == 1 else f"{secrets.token_hex(4)}_{object_id(parts)}"
 
     def reserve(self, folder: str) -> bool:
-        """Claim a folder, and list it again; return whether it was not claimed before."""
+        """Reserve a folder and list it again. Returns whether it was not reserved before."""
         store = self.store(folder)
         store.delete([DEREGISTERED])
         try:
@@ -77,7 +77,7 @@ class TableFolders:
         return True
 
     def deregister(self, folder: str) -> None:
-        """Mark the folder of a table of the root as not listed."""
+        """Mark the folder of a root table as not listed."""
         self.store(folder).put(DEREGISTERED, b"")
 
     def register(self, folder: str) -> None:
@@ -85,7 +85,10 @@ class TableFolders:
         self.store(folder).delete([DEREGISTERED])
 
     def inside(self, location: str) -> str:
-        """Return a location without dot segments; raises InvalidInputError for one outside, and for `__manifest`."""
+        """Remove dot segments from a location.
+
+        Raises InvalidInputError for `__manifest` and locations outside the root.
+        """
         folder = normal_path(location, self.root)
         if folder.partition("/")[0] == FOLDER:
             raise InvalidInputError("location of a table", expected=f"another folder than {FOLDER}", found=location)

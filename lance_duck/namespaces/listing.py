@@ -1,4 +1,4 @@
-"""The table `__manifest`, which lists names of tables and namespaces beyond the names of folders.
+"""The table `__manifest`, which lists table and namespace names that folder names cannot express.
 
     column        | type, nulls                     | holds
     object_id     | string, none                    | parts of the name, "$" between them; unenforced primary key
@@ -31,8 +31,8 @@ from lance_duck.write_dataset import write_dataset
 
 FOLDER: Final = "__manifest"
 RETRIES: Final = 30
-"""Attempts of an Overwrite: concurrent writers commit one after the other; after a lost race the few rows are read
-again, which takes some 10 ms."""
+"""Maximum number of attempts of an Overwrite. After a lost race, the few rows are read again, which takes about 10
+ms."""
 
 _KEY: Final = {"lance-schema:unenforced-primary-key:position": "0"}
 SCHEMA: Final = pa.schema(
@@ -68,7 +68,7 @@ class NamedObject:
         return cls(object_id, NAMESPACE, None, json.dumps(dict(properties)) if properties else None)
 
     def properties(self) -> dict[str, str]:
-        """Return the properties, texts by name; raises CorruptError."""
+        """Return the properties, strings by name. Raises CorruptError."""
         try:
             properties = json.loads(self.metadata) if self.metadata else {}
         except (ValueError, RecursionError) as error:
@@ -101,7 +101,7 @@ class Listing:
         self._options = storage_options
 
     def objects(self) -> dict[str, NamedObject]:
-        """Return the rows by object id; none if `__manifest` does not exist.
+        """Return the rows by object id, or an empty dict if `__manifest` does not exist.
 
         A row without a name is left out.
 

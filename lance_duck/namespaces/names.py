@@ -1,4 +1,4 @@
-"""Names of tables and namespaces: `("a", "b", "t")`, or "a$b$t"; the root is `()`, "" or "$"."""
+"""Names of tables and namespaces: `("a", "b", "t")` or "a$b$t". The root is `()`, "" or "$"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def name_parts(name: Name) -> tuple[str, ...]:
     """Return the parts of a name.
 
     Raises:
-        InvalidInputError: No text or sequence of texts, or a part is empty.
+        InvalidInputError: The name is neither a string nor a sequence of strings, or a part is empty.
     """
     if isinstance(name, str):
         parts = () if name in ("", DELIMITER) else tuple(name.split(DELIMITER))
@@ -30,20 +30,21 @@ def name_parts(name: Name) -> tuple[str, ...]:
     else:
         raise InvalidInputError("name", expected="a string, or a list of strings", found=name)
     if not all(parts):
-        raise InvalidInputError("name with an empty part", found=object_id(parts))
+        raise InvalidInputError("the name has an empty part", found=object_id(parts))
     return parts
 
 
 def object_id(parts: Sequence[str]) -> str:
-    """Return a name as one text, which is its object id."""
+    """Return a name as one string, which is its object id."""
     return DELIMITER.join(parts)
 
 
 def check_new(parts: Sequence[str], kind: str) -> None:
-    """Refuse a new name that not all readers of namespaces find.
+    """Reject a new name that some namespace readers cannot find.
 
     Raises:
-        InvalidInputError: The root, or a part with other characters than letters of ASCII, digits, "_", "-" and ".".
+        InvalidInputError: The name is the root, or a part contains characters other than ASCII letters, digits, "_",
+            "-" and ".".
     """
     if not parts:
         raise InvalidInputError(f"the root is not a {kind} that can be created or removed")
@@ -51,6 +52,6 @@ def check_new(parts: Sequence[str], kind: str) -> None:
         if not _NAME.fullmatch(part) or set(part) == {"."}:
             raise InvalidInputError(
                 f"name of a {kind}",
-                expected='ASCII letters, digits, "_", "-" and ".", which all readers of namespaces accept',
+                expected='ASCII letters, digits, "_", "-" and "."',
                 found=repr(part),
             )

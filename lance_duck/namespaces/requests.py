@@ -27,11 +27,11 @@ from lance_duck.errors import (
 from lance_duck.redact import remember, remember_uri, shown
 
 _TIMEOUT: Final = 60.0
-"""Seconds without a byte after which a request is sent once more, and then fails."""
+"""Timeout without any received byte, in seconds. The request is sent once more, and then fails."""
 _LONGEST: Final = 300.0
-"""Seconds after which a slow answer fails."""
+"""Maximum duration of a response, in seconds."""
 _LARGEST: Final = 64 << 20
-"""Maximum size of a response, in bytes, unpacked. A page of names has some 100 kB."""
+"""Maximum size of a response, in bytes, unpacked. A page of names has about 100 kB."""
 _PIECE: Final = 1 << 20
 _NEEDS: Final = "pip install 'lance-duck[rest]'"
 _SENDABLE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -110,7 +110,7 @@ class ServiceRequests:
             finally:
                 answer.close()
         except urllib3.exceptions.HTTPError as error:
-            raise StoreError("the service does not answer", where=shown(url), found=shown(str(error))) from None
+            raise StoreError("the service does not respond", where=shown(url), found=shown(str(error))) from None
         parsed = _parsed(data)
         if answer.status >= 300:
             raise _error(answer.status, parsed or {}, path)
@@ -119,14 +119,14 @@ class ServiceRequests:
         return parsed
 
     def _connections(self) -> Any:
-        """Return the connections of this process: a forked child has its own."""
+        """Return the connections of this process. A forked child has separate connections."""
         try:
             import urllib3
         except ModuleNotFoundError as error:
-            raise UnsupportedError("namespaces of REST services need urllib3", remedy=_NEEDS) from error
+            raise UnsupportedError("REST namespaces need the package urllib3", remedy=_NEEDS) from error
         process = forks.count()
         if self._pool is None or self._pool[0] != process:
-            # The service must not decide how long to wait.
+            # The service must not control the waiting time.
             retries = urllib3.Retry(3, read=1, redirect=False, backoff_factor=0.1, respect_retry_after_header=False)
             self._pool = process, urllib3.PoolManager(retries=retries)
         return self._pool[1]
@@ -149,7 +149,7 @@ def _check(uri: str, headers: Mapping[str, str]) -> None:
 
 
 def _content(answer: Any, path: str) -> bytes:
-    """Read an answer in pieces; raises StoreError if it is too large, or takes too long."""
+    """Read a response in chunks. Raises StoreError if it is too large or takes too long."""
     content, end = bytearray(), time.monotonic() + _LONGEST
     while piece := answer.read1(_PIECE):  # reads the bytes that have arrived: a full chunk may never arrive
         content += piece
@@ -175,4 +175,4 @@ def _error(status: int, answer: Mapping[str, Any], path: str) -> LanceDuckError:
     code = answer.get("code")
     kind = _ERRORS.get(code) if type(code) is int else None
     text = str(answer.get("error") or f"HTTP status {status}")[:1000]
-    return (kind or _STATUS.get(status, StoreError))(f"the service says: {shown(text)}", where=path)
+    return (kind or _STATUS.get(status, StoreError))(f"the service returned: {shown(text)}", where=path)

@@ -1,11 +1,11 @@
-"""A namespace behind a Lance REST service: names and locations come from the service, data goes straight to its store.
+"""A namespace behind a Lance REST service. It provides names and locations, and data is read directly from the store.
 
     GET   /v1/namespace/{id}/list, /table/list                           ?delimiter=&limit=&page_token=
     POST  /v1/namespace/{id}/describe, create, drop, exists              JSON
     POST  /v1/table/{id}/describe, declare, register, deregister, drop, rename, exists
 
-`{id}` is a name with the delimiter between its parts, percent-encoded; the root is the delimiter alone. Errors are
-JSON, {"error", "code"}.
+`{id}` is a name with the delimiter between its parts, percent-encoded. The root is just the delimiter. Errors are JSON,
+{"error", "code"}.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class RestNamespace(Namespace):
 
     Args:
         uri: Address of the service, before "/v1".
-        delimiter: Text that the service puts between the parts of a name.
+        delimiter: Separator of name parts in the service.
         headers: Headers of each request, as {"Authorization": "Bearer …"}.
-        storage_options: Settings of the stores of tables; those that the service lends override them.
+        storage_options: Store settings for tables. Settings from the service override them.
 
     Raises:
         InvalidInputError: The address is invalid, or a header cannot be sent.
@@ -64,15 +64,15 @@ class RestNamespace(Namespace):
         return _again, (self.uri, self._delimiter, self._headers, self._options)
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the namespaces directly in one, in order; raises NotFoundError."""
+        """Return the sorted names of the child namespaces, without their parent. Raises NotFoundError."""
         return sorted(self._pages(f"namespace/{self._id(name)}/list", "namespaces"))
 
     def list_tables(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the tables directly in a namespace, in order; raises NotFoundError."""
+        """Return the sorted names of the tables in a namespace, without the namespace. Raises NotFoundError."""
         return sorted(self._pages(f"namespace/{self._id(name)}/table/list", "tables"))
 
     def describe_namespace(self, name: Name) -> dict[str, str]:
-        """Return the properties of a namespace; raises NotFoundError."""
+        """Return the properties of a namespace. Raises NotFoundError."""
         return _texts(self._post(f"namespace/{self._id(name)}/describe").get("properties"))
 
     def create_namespace(
@@ -84,7 +84,7 @@ class RestNamespace(Namespace):
         self._post(f"namespace/{self._id(name)}/create", body)
 
     def drop_namespace(self, name: Name) -> None:
-        """Drop an empty namespace; raises NotFoundError, or ReferencedError if it is not empty."""
+        """Drop an empty namespace. Raises NotFoundError, or ReferencedError if it is not empty."""
         check_new(name_parts(name), NAMESPACE)
         self._post(f"namespace/{self._id(name)}/drop")
 
@@ -93,7 +93,7 @@ class RestNamespace(Namespace):
         return self._place(name, self._post(f"table/{self._id(name)}/describe"))
 
     def declare_table(self, name: Name) -> TableDescription:
-        """Claim the name of a table, and return the location for its first version: see `Namespace.declare_table`."""
+        """Reserve a table name, and return the location for its first version. See `Namespace.declare_table`."""
         check_new(name_parts(name), TABLE)
         return self._place(name, self._post(f"table/{self._id(name)}/declare"))
 
@@ -103,11 +103,11 @@ class RestNamespace(Namespace):
         self._post(f"table/{self._id(name)}/register", {"location": location})
 
     def deregister_table(self, name: Name) -> None:
-        """Remove the name of a table, and leave its files; raises NotFoundError."""
+        """Remove the name of a table, but keep its files. Raises NotFoundError."""
         self._post(f"table/{self._id(name)}/deregister")
 
     def drop_table(self, name: Name) -> None:
-        """Let the service drop a table with all its versions; raises NotFoundError."""
+        """Let the service drop a table with all its versions. Raises NotFoundError."""
         self._post(f"table/{self._id(name)}/drop")
 
     def rename_table(self, name: Name, new_name: Name) -> None:
@@ -118,15 +118,15 @@ class RestNamespace(Namespace):
         self._post(f"table/{self._id(name)}/rename", body)
 
     def abandon_table(self, name: Name) -> None:
-        """Remove the name of a declared table that was not written; raises no error of the namespace."""
+        """Remove the name of a declared table that was not written. Ignores errors of the namespace."""
         try:
             if self.is_declared_only(self.describe_table(name)):
                 self.deregister_table(name)
         except LanceDuckError:
-            pass  # the first error matters; the name stays declared
+            pass  # the first error is more important, and the name stays declared
 
     def discard(self, place: TableDescription) -> None:
-        """Do nothing: files without a name are the service's business.
+        """Do nothing: the service manages files without a name.
 
         Args:
             place: Without effect.
@@ -148,11 +148,13 @@ class RestNamespace(Namespace):
     def _place(self, name: Name, answer: Mapping[str, Any]) -> TableDescription:
         location = answer.get("table_uri") or answer.get("location")
         if not isinstance(location, str) or not location:
-            raise StoreError("the service gave no location", where=object_id(name_parts(name)), found=sorted(answer))
+            raise StoreError(
+                "the service did not return a location", where=object_id(name_parts(name)), found=sorted(answer)
+            )
         is_here = local_path(location) is not None and not location.startswith("file:")
         if is_here and not os.path.isabs(location):
             raise StoreError(
-                "the service gave a location that depends on where this process runs",
+                "the service returned a relative location",
                 where=object_id(name_parts(name)),
                 expected="a URI or an absolute path",
                 found=shown(location[:200]),

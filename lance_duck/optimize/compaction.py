@@ -70,7 +70,7 @@ class RewriteResult:
 
     @staticmethod
     def from_json(text: str) -> RewriteResult:
-        """Build a result from the text of `json`; raises InvalidInputError for other text."""
+        """Parse a result from the output of `json`. Raises InvalidInputError for other strings."""
         raw = _parsed(text, "result of a compaction task")
         try:
             return RewriteResult(
@@ -118,7 +118,7 @@ class CompactionTask:
 
     @staticmethod
     def from_json(text: str) -> CompactionTask:
-        """Build a task from the text of `json`; raises InvalidInputError for other text."""
+        """Parse a task from the output of `json`. Raises InvalidInputError for other strings."""
         raw = _parsed(text, "compaction task")
         try:
             fragments = [fragment_metadata.FragmentMetadata.from_json(f) for f in raw["task"]["fragments"]]
@@ -154,7 +154,7 @@ class CompactionPlan:
 
     @staticmethod
     def from_json(text: str) -> CompactionPlan:
-        """Build a plan from the text of `json`; raises InvalidInputError for other text."""
+        """Parse a plan from the output of `json`. Raises InvalidInputError for other strings."""
         raw = _parsed(text, "compaction plan")
         try:
             version, options = int(raw["read_version"]), compaction_options(raw["options"])
@@ -182,7 +182,7 @@ class Compaction:
 
     @staticmethod
     def execute(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
-        """Plan, execute and commit a compaction; the dataset moves to the new version."""
+        """Plan, execute and commit a compaction. The dataset moves to the new version."""
         return compact_table(dataset, options)
 
     @staticmethod
@@ -192,7 +192,7 @@ class Compaction:
         """Commit the results of tasks as one change. The dataset moves to the new version.
 
         Raises:
-            RetryableError: Another writer changed one of the fragments: plan anew.
+            RetryableError: Another writer changed one of the fragments. Plan again.
             UnsupportedError: The options defer index remapping, and the table has stable row ids.
         """
         settings = compaction_options(options, dataset.handle.snapshot.config)

@@ -60,7 +60,7 @@ class Upkeep(ConfigChanges):
             error_if_tagged_old_versions: Whether to raise an error for a tagged version. Otherwise it is kept.
             delete_rate_limit: Maximum number of files deleted per second. Unlimited by default.
             versions: Remove only these versions.
-            delete_concurrency: Checked, but without effect: the store decides how many deletions run at a time.
+            delete_concurrency: Validated, but without effect: the store decides how many deletions run concurrently.
             dry_run: Remove nothing, and return what would be removed.
 
         Raises:
@@ -89,7 +89,7 @@ class Upkeep(ConfigChanges):
         include_files: bool = False,
         max_files: int = 1000,
     ) -> cleanup.CleanupExplanation:
-        """Describe what `cleanup_old_versions` would remove, without removing it.
+        """List the versions and files that `cleanup_old_versions` would remove, without removing them.
 
         Args:
             older_than: See `cleanup_old_versions`.

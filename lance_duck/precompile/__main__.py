@@ -1,4 +1,4 @@
-"""Packs of kernels for the build of a wheel: `python -m lance_duck.precompile [--all]` prints their paths.
+"""Kernel packs for wheel builds. `python -m lance_duck.precompile [--all]` prints their paths.
 
 `--compile LEVEL FILE` runs in the process that `build_kernels` starts, with an empty cache.
 """
@@ -13,7 +13,7 @@ from lance_duck.precompile.kernels import build_kernels, compile_pack
 
 
 def main(arguments: list[str]) -> None:
-    """Build packs of the best level, or of all levels of this machine."""
+    """Build the pack of the best level, or of all levels of this machine."""
     if arguments[:1] == ["--compile"]:
         compile_pack(arguments[1], Path(arguments[2]))
     else:

@@ -1,4 +1,4 @@
-"""Warm-up of the kernel cache, and packs made of it."""
+"""Warm-up of the kernel cache, and the packs built from it."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class WarmUp:
     """The result of `warm_up`.
 
     Attributes:
-        compiled: Number of kernels that were compiled; 0 if all of them were on disk.
-        seconds: Seconds spent compiling.
-        folder: Folder of the compiled kernels. None if no folder is writable: they then serve this process only.
+        compiled: Number of newly compiled kernels: 0 if all were on disk.
+        seconds: Compile time in seconds.
+        folder: Folder of the compiled kernels. None if no folder is writable. The kernels then serve this process only.
     """
 
     compiled: int
@@ -53,9 +53,9 @@ class KernelBuild:
 
     Attributes:
         path: The pack.
-        level: Level of processors that it is for.
+        level: Processor level of the pack.
         kernels: Number of compiled kernels in the pack.
-        seconds: Seconds that the build took; 0.0 if the pack was complete already.
+        seconds: Build time in seconds: 0.0 if the pack was already complete.
     """
 
     path: Path
@@ -65,15 +65,14 @@ class KernelBuild:
 
 
 def warm_up() -> WarmUp:
-    """Compile the kernels that reading, writing, changing, indexing and searching tables use.
+    """Compile the kernels for reading, writing, changing, indexing and searching tables.
 
-    Kernels that the installation's pack holds are not compiled. The others are stored in $NUMBA_CACHE_DIR if that is
-    set, else beside the package, else in the user's folder for caches. They are valid for this kind of processor and
-    for these versions of the package, numba and Python. A kernel for an unusual type may still be compiled at its
-    first use.
+    Kernels in the installed pack are not compiled. The others are stored in $NUMBA_CACHE_DIR if it is set, else next to
+    the package, else in the user's cache folder. They are valid for this kind of processor and for the installed
+    versions of the package, numba and Python. A kernel for an unusual type may still be compiled on first use.
 
     Raises:
-        StoreError: The folder for temporary files cannot be written to.
+        StoreError: The folder for temporary files is not writable.
     """
     compiled, seconds = first_use.compiled, first_use.seconds
     first_use.begin_warm_up()
@@ -87,16 +86,16 @@ def warm_up() -> WarmUp:
 
 @checked_call
 def build_kernels(level: str | None = None, folder: str | os.PathLike[str] | None = None) -> KernelBuild:
-    """Compile all usual kernels into a pack, the file of machine code that an installation loads them from.
+    """Compile all usual kernels into a pack, from which installations load machine code.
 
     Args:
-        level: Level of processors: "x86-64-v3" or "x86-64-v2"; "generic" on other machines. The best level of this
-            machine by default.
-        folder: Folder of the pack; the one that the installation loads packs from by default.
+        level: Processor level: "x86-64-v3" or "x86-64-v2", and "generic" on other machines. Defaults to the best level
+            of this machine.
+        folder: Folder of the pack. Defaults to the folder from which the installation loads packs.
 
     Raises:
-        InvalidInputError: The level is unknown here.
-        StoreError: The compiling process failed, or the folder or that for temporary files cannot be written to.
+        InvalidInputError: The level is unknown on this machine.
+        StoreError: The compiling process failed, or a folder is not writable.
     """
     levels = machine_levels()
     if level is not None and level not in levels:
@@ -121,7 +120,7 @@ def scratch() -> tempfile.TemporaryDirectory[str]:
     """Return a new folder for temporary files.
 
     Raises:
-        StoreError: No such folder can be made.
+        StoreError: The folder cannot be created.
     """
     try:
         return tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True)
@@ -130,7 +129,7 @@ def scratch() -> tempfile.TemporaryDirectory[str]:
 
 
 def digest_of_sources() -> str:
-    """Return the digest of the sources that determine a pack: the kernels' and the workload's."""
+    """Return the digest of all sources that determine a pack: the kernels and the workload."""
     digest = hashlib.sha256()
     for folder in (FOLDER.parent, Path(__file__).parent):
         for path in sorted(folder.rglob("*.py")):
@@ -139,13 +138,13 @@ def digest_of_sources() -> str:
 
 
 def compile_pack(level: str, path: Path) -> None:
-    """Compile into this process's empty cache, and write the pack of it; see `build_kernels`."""
+    """Compile into this process's empty cache, and write it as a pack. See `build_kernels`."""
     warm_up()
     write_pack(path, level, digest_of_sources(), dict(_entries()))
 
 
 def _entries() -> Iterator[tuple[str, bytes]]:
-    """Yield the pack's entries of the kernels that this process has compiled."""
+    """Yield the pack entries of all kernels compiled by this process."""
     for kernel in kernels():
         if isinstance(kernel, Subroutine):
             continue

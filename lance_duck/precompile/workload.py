@@ -37,9 +37,9 @@ from lance_duck.wire.blob_type import blob_array
 from lance_duck.write_dataset import write_dataset
 
 ROWS: Final = 5_000
-"""Row count of most tables: several chunks of each column."""
+"""Row count of most tables. Each column has several chunks."""
 WIDE_ROWS: Final = 300_000
-"""Rows of the table of wide numbers: several pages of each column."""
+"""Row count of the table of wide numbers. Each column has several pages."""
 STATEMENTS: Final = (
     "SELECT letter, sum(amount), max(key) FROM wide WHERE day > DATE '1995-03-15' GROUP BY letter",
     "SELECT word, count(*), sum(i64) FROM indexed WHERE f64 > 0.5 GROUP BY word",
@@ -49,7 +49,7 @@ _SEED: Final = 7
 
 
 def run_workload(folder: str) -> None:
-    """Write, read, change, index and search small tables in a folder, so that every usual kernel is compiled."""
+    """Write, read, change, index and search small tables in a folder, which compiles all usual kernels."""
     for version in VERSIONS:
         _use(write_dataset(_plain(), f"{folder}/plain-{version}.lance", data_storage_version=version))
     _use(write_dataset(_nested(), f"{folder}/nested.lance"))
@@ -70,7 +70,7 @@ def run_workload(folder: str) -> None:
 
 
 def _plain() -> pa.Table:
-    """Return columns of plain types: values that pack well, that repeat, that do neither, and nulls."""
+    """Return columns of plain types: values that pack well, repeated values, other values, and nulls."""
     random = np.random.default_rng(_SEED)
     row = np.arange(ROWS)
     columns: dict[str, pa.Array] = {"id": pa.array(row), "flag": pa.array(random.random(ROWS) < 0.5)}
@@ -126,7 +126,7 @@ def _nested() -> pa.Table:
 
 
 def _compressed() -> pa.Table:
-    """Return floats whose bytes are split into streams before they are compressed."""
+    """Return floats whose bytes are split into streams before compression."""
     settings = {"lance-encoding:compression": "lz4", "lance-encoding:bss": "on"}
     fields = [pa.field(str(type_), type_, metadata=settings) for type_ in (pa.float32(), pa.float64())]
     numbers = np.random.default_rng(_SEED).random(ROWS)
@@ -134,7 +134,7 @@ def _compressed() -> pa.Table:
 
 
 def _wide() -> pa.Table:
-    """Return long columns: numbers that need most of their bits, keys, amounts, letters."""
+    """Return long columns: numbers with most bits used, keys, amounts, letters."""
     random = np.random.default_rng(_SEED)
     columns = {f"u{bits}": random.integers(0, 1 << bits, WIDE_ROWS, f"uint{bits}") for bits in (8, 16, 32)}
     columns["u63"] = random.integers(0, 1 << 63, WIDE_ROWS, np.uint64)
@@ -161,7 +161,7 @@ def _vector(numbers: Any) -> pa.Array:
 
 
 def _use(ds: LanceDataset) -> None:
-    """Read a table as a whole, by rows, and by filters."""
+    """Read a table completely, by row positions, and by filters."""
     ds.to_table()
     ds.take([5, ROWS - 7, 300])
     ds.take(list(range(0, ROWS, 3)))
@@ -210,7 +210,7 @@ def _change(ds: LanceDataset) -> None:
 
 
 def _read_foreign_layouts() -> None:
-    """Call, with empty arrays, kernels for layouts that only other writers choose."""
+    """Call, with empty arrays, the kernels for layouts that only other writers produce."""
     numbers, data = np.empty(0, np.int64), np.empty(0, np.uint8)
     words: tuple[Any, ...] = (np.uint8, np.uint16, np.uint32, np.uint64)
     for word in words:
@@ -228,7 +228,7 @@ def _read_foreign_layouts() -> None:
 
 
 def _analyse() -> None:
-    """Cut texts into words, more than the first hash table has room for, and into n-grams."""
+    """Tokenize texts into more words than the first hash table holds, and into n-grams."""
     texts = pa.array([f"word{i}" for i in range(ROWS)])
     for base in ("simple", "ngram"):
         Analyser(AnalyserParameters(base_tokenizer=base)).analyse(texts)
@@ -263,7 +263,7 @@ def _index(ds: LanceDataset) -> None:
 
 
 def _search(ds: LanceDataset) -> None:
-    """Search without and with an index, by each metric."""
+    """Search with and without an index, with each metric."""
     for column, metric in [(c, m) for c in ("f16", "f32", "f64") for m in ("l2", "cosine", "dot")]:
         ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5, "metric": metric})
         ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5, "metric": metric}, filter="id < 50")
@@ -283,7 +283,7 @@ def _search(ds: LanceDataset) -> None:
 
 
 def _texts() -> pa.Table:
-    """Return texts of rare, common and ever-present words, as strings, lists of strings and JSON."""
+    """Return texts of rare, common and ubiquitous words, as strings, lists of strings and JSON."""
     texts = [f"every word{i % 3} name{i % 40} of number{i} " + "again " * (i % 5) for i in range(ROWS)]
     json = [f'{{"title": "{text}", "page": {i}}}' for i, text in enumerate(texts)]
     return pa.table(
@@ -292,7 +292,7 @@ def _texts() -> pa.Table:
 
 
 def _search_texts(ds: LanceDataset) -> None:
-    """Search words without an index, then through one of each format, with filters, deletions and new rows."""
+    """Search text without an index, then with each index format, with filters, deletions and new rows."""
     queries = list(_text_queries("text"))
     for query in queries:
         ds.search(query, k=3)

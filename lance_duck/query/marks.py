@@ -163,14 +163,14 @@ def _array(texts: Any, where: str) -> pa.Array | pa.ChunkedArray:
     """
     if isinstance(texts, pa.Array | pa.ChunkedArray):
         return texts
-    expected = "a text, or an array of texts"
+    expected = "a string, or an array of strings"
     if texts is None or isinstance(texts, bytes | Mapping):
-        raise WrongTypeError("bad texts", where=where, expected=expected, found=type(texts).__name__)
+        raise WrongTypeError("invalid strings", where=where, expected=expected, found=type(texts).__name__)
     try:
         if hasattr(texts, "__arrow_c_stream__"):
             return pa.chunked_array(texts)
         return pa.array(texts, pa.large_string(), from_pandas=True)
     except UnicodeEncodeError as error:
-        raise InvalidInputError("bad texts", where=where, expected="Unicode text", found=str(error)) from error
+        raise InvalidInputError("invalid strings", where=where, expected="valid Unicode", found=str(error)) from error
     except (TypeError, ValueError, pa.ArrowException) as error:
-        raise WrongTypeError("bad texts", where=where, expected=expected, found=str(error)) from error
+        raise WrongTypeError("invalid strings", where=where, expected=expected, found=str(error)) from error

@@ -28,9 +28,9 @@ class MovedGroup:
     """Fragments that were rewritten together.
 
     Attributes:
-        old: Ids of the fragments that are gone.
+        old: Ids of the fragments that no longer exist.
         new: Id and row count of each fragment that replaced them.
-        first: Old addresses at which each surviving run begins, in new row order.
+        first: Old start address of each surviving run, in new row order.
         length: Row count of each run.
     """
 
@@ -41,13 +41,13 @@ class MovedGroup:
 
 
 class AddressMap:
-    """A map from the old to the new addresses of rows of fragments that were rewritten together. Immutable.
+    """A map from old to new row addresses, for fragments that were rewritten together. Immutable.
 
     Attributes:
         groups: Old and new fragment ids of each group.
 
     Args:
-        groups: Groups of fragments; no fragment is in two of them.
+        groups: Disjoint groups of fragments.
         where: Name of the file or table, for messages.
 
     Raises:
@@ -68,7 +68,7 @@ class AddressMap:
 
         Rows of other fragments keep their addresses. The address returned for a removed row is meaningless.
         """
-        # Many rows are looked up in a list of all moved rows, which takes a few times the memory of the addresses.
+        # Many rows are looked up in a list of all moved rows, which takes a few times as much memory as the addresses.
         if len(addresses) * LISTED_SHARE >= self._slots.total:
             return self._follow_many(addresses)
         is_moved = np.isin(addresses >> _HIGH, self._old)
@@ -97,9 +97,10 @@ class AddressMap:
         return targets
 
     def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
-        """Return the fragments in which the rows of some fragments are now, ascending.
+        """Return the fragments that now contain the rows of some fragments, ascending.
 
-        A group with only some of its old fragments among them is left out: which of its new rows are meant is unknown.
+        Groups with only some of their old fragments among them are skipped, because their new rows cannot be told
+        apart.
         """
         result = fragment_ids
         for old, new in self.groups:
@@ -112,7 +113,7 @@ class AddressMap:
 
     @property
     def old(self) -> FragmentIds:
-        """Ids of the fragments that are gone, ascending."""
+        """Ascending ids of the fragments that no longer exist."""
         return self._old.astype(np.uint32)
 
     def _places(self) -> Slots:

@@ -14,11 +14,11 @@ _BLOCK_BITS = _BLOCK_BYTES * 8
 
 
 class Bitset:
-    """Numbers below `size` whose bit is set, least significant bit first.
+    """The numbers below `size` with a set bit, least significant bit first.
 
     Args:
         data: At least size / 8 bytes.
-        size: Bits that count; later ones are passed over.
+        size: Number of bits to use. Later bits are ignored.
         where: For messages.
 
     Raises:
@@ -56,7 +56,7 @@ class Bitset:
         return positions[skip : skip + stop - start]
 
     def select(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers at some positions of the ascending list of numbers; positions may come in any order."""
+        """Return the numbers at the given positions of the ascending list. Positions may be in any order."""
         if not len(places):
             return np.empty(0, np.int64)
         low, high = int(places.min()), int(places.max())

@@ -1,4 +1,4 @@
-"""The thresholds by which sets and sequences of rows choose their form: each with its unit and its reason.
+"""Thresholds that select the form of row sets and row sequences, each with its unit and reason.
 
 A threshold changes speed and memory, never the rows. Figures are of `benchmarks/costs.py`.
 """
@@ -15,26 +15,26 @@ COMPRESSED_ROWS: Final = 1024
 400 to 1,500 rows, and about as long for 3,000."""
 
 DENSE_NAMES: Final = 4096
-"""Minimum density of a bit array, in row names per 65,536 numbers; sparser names are sorted. Bits take a sixth of the
-time with 6,144 names, and twice the time with 3,072."""
+"""Minimum density of a bit array, in row ids per 65,536 numbers. Sparser ids are sorted. Bits take a sixth of the time
+with 6,144 names, and twice the time with 3,072."""
 
 BITSET_PIECE: Final = 4096
-"""Numbers whose blocks of 64 bytes are looked at together: a bound of memory, 2 MiB of bits."""
+"""Number of lookups per batch, which limits the memory for their 64-byte blocks to 2 MiB."""
 
 TABLE_IDS: Final = 1 << 20
-"""Fragment ids below which a table of all ids finds fragments: 100,000 rows take a tenth of the time so, 1,000 rows
-twice as long at 0.8 million ids."""
+"""Maximum fragment id for lookups by a table of all ids. 100,000 rows then take a tenth of the time, but 1,000 rows
+take twice as long with 0.8 million ids."""
 
 LISTED_SHARE: Final = 4
 """Maximum number of moved rows per requested row for listing all moved rows first. The list is already faster at
 eight."""
 
 WIDE_GAP: Final = 1024
-"""Distance of neighbouring ids at which a segment is cut: 200 runs of 1,000 ids, 5,000 apart, take 2 KB so and 149 KB
-uncut."""
+"""Minimum gap between consecutive ids at which a segment is split. 200 runs of 1,000 ids with gaps of 5,000 take 2 KB
+split and 149 KB whole."""
 
 SEGMENT_CUTS: Final = 256
-"""Maximum number of cuts of one sequence: a bound of the list that readers search."""
+"""Maximum number of splits of one sequence, which limits the list that readers search."""
 
 ROW_SET_BYTES: Final = 256
 """Approximate overhead of a row set without its values, in bytes, for cache accounting."""

@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a fragment are gone.
+"""Deletion vectors: the deleted rows of a fragment.
 
 _deletions/*.arrow    Arrow IPC file, one column of 32-bit offsets in any order, perhaps compressed
 _deletions/*.bin      portable 32-bit roaring bitmap of offsets
@@ -27,7 +27,7 @@ _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
 class DeletionVector:
-    """The deleted rows of one fragment; all offsets are below 2^32.
+    """The deleted rows of one fragment. All offsets are below 2^32.
 
     Args:
         deleted: uint32, strictly ascending offsets of the deleted rows.
@@ -39,7 +39,7 @@ class DeletionVector:
 
     @classmethod
     def of(cls, offsets: NDArray[np.integer]) -> DeletionVector:
-        """Return the vector of some offsets, which may come in any order and more than once."""
+        """Build a vector from offsets, in any order and possibly repeated."""
         return cls(distinct(offsets.astype(np.uint32, copy=False)))
 
     @property
@@ -69,13 +69,13 @@ class DeletionVector:
         """Return, for each offset in any order, whether the row is deleted."""
         if not self.count:
             return np.zeros(len(offsets), np.bool_)
-        # Targets get the vector's dtype: with a wider one, each search would copy the whole vector.
+        # Targets get the vector's dtype, because a wider one would make each search copy the whole vector.
         targets = offsets.astype(np.uint32, copy=False)
         places = np.searchsorted(self.deleted, targets)
         return np.asarray(self.deleted[np.minimum(places, self.count - 1)] == targets)
 
     def nth_live(self, places: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the offset of each n-th live row, counted from 0. The caller keeps the numbers within the fragment."""
+        """Return the offset of each n-th live row, counted from 0. The numbers must lie within the fragment."""
         before = np.searchsorted(self._live_before, places.astype(np.uint32, copy=False), side="right")
         return places.astype(np.int64) + before
 
@@ -96,7 +96,7 @@ class DeletionVector:
 
     @property
     def suffix(self) -> str:
-        """Kind of file to keep it in: "arrow", or "bin" from 5000 rows on."""
+        """File kind: "arrow", or "bin" from 5000 rows on."""
         return "arrow" if self.count < BITMAP_FILE_ROWS else "bin"
 
     def to_bytes(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Portable 32-bit roaring bitmaps, read strictly: bytes that contradict themselves are refused, never trusted.
+"""Portable 32-bit roaring bitmaps with a strict parser, which rejects contradictory bytes.
 
     cookie      u32: 12346, then u32 number of containers; or 12347 | (containers - 1) << 16
     run flags   only after 12347: one bit a container, least significant first, whole bytes
@@ -33,7 +33,7 @@ _Values = NDArray[np.uint32]
 
 
 def fragments_in_bitmap(data: bytes, where: str) -> NDArray[np.uint32]:
-    """Return the fragment ids of a bitmap, ascending; errors as of `roaring_values`."""
+    """Return the ascending fragment ids of a bitmap. Raises the errors of `roaring_values`."""
     return roaring_values(data, where, FRAGMENT_IDS)
 
 
@@ -43,7 +43,7 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
     Args:
         data: The bitmap, and nothing after it.
         where: For messages.
-        limit: More values than this are refused before they are laid out in memory.
+        limit: Maximum value count. Larger bitmaps are rejected before their values are expanded.
 
     Raises:
         CorruptError: The bytes are not a valid bitmap.
@@ -70,7 +70,7 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
 
 
 def check_roaring(data: bytes, where: str, start: int = 0) -> int:
-    """Check a bitmap without laying out its values, so that it is safe to read with pyroaring.
+    """Validate a bitmap without expanding its values. Afterwards, pyroaring can read it safely.
 
     Args:
         data: Bytes that hold a bitmap, perhaps among others.
@@ -94,7 +94,7 @@ def check_roaring(data: bytes, where: str, start: int = 0) -> int:
 
 
 def roaring_runs(data: bytes, where: str, start: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return the values of a bitmap as runs of consecutive values, whose memory grows with its bytes, not its values.
+    """Return a bitmap as runs of consecutive values. Memory use depends on its size, not on its value count.
 
     Args:
         data: Bytes that hold a bitmap, perhaps among others.
@@ -127,7 +127,7 @@ def _runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
-    """Return the bitmap of some values, in any order."""
+    """Build a bitmap from values in any order."""
     bitmap = BitMap(array("I", values.astype(np.uint32).tobytes()))  # an array is taken at once, others one by one
     bitmap.run_optimize()
     data: bytes = bitmap.serialize()
@@ -191,7 +191,7 @@ class _RoaringReader:
         return low
 
     def check_arrays(self, cards: NDArray[np.int64]) -> None:
-        """Pass over containers side by side, none of which has bits or runs."""
+        """Skip consecutive array containers."""
         low = self.array(int(cards.sum()))
         rises = low[1:] > low[:-1]
         rises[np.cumsum(cards)[:-1] - 1] = True
@@ -199,7 +199,7 @@ class _RoaringReader:
             raise self.corrupt("values out of order")
 
     def check(self, card: int, run: bool) -> None:
-        """Pass over a container, which must hold `card` values in order."""
+        """Skip a container, which must hold `card` values in order."""
         if run:
             self.run_ends(card)
         elif card > _ARRAY_MAX:

@@ -1,7 +1,8 @@
 """The index from stable row ids to row addresses.
 
-It holds the segments of all fragments with their lowest and highest id, not one entry for each row. An id may be listed
-twice: in an old fragment with its deleted row, and in the fragment that the row moved to. Only a live row counts.
+It stores the segments of all fragments with their lowest and highest id, instead of an entry for each row. An id may be
+listed twice: in an old fragment with its deleted row, and in the fragment that the row moved to. Only a live row
+counts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class RowIdIndex:
 
     Args:
         fragments: Id and row ids of each fragment.
-        deletions: Returns the deletion vector of the i-th fragment; called only for fragments with hits.
+        deletions: Returns the deletion vector of the i-th fragment. Called only for fragments with hits.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class RowIdIndex:
         return result, alive
 
     def clip(self, ids: RowSet) -> RowSet:
-        """Leave out ids that no segment can hold, so that about as many are left as there are rows."""
+        """Drop ids that no segment can contain. About as many ids remain as there are rows."""
         ranges: list[tuple[int, int, int]] = []
         for low, high in zip(self._lows.tolist(), self._highs.tolist(), strict=True):
             for key in range(low >> 32, (high >> 32) + 1):

@@ -54,7 +54,7 @@ class RowIdSequence:
 
     @classmethod
     def from_ids(cls, ids: NDArray[np.integer]) -> RowIdSequence:
-        """Make a sequence of any ids, in the order of their rows."""
+        """Build a sequence from ids in row order."""
         return cls(cut_ids(ids.astype(np.uint64, copy=False)))
 
     @classmethod
@@ -73,7 +73,7 @@ class RowIdSequence:
         return int(self.bounds[-1])
 
     def slice(self, start: int, stop: int) -> Ids:
-        """Return the ids of rows start … stop - 1, uint64; the caller keeps them inside the fragment."""
+        """Return the ids of rows start … stop - 1, uint64. They must lie within the fragment."""
         first = int(np.searchsorted(self.bounds, start, side="right")) - 1
         pieces = []
         for segment, begin in zip(self.segments[first:], self.bounds[first:].tolist(), strict=False):
@@ -85,7 +85,7 @@ class RowIdSequence:
         return joined(pieces, np.uint64)
 
     def take(self, offsets: NDArray[np.integer]) -> Ids:
-        """Return the ids of rows at some offsets, in any order; the caller keeps them inside the fragment."""
+        """Return the ids of rows at offsets in any order. They must lie within the fragment."""
         positions = offsets.astype(np.int64, copy=False)
         if len(self.segments) == 1:
             return self.segments[0].take(positions)
@@ -143,7 +143,7 @@ def parse_sequence(message: type[_M], data: bytes, what: str, where: str) -> _M:
 
 
 def check_length(count: int, physical_rows: int | None, what: str, where: str) -> None:
-    """Refuse a sequence that is not as long as its fragment, or longer than a fragment can be, with CorruptError."""
+    """Raise CorruptError if a sequence is not as long as its fragment, or longer than a fragment can be."""
     if physical_rows is not None and count != physical_rows:
         raise CorruptError(f"number of {what}", where=where, expected=physical_rows, found=count)
     if count > 1 << OFFSET_BITS:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 LARGEST: Final = 4096
 _COOKIE: Final = 12346
-_HEAD: Final = 16  # bytes of a part before its containers
+_HEAD: Final = 16  # size of a part before its containers, in bytes
 _LARGEST_BYTES: Final = 1 << 14
 
 _Ints = NDArray[np.int64]
@@ -37,7 +37,7 @@ class _Containers:
 
 
 def read_array_maps(data: NDArray[np.uint8], offsets: _Ints) -> tuple[_Flags, _Ints, _Names]:
-    """Parse maps. Maps with other containers, too large or broken maps are left to `read_row_address_map`.
+    """Parse maps. Maps with other containers, large maps and corrupt maps are left to `read_row_address_map`.
 
     Args:
         data: The maps, and perhaps bytes around them.
@@ -114,7 +114,7 @@ def array_maps(counts: _Ints, rows: _Names) -> tuple[NDArray[np.uint8], _Ints]:
 
 
 def _part(data: NDArray[np.uint8], maps: _Ints, at: _Ints, end: _Ints) -> tuple[_Flags, _Ints, _Ints, _Containers]:
-    """Parse the next part of some maps. Returns whether each is sound, its end, its fragment, and all containers."""
+    """Parse the next part of some maps. Returns whether each is valid, its end, its fragment, and all containers."""
     sound = at + _HEAD <= end
     safe = np.where(sound, at, 0)
     key, size, cookie, count = (np.where(sound, _u32(data, safe + i), 0) for i in (0, 4, 8, 12))
@@ -138,7 +138,7 @@ def _part(data: NDArray[np.uint8], maps: _Ints, at: _Ints, end: _Ints) -> tuple[
 
 
 def _rows(data: NDArray[np.uint8], containers: list[_Containers], good: _Flags) -> tuple[_Ints, _Names]:
-    """Lay out the values of containers, map by map; maps whose values are out of order are good no longer."""
+    """Expand the values of containers, map by map. Maps with values out of order become invalid."""
     if not containers:
         return np.zeros(len(good), np.int64), np.empty(0, np.uint64)
     maps, high, card, at = (

@@ -38,8 +38,7 @@ class Slots:
     def find(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Return, for each row, its position, whether it has one, and whether its fragment is one of these.
 
-        The position is 0 for rows without one. A row beyond the end of one of these fragments does not have
-        a position.
+        The position is 0 for rows without one. A row past the end of one of these fragments does not have a position.
         """
         if len(self._ids) == 1:
             return self._find_in_one(addresses)
@@ -51,15 +50,15 @@ class Slots:
         return place, within, fragment < len(self._ids)
 
     def _find_in_one(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return what `find` does, of one fragment: without look-ups, which take most of the time."""
-        offsets = addresses - (self._ids[0] << _HIGH)  # an address below wraps around, and lies far behind
+        """Like `find`, for a single fragment. Skips the lookups, which take most of the time."""
+        offsets = addresses - (self._ids[0] << _HIGH)  # smaller addresses wrap around to very large ones
         within = offsets < np.uint64(self._sizes[0])
         covered = offsets <= _LOW
         offsets *= within
         return offsets.view(np.int64), within, covered
 
     def _fragment(self, ids: NDArray[np.uint64]) -> NDArray[np.integer]:
-        """Return the index of each id among the fragments; the number of fragments for an id of another one."""
+        """Return the index of each fragment id, or the fragment count for unknown ids."""
         if self._table is not None:
             positions: NDArray[np.integer] = self._table[
                 np.minimum(ids, np.uint64(len(self._table) - 1)).view(np.int64)

@@ -1,6 +1,7 @@
 """Sets of rows: for each fragment a bitmap of row offsets.
 
-A row is named by 64 bits: its address (fragment id * 2^32 + offset), or a stable row id, which is cut in the same way.
+A row is identified by 64 bits: its address (fragment id * 2^32 + offset), or a stable row id, which is split in the
+same way.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class RowSet:
     """An immutable set of rows.
 
     Args:
-        parts: Offsets by fragment id (upper half of the name); taken over, empty ones are left out.
+        parts: Offsets by fragment id (upper half of the row id). The set takes ownership and drops empty bitmaps.
     """
 
     __slots__ = ("_parts",)
@@ -45,7 +46,7 @@ class RowSet:
 
     @classmethod
     def of(cls, rows: NDArray[np.uint64]) -> RowSet:
-        """Return the set of some rows, which may come in any order and more than once."""
+        """Build a set from rows, in any order and possibly repeated."""
         if not len(rows):
             return cls({})
         dense = dense_parts(rows)
@@ -62,7 +63,7 @@ class RowSet:
 
     @classmethod
     def of_ranges(cls, ranges: Iterable[tuple[int, int, int]]) -> RowSet:
-        """Return the set of rows `start` … `stop` - 1 of fragments; a range is (fragment id, start, stop)."""
+        """Build a set from row ranges (fragment id, start, stop)."""
         parts: dict[int, BitMap] = {}
         for key, start, stop in ranges:
             parts.setdefault(key, BitMap()).add_range(start, stop)
@@ -70,7 +71,7 @@ class RowSet:
 
     @classmethod
     def union(cls, sets: Iterable[RowSet]) -> RowSet:
-        """Return the rows of any of the sets."""
+        """Return the union of sets."""
         gathered: dict[int, list[BitMap]] = {}
         for each in sets:
             for key, part in each._parts.items():
@@ -79,7 +80,7 @@ class RowSet:
 
     @property
     def parts(self) -> Mapping[int, BitMap]:
-        """Offsets by fragment id, none of them empty; not to be changed."""
+        """Non-empty offsets by fragment id. Do not modify."""
         return MappingProxyType(self._parts)
 
     @property
@@ -103,7 +104,7 @@ class RowSet:
         return RowSet({key: part for key, part in self._parts.items() if key in fragments})
 
     def filtered(self, keep: Callable[[int, BitMap], BitMap]) -> RowSet:
-        """Return the rows that `keep`, called with the id and the offsets of each fragment, returns of it."""
+        """Return the rows that `keep` returns for the id and offsets of each fragment."""
         return RowSet({key: keep(key, part) for key, part in self._parts.items()})
 
     def __or__(self, other: RowSet) -> RowSet:
@@ -157,7 +158,7 @@ def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
     bits.bounds_of_names(names, bounds)
     least, most, within = (int(bound) for bound in bounds)
     containers = (within >> 16) + 1
-    if (most - least + 1) * containers * DENSE_NAMES > len(names):  # nor do the bits take more memory than the names
+    if (most - least + 1) * containers * DENSE_NAMES > len(names):  # and the bits do not take more memory than the ids
         return None
     words = np.zeros((most - least + 1, containers * _CONTAINER_WORDS), np.uint64)
     bits.set_bits(names, least, words)
@@ -165,9 +166,9 @@ def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
 
 
 def bitmap_of(words: NDArray[np.uint64]) -> BitMap:
-    """Return the bitmap of a set of numbers, given as bits: a multiple of 1024 words.
+    """Build a roaring bitmap from a bit array whose length is a multiple of 1024 words.
 
-    Its bytes are those that `rows.roaring` describes; no container holds runs.
+    `rows.roaring` describes its bytes. It does not use run containers.
     """
     rows = words.reshape(-1, _CONTAINER_WORDS)
     counts = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Row sets as bytes, read strictly: what contradicts itself is refused before a bitmap is made of it.
+"""Row sets as bytes, parsed strictly. Contradictory bytes are rejected before a bitmap is built.
 
     row address map   u32 number of parts, a part: u32 fragment id, u32 bytes, a 32-bit roaring bitmap of offsets;
                       0 bytes: the whole fragment
@@ -33,7 +33,7 @@ def read_row_address_map(data: bytes, where: str, rows_of: Callable[[int], int |
     Args:
         data: The map, and nothing after it.
         where: For messages.
-        rows_of: Returns the physical row count of a fragment, for parts that are a whole fragment. Without it, such
+        rows_of: Returns the physical row count of a fragment, for parts that cover a whole fragment. Without it, such
             parts are rejected.
 
     Raises:

@@ -45,10 +45,10 @@ class U64Segment(Protocol):
     def high(self) -> int: ...  # noqa: D102
 
     def slice(self, start: int, stop: int) -> Ids:
-        """Return the ids at positions start … stop - 1, which are inside the segment."""
+        """Return the ids at positions start … stop - 1, which must be inside the segment."""
 
     def take(self, places: Int64s) -> Ids:
-        """Return the ids at some positions inside the segment, in any order."""
+        """Return the ids at positions inside the segment, in any order."""
 
     def find(self, ids: Ids) -> Int64s:
         """Return the position of each id, or -1 if the segment does not contain it."""
@@ -87,7 +87,7 @@ class Range:
 
 @dataclass(frozen=True)
 class RangeWithHoles:
-    """The ids [start, start + span) without the ids start + holes; holes are int64 and ascend."""
+    """The ids [start, start + span) without the ids start + holes. Holes are int64 and ascend."""
 
     start: int
     span: int
@@ -169,7 +169,7 @@ class RangeWithBitmap:
 
 @dataclass(frozen=True)
 class ArraySegment:
-    """Ids one by one, which ascend or come in any order."""
+    """Explicit ids, ascending or in any order."""
 
     values: Ids
     ascending: bool

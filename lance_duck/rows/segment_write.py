@@ -1,4 +1,4 @@
-"""Row ids → U64Segment, in whichever of its five forms is smallest; `rows.segment` has the bytes."""
+"""Encodes row ids as a U64Segment in the smallest of its five forms. `rows.segment` describes the bytes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Row versions: in which version of the table each row was created or last updated.
+"""Row versions: the table version in which each row was created or last updated.
 
-A `RowDatasetVersionSequence` is a list of runs of rows with one version. A run's span only gives its row count.
+A `RowDatasetVersionSequence` is a list of row runs that share one version. A run's span only gives its row count.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class VersionSequence:
 
     @classmethod
     def concat(cls, sequences: Iterable[VersionSequence]) -> VersionSequence:
-        """Return the rows of one sequence after the other; runs of one version are joined."""
+        """Concatenate sequences. Adjacent runs of one version are merged."""
         pieces = list(sequences)
         lengths = joined((np.diff(s._bounds) for s in pieces), np.int64)
         versions = joined((s._versions for s in pieces), np.uint64)
@@ -56,17 +56,17 @@ class VersionSequence:
         return int(self._bounds[-1])
 
     def slice(self, start: int, stop: int) -> NDArray[np.uint64]:
-        """Return the versions of rows start … stop - 1; the caller keeps them inside the fragment."""
+        """Return the versions of rows start … stop - 1. They must lie within the fragment."""
         lengths = np.diff(np.clip(self._bounds, start, stop))
         return np.repeat(self._versions, lengths)
 
     def take(self, offsets: NDArray[np.integer]) -> NDArray[np.uint64]:
-        """Return the versions of rows at some offsets, in any order; the caller keeps them inside the fragment."""
+        """Return the versions of rows at offsets in any order. They must lie within the fragment."""
         positions = offsets.astype(np.int64, copy=False)
         return self._versions[np.searchsorted(self._bounds, positions, side="right") - 1]
 
     def select(self, offsets: NDArray[np.integer]) -> VersionSequence:
-        """Return the versions of rows at some offsets, which ascend strictly, as a sequence."""
+        """Return the versions of rows at strictly ascending offsets, as a sequence."""
         lengths = np.diff(np.searchsorted(offsets, self._bounds)).astype(np.int64)
         return self.concat([VersionSequence(lengths, self._versions)])
 

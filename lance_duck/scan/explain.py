@@ -94,7 +94,7 @@ def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool)
     snapshot = table.snapshot
     yield f"LanceScan: uri={shown(snapshot.uri)}, {version_of(snapshot)}"
     if any(index.name == MEM_WAL for index in snapshot.indices):
-        yield f"  not read: rows that are in the write-ahead log alone (index {MEM_WAL})"
+        yield f"  not read: rows that are only in the write-ahead log (index {MEM_WAL})"
     yield f"  columns: {', '.join(plan.projection.schema.names) or 'none'}"
     yield f"  fragments: {len(plan.fragments)} of {len(snapshot.fragments)}"
     if plan.filter is not None:
@@ -114,12 +114,12 @@ def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
     if plan.filter is None:
         return
     if not plan.use_index or plan.include_deleted:
-        why = "use_scalar_index is false" if not plan.use_index else "deleted rows are wanted"
-        yield f"  no index is asked: {why}"
+        why = "use_scalar_index is false" if not plan.use_index else "include_deleted_rows is true"
+        yield f"  indexes not used: {why}"
         return
     routes = table.routes(plan.filter)
     if routes.are_open:
-        yield from (f"  not by an index: {text}" for text in _reasons(routes))
+        yield from (f"  without an index: {text}" for text in _reasons(routes))
         return
     rows = IndexRows(table.snapshot, plan.fragment_ids)
     for part in routes.plans:
@@ -128,13 +128,13 @@ def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
             yield f"  {_question(leaf)}"
             yield f"    {_at_most(expected)}, {_many(len(closed), 'fragment')} through the index"
             if not closed:
-                yield "    not asked: it would return most of the table"
-    yield from (f"  not by an index: {text}" for text in _reasons(routes))
+                yield "    not used: it would return most of the table"
+    yield from (f"  without an index: {text}" for text in _reasons(routes))
     closed = reduce(frozenset.union, (rows.closes(part) for part in routes.plans))
     yield f"  fragments: {len(closed)} through indexes, {len(plan.fragment_ids - closed)} scanned"
     filters = [part.filter for part, plan_ in zip(routes.parts, routes.plans, strict=True) if not _exact(part, plan_)]
     if filters:
-        yield f"  filter left for the rows of the index: {_listed(filters)}"
+        yield f"  filter checked again on the index's rows: {_listed(filters)}"
 
 
 def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]:
@@ -142,12 +142,12 @@ def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]
     for outcome in choices.log:
         yield f"  {_question(outcome.part)}"
         if outcome.refused:
-            yield f"    not asked: {outcome.refused}"
+            yield f"    not used: {outcome.refused}"
         for uuid, count in outcome.rows.items():
             which = f"segment {uuid[:8]}: " if uuid else ""
-            yield f"    {which}" + ("broken, what it covers is scanned" if count is None else _many(count, "row"))
+            yield f"    {which}" + ("broken, so its rows are scanned" if count is None else _many(count, "row"))
     if plan.filter is not None:
-        yield from (f"  not by an index: {text}" for text in _reasons(table.routes(plan.filter)))
+        yield from (f"  without an index: {text}" for text in _reasons(table.routes(plan.filter)))
     closed = choices.total.closed & plan.fragment_ids
     hit = len(choices.rows.parts)
     yield (f"  fragments: {hit} through indexes, {len(closed) - hit} pruned, {len(plan.fragment_ids - closed)} scanned")
@@ -195,7 +195,7 @@ def _indexes(leaf: Any) -> Sequence[ColumnIndex]:
 
 
 def _at_most(expected: int | None) -> str:
-    return "rows not known before it is asked" if expected is None else f"at most {_many(expected, 'row')}"
+    return "row count known only after the lookup" if expected is None else f"at most {_many(expected, 'row')}"
 
 
 def _many(count: int, what: str) -> str:
@@ -217,7 +217,7 @@ def evaluator(condition: Filter) -> str:
     if isinstance(condition, TreeFilter):
         by_duckdb = any(isinstance(leaf, Opaque) for leaf in condition.predicate.leaves())
         only = by_duckdb and isinstance(condition.predicate, Opaque)
-        return "by DuckDB" if only else "on Arrow columns, in part by DuckDB" if by_duckdb else "on Arrow columns"
+        return "by DuckDB" if only else "on Arrow columns and by DuckDB" if by_duckdb else "on Arrow columns"
     return str(getattr(condition, "evaluator", "by DuckDB" if isinstance(condition, SqlFilter) else "by pyarrow"))
 
 

@@ -160,7 +160,7 @@ def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Par
     if isinstance(condition, tuple) and len(condition) == 2 and isinstance(condition[0], str) and parameters is None:
         condition, parameters = condition
     if parameters is not None and not isinstance(condition, str):
-        raise InvalidInputError("parameters without SQL text", found=type(condition).__name__)
+        raise InvalidInputError("parameters need an SQL string", found=type(condition).__name__)
     if condition is None:
         return None
     if isinstance(condition, str):
@@ -175,7 +175,7 @@ def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Par
     if isinstance(condition, Filter):
         return condition
     raise InvalidInputError(
-        "bad filter", expected="SQL text or a pyarrow.compute.Expression", found=type(condition).__name__
+        "bad filter", expected="an SQL string or a pyarrow.compute.Expression", found=type(condition).__name__
     )
 
 

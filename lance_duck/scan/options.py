@@ -148,7 +148,7 @@ class ScanOptions:
         if self.fast_search and self.nearest is None and self.full_text_query is None:
             raise UnsupportedError("fast_search is not supported without nearest or full_text_query", where="scan")
         if self.hybrid is not None and (self.nearest is None or self.full_text_query is None):
-            expected = "a search for a vector and for words, which they mix"
+            expected = "both nearest and full_text_query"
             raise InvalidInputError(f"hybrid ({', '.join(self.hybrid)})", where="scan", expected=expected)
         for name, least in _LEAST.items():
             value = getattr(self, name)
@@ -165,8 +165,8 @@ class ScanOptions:
             raise WrongTypeError("scan_stats_callback", where="scan", expected="a function", found=found)
         if self.include_deleted_rows and not self.with_row_id:
             raise InvalidInputError(
-                "include_deleted_rows is set but with_row_id is false",
-                remedy="a null in _rowid is what tells the deleted rows",
+                "include_deleted_rows needs with_row_id",
+                remedy="pass with_row_id=True: deleted rows have a null _rowid",
             )
 
     @classmethod

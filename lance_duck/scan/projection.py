@@ -234,7 +234,7 @@ def _names(columns: Iterable[str]) -> list[str]:
         if not isinstance(name, str):
             raise InvalidInputError("bad columns", expected="names", found=type(name).__name__)
         if name in names[:i]:
-            raise InvalidInputError("column named twice", found=name)
+            raise InvalidInputError("a column is named twice", found=name)
     return names
 
 
@@ -264,7 +264,7 @@ def _column(schema: Schema, name: str, path: Path, types: Mapping[str, pa.DataTy
 
 def _expression(schema: Schema, name: str, text: str, types: Mapping[str, pa.DataType]) -> Output:
     if not isinstance(name, str) or not isinstance(text, str):
-        raise InvalidInputError("bad columns", expected="SQL text by name", found=f"{name!r}: {text!r}")
+        raise InvalidInputError("bad columns", expected="SQL strings by name", found=f"{name!r}: {text!r}")
     if text in schema.names or text in HIDDEN:
         plain = _column(schema, text, (text,), types)
         return replace(plain, field=plain.field.with_name(name))

@@ -114,7 +114,7 @@ def _open_rows(snapshot: Snapshot, closed: frozenset[int]) -> int:
 
 def _plan(part: Conjunct, indexes: IndexCatalog) -> IndexPlan:
     if part.implied is None:
-        by = "DuckDB" if isinstance(part.filter, SqlFilter) else "pyarrow, and not understood"
+        by = "DuckDB" if isinstance(part.filter, SqlFilter) else "pyarrow, as an unknown expression"
         return Open(f"{part.filter} is evaluated by {by}")
     return plan_index(part.implied, indexes)
 

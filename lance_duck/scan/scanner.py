@@ -203,7 +203,11 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             WrongTypeError: `texts` are of another type.
         """
         if self._words is None:
-            raise InvalidInputError("no full-text query", where="highlight", remedy="make a scanner with one")
+            raise InvalidInputError(
+                "the scanner does not have a full-text query",
+                where="highlight",
+                remedy="pass full_text_query to the scanner",
+            )
         return self._words.highlight(texts, column, pre, post, words)
 
     @property

@@ -39,7 +39,9 @@ def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrderi
     try:
         order = pc.sort_indices(pa.table(columns, names), sort_keys=list(zip(names, directions, strict=True)))
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise UnsupportedError("sorting by a column of this type", where="order_by", found=keys.schema.types) from error
+        raise UnsupportedError(
+            "rows cannot be sorted by a column of this type", where="order_by", found=keys.schema.types
+        ) from error
     return _without_row_labels(take_rows(table, order.to_numpy()))
 
 

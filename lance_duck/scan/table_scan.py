@@ -276,10 +276,10 @@ class TableScan:
             wide = self._wide_decimals.get(name)
             if wide is not None:
                 raise UnsupportedError(
-                    f"SQL has no type for {wide}",
+                    f"SQL cannot represent {wide}",
                     where=f"column {name!r}",
                     expected=f"at most {MOST_DIGITS} digits",
-                    remedy=f'leave the column out, as SELECT * EXCLUDE ("{name}") does, or cast it with ALTER TABLE',
+                    remedy=f'leave out the column with SELECT * EXCLUDE ("{name}"), or cast it with ALTER TABLE',
                 )
 
     @cached_property

@@ -18,7 +18,7 @@ CACHED_DERIVED: Final = 64
 """Number of other cached values derived from a version, such as parts of indexes."""
 
 LONGEST_TURN: Final = 0.25
-"""Maximum time that a writer waits for its turn, in seconds. Some tens of flushes of a fast disk.
+"""Maximum time that a writer waits for its turn, in seconds. About as long as some tens of flushes on a fast disk.
 
 Limits the wait for a writer that hangs.
 """

@@ -47,7 +47,7 @@ def warn_of_computed(snapshot: Snapshot, columns: Collection[str]) -> None:
 
     Args:
         snapshot: The version that is changed.
-        columns: Names of the columns that get values.
+        columns: Names of the columns with new values.
 
     Raises:
         DerivedDataWarning: Warnings of this kind are errors.
@@ -55,8 +55,8 @@ def warn_of_computed(snapshot: Snapshot, columns: Collection[str]) -> None:
     for name, expression in computed_columns(snapshot.schema).items():
         if name in columns:
             warn_of_derived(
-                f"{snapshot.uri}: column {name!r} is computed by LanceDB as {expression}: its next refresh undoes "
-                "values that are written here"
+                f"{snapshot.uri}: LanceDB computes column {name!r} as {expression}. Its next refresh "
+                "overwrites these values."
             )
 
 
@@ -73,12 +73,13 @@ def warn_of_view(snapshot: Snapshot, change: str) -> None:
     query = view_query(snapshot.schema.metadata)
     if query is not None:
         warn_of_derived(
-            f"{snapshot.uri}: {change} changes a materialized view of LanceDB, {query}: its next refresh undoes that"
+            f"{snapshot.uri}: {change} changes a materialized view of LanceDB ({query}). Its next "
+            "refresh undoes the change."
         )
 
 
 def check_definitions(before: table_pb2.Manifest, after: table_pb2.Manifest) -> None:
-    """Refuse a change of the schema that breaks the definition of a computed column.
+    """Reject a schema change that breaks the definition of a computed column.
 
     Raises:
         InvalidInputError: An input of a computed column that stays is renamed, dropped or cast, or that column is cast.

@@ -1,4 +1,4 @@
-"""The write-ahead log (MemWAL) of other writers: the constraints that it puts on changes of the table.
+"""The write-ahead log (MemWAL) of other writers, and the constraints that it imposes on changes.
 
     _mem_wal/{shard}/manifest/{bits}.binpb    ShardManifest; {bits}: its version as 64 binary digits, reversed
     _mem_wal/{shard}/wal/{bits}.arrow         rows in write order; {bits}: the position, in the same form
@@ -79,10 +79,9 @@ def check_schema_change(
     for key in primary_key(schema_from_proto(before.fields)):
         if names.get(key.id, key.name) != key.name:
             raise UnsupportedError(
-                "a column of the primary key cannot be renamed in a table with a write-ahead log (MemWAL), whose rows "
-                "are known by it",
+                "a primary key column cannot be renamed in a table with a write-ahead log (MemWAL)",
                 where=f"column {key.name!r}",
-                remedy=f"merge the log and remove it by drop_index({MEM_WAL!r})",
+                remedy=f"merge the log and remove it with drop_index({MEM_WAL!r})",
             )
 
 
@@ -127,13 +126,13 @@ def warn_of_waiting_rows(snapshot: Snapshot, change: str, *, removes: bool = Fal
     if not shards:
         return
     effect = (
-        "no reader will see these rows any more"
+        "readers will no longer find these rows"
         if removes
         else "readers of the log still see these rows, and merging them later undoes the change for their keys"
     )
     warn_of_log(
-        f"{snapshot.uri}: {change} does not reach rows in the write-ahead log (MemWAL), of which {len(shards)} shards "
-        f"are not merged yet: {effect}. Merge the log first."
+        f"{snapshot.uri}: {change} does not change rows in {len(shards)} unmerged shards of the "
+        f"write-ahead log (MemWAL): {effect}. Merge the log first."
     )
     _warned.add(snapshot.uri)
 
@@ -175,15 +174,15 @@ def _states(segments: Sequence[table_pb2.IndexMetadata]) -> dict[str, set[tuple[
 
 def _no_values(where: str | None = None) -> UnsupportedError:
     return UnsupportedError(
-        "new values or a cast of a column, in a table with a write-ahead log (MemWAL) whose rows would be null",
+        "columns with values cannot be added or cast in a table with a write-ahead log (MemWAL)",
         where=where,
-        remedy=f"add a column of nulls, or merge the log and remove it by drop_index({MEM_WAL!r})",
+        remedy=f"add a column of nulls, or merge the log and remove it with drop_index({MEM_WAL!r})",
     )
 
 
 def _no_not_null(where: str | None = None) -> UnsupportedError:
     return UnsupportedError(
-        "a column cannot become non-nullable in a table with a write-ahead log (MemWAL), whose rows are not checked",
+        "a column cannot become non-nullable in a table with a write-ahead log (MemWAL)",
         where=where,
-        remedy=f"merge the log and remove it by drop_index({MEM_WAL!r})",
+        remedy=f"merge the log and remove it with drop_index({MEM_WAL!r})",
     )

@@ -4,7 +4,7 @@ That is sufficient if the store supports put-if-absent. Otherwise an external ma
 process that finds a version stopped after step 2 can finish it, with the same result:
 
     1. stage    {manifest}-{uuid} is written
-    2. claim    (table, version) → that path, if the version is free: decides which writer has it
+    2. claim (table, version) → that path, if the version is free: decides which writer wins
     3. copy     to {manifest}, where all readers look
     4. record   (table, version) → {manifest}; the staged file is deleted
 """
@@ -25,7 +25,7 @@ from lance_duck.wire import paths
 from lance_duck.wire.paths import ManifestName
 
 CommitLock: TypeAlias = Callable[[int], AbstractContextManager[object]]
-"""Called with a version number. The context manager that it returns is held while that version is put."""
+"""Called with a version number. Its context manager is held while that version is written."""
 
 
 def publish_manifest(
@@ -64,7 +64,7 @@ def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str,
         store.put(path, content)
     store.sync()
     if store.exists(name.path):  # by a writer without the external store
-        raise AlreadyExistsError(f"version {name.version} is taken", where=store.uri)
+        raise AlreadyExistsError(f"version {name.version} already exists", where=store.uri)
     staged = paths.staged_manifest(name, uuid.uuid4())
     store.put(staged, data)
     store.sync()

@@ -175,12 +175,12 @@ def check_tag_name(name: str) -> None:
 def check_branch_name(name: str) -> None:
     """Raise InvalidInputError if a new branch cannot have this name."""
     if name == MAIN:
-        raise InvalidInputError(f"{MAIN!r} is the branch that every table has", where="branch")
+        raise InvalidInputError(f"{MAIN!r} is the default branch of every table", where="branch")
     _check_name(name, "branch", _BRANCH_NAME, "letters, digits, '.', '-', '_', and single slashes between")
 
 
 def write_tag(store: Store, name: str, tag: Tag, *, new: bool) -> None:
-    """Write a tag. With `new`, the name must be free; otherwise, the tag of this name is replaced.
+    """Write a tag. With `new`, the name must be unused. Otherwise, the existing tag is replaced.
 
     Raises:
         AlreadyExistsError: A new tag's name is taken.
@@ -245,7 +245,8 @@ def _write(store: Store, kind: Kind, name: str, raw: Mapping[str, Any], *, new: 
     try:
         store.put_if_absent(path, data)
     except AlreadyExistsError:
-        # A service may repeat a request and answer the second. Time and identifier distinguish our bytes from others.
+        # A service may execute a request twice and report the second result. Time and identifier distinguish our bytes
+        # from others.
         if store.get(path) != data:
             raise AlreadyExistsError(f"{kind.noun} {name!r} already exists", where=store.uri) from None
 
@@ -287,8 +288,8 @@ def _named(store: Store, kind: Kind, name: str) -> Iterator[None]:
         yield
     except CorruptError as error:
         if kind == TAG:
-            remedy = f"tags.delete({name!r}) removes it, tags.update({name!r}, version) writes it anew"
-            remedy += "; where it was edited, take out its checksum"
+            remedy = f"remove it with tags.delete({name!r}), or repair it with tags.update({name!r}, version)"
+            remedy += "; remove its checksum if you edited the file"
         else:
             remedy = f"branches.delete({name!r}) removes it with its versions"
             remedy += f"; until then they can be read at {branch_uri(store.uri, name)}" if has_folder(name) else ""

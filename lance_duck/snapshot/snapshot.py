@@ -154,7 +154,7 @@ class Snapshot:
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their id when they move."""
+        """Whether moved rows keep their id."""
         return self.manifest.has_stable_row_ids
 
     @property
@@ -163,7 +163,7 @@ class Snapshot:
         return self._bases.root
 
     def count_rows(self) -> int:
-        """Return the number of living rows: from metadata alone, unless an old manifest does not store it."""
+        """Return the number of living rows. Only reads metadata, unless an old manifest does not store the count."""
         return sum(self.row_counts())
 
     def row_counts(self) -> Sequence[int]:

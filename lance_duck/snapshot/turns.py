@@ -1,10 +1,10 @@
 """Turns: writers on one machine create versions of a table one after the other.
 
-A writer that loses the race for a version has built and flushed a manifest in vain, and must repeat it. A turn is a
-system lock (`flock`) on the manifest directory, which is released when its process ends. It is only an optimization:
-names are put if absent, and a writer that has waited too long continues without the lock. Writers on other machines and
-other libraries do not use it.
-Separate from the commit loop, which would exceed 500 lines, and tested alone.
+A writer that loses the race for a version has wasted a manifest and a flush, and must start over. A turn is a system
+lock (`flock`) on the manifest directory, which is released when its process ends. The lock is only an optimization.
+Names are put if absent, and a writer that has waited too long continues without it. Writers on other machines and other
+libraries do not use it.
+This module is separate from the commit loop because it is tested alone.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ def load_version(store: Store, version: int) -> Manifest:
 def is_present(store: Store, manifest: Manifest) -> bool | None:
     """Return whether a version still exists. A table that replaced this one may have the same version number.
 
-    Transaction files have unique names, so one look-up usually decides. Some writers keep no transaction file. Their
-    manifest is read again.
+    Transaction files have unique names, so one lookup is usually sufficient. Some writers keep no transaction file.
+    Their manifest is read again.
 
     Returns:
         True if the version exists, False if another table has this version number, None if the number does not exist.
@@ -160,13 +160,15 @@ def to_moment(moment: datetime | date | str) -> datetime:
             moment = datetime.fromisoformat(moment.strip())
         except ValueError:
             raise InvalidInputError(
-                "not a moment", where=f"asof {moment!r}", expected="for example '2026-01-31 12:00:00'"
+                "not a timestamp", where=f"asof {moment!r}", expected="for example '2026-01-31 12:00:00'"
             ) from None
     if isinstance(moment, datetime):
         return moment.astimezone()
     if isinstance(moment, date):
         return datetime(moment.year, moment.month, moment.day).astimezone()
-    raise InvalidInputError("not a moment", where="asof", expected="datetime or text", found=type(moment).__name__)
+    raise InvalidInputError(
+        "not a timestamp", where="asof", expected="a datetime or a string", found=type(moment).__name__
+    )
 
 
 def describe_version(manifest: Manifest) -> dict[str, Any]:
@@ -230,12 +232,16 @@ def _hinted(store: Store) -> int:
 
 def _no_table(store: Store) -> NotFoundError:
     tables = _tables_below(store)
-    remedy = f"it holds tables: open {' or '.join(tables)}, or all with lance_duck.connect" if tables else None
+    remedy = (
+        f"the folder contains tables: open {' or '.join(tables)}, or all with lance_duck.connect" if tables else None
+    )
     path = local_path(store.uri)
     if path is not None and Path(path).is_file():
-        remedy = "it is a file: read it by pyarrow, pandas or DuckDB, and write its rows by lance_duck.write_dataset"
+        remedy = (
+            "this is a file: read it with pyarrow, pandas or DuckDB, and store its rows with lance_duck.write_dataset"
+        )
     return NotFoundError(
-        "not a dataset",
+        "Lance table not found",
         where=store.uri,
         expected=f"a directory with manifests in {paths.VERSIONS}",
         remedy=remedy or did_you_mean_path(store.uri) or "check the path; a Lance table is a directory",

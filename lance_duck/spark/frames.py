@@ -225,7 +225,7 @@ def _vector_texts(df: DataFrame, vector_columns: Mapping[str, int | str] | Itera
         size = form.size if first is None else first[0]
         if size is None:
             raise InvalidInputError(
-                "the length of the vectors is not known",
+                "the vector length cannot be determined",
                 where=f"column {name!r}",
                 found="only nulls",
                 remedy=f'pass vector_columns={{"{name}": length}}',

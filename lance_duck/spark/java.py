@@ -52,7 +52,7 @@ def ensure_java() -> str:
     packed = _packed()
     if packed is None or not _suits(_version(str(packed))):
         raise NotFoundError(
-            "no Java that Spark runs on",
+            "no Java installation that Spark supports",
             where="JAVA_HOME" if home else "PATH",
             expected=f"version {OLDEST} to {_newest()}",
             found=None if own is None else f"{own}, version {_version(own)}",

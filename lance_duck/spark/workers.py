@@ -112,10 +112,10 @@ def use_this_python(spark: SparkSession) -> None:
 def without_this_package(text: str) -> JobError:
     """Return the error for workers that run a Python without this package."""
     return JobError(
-        "Spark's workers run a Python without this package",
+        "Spark's workers run a Python without lance-duck",
         found=text,
-        remedy=f"before the session begins, set {_VARIABLE} in os.environ to one that has it, on one machine to "
-        f"{sys.executable}; on a cluster install lance-duck for it on every machine",
+        remedy=f"before the session starts, set {_VARIABLE} in os.environ to a Python with lance-duck, for "
+        f"example {sys.executable}; on a cluster, install lance-duck on every machine",
     )
 
 

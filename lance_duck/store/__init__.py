@@ -1,12 +1,12 @@
 """Bytes: local disks and object stores, the plan of a read, and writes.
 
 You hold: the URI of a table, paths below it, byte ranges or bytes. You get: a `Store`, bytes, names of files.
-Reading is planned, then done: code that needs bytes is a `Request[T]`, a generator that yields lists of ByteRange and
-is sent the bytes; `gather` drives many in lock-step, `run` fetches. On a local file bytes are views of a memory map; on
-an object store neighbouring ranges are merged and fetched at once.
-A file appears under its name whole, or not at all: `create` streams, `put` replaces, `put_if_absent` refuses a name
-that is taken. On a local disk everything is flushed before a version appears, unless `fsync` is "false".
-A file with checksums is read through `checked`, which compares each block when it is first read.
+Reading is separate from planning. Code that needs bytes is a `Request[T]`: a generator that yields lists of ByteRange
+and receives the bytes. `gather` drives many requests in lock-step, and `run` fetches. For a local file, bytes are views
+of a memory map. On an object store, nearby ranges are merged and fetched together.
+Files appear atomically: `create` streams, `put` replaces, `put_if_absent` fails if the name exists. On a local disk
+everything is flushed before a version appears, unless `fsync` is "false".
+A file with checksums is read through `checked`, which verifies each block on first read.
 Never here: the meaning of the bytes.
 """
 

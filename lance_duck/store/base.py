@@ -1,6 +1,6 @@
 """The interface of stores, through which the rest of the package reads and writes files.
 
-{name}#{number}    a file that is being written on a local disk; a killed process leaves it behind
+{name}#{number}    a file being written on a local disk; a killed process leaves it there
 .tmp…              the same, by other implementations
 """
 
@@ -40,13 +40,13 @@ class Entry:
 class Store(Protocol):
     """Files below one root; paths are relative to it, with "/" between names.
 
-    Every method that takes a path raises InvalidInputError when it leaves the root (and no other allowed root holds
-    it), and StoreError when the disk or the service fails.
+    Every method with a path raises InvalidInputError if the path leaves the root and all other allowed roots, and
+    StoreError if the disk or the service fails.
     """
 
     @property
     def uri(self) -> str:
-        """Root, as it can be opened again: an absolute path, or a URI without a slash at the end."""
+        """The root in a form that can be opened again: an absolute path, or a URI without a trailing slash."""
 
     @property
     def external(self) -> ExternalManifestStore | None:
@@ -68,33 +68,36 @@ class Store(Protocol):
 
         Args:
             path: The file.
-            size: Bytes of the file where the caller knows them; saves a round trip on an object store, checked on a
+            size: Size of the file in bytes, if known. It saves a round trip on an object store, and is checked on a
                 local disk.
 
         Raises:
-            NotFoundError: No such file (an object store whose size is given notices at the first read).
-            CorruptError: The file is not of the given size.
+            NotFoundError: The file does not exist. With a given size, an object store detects this on first read.
+            CorruptError: The file has a different size.
         """
 
     def entries(self, directory: str) -> Iterator[Entry]:
         """Yield the files directly in a directory, by name. Yields nothing if the directory does not exist.
 
-        Names come in lexical order, lazily on object stores, where a thousand cost one request.
+        Names are in lexical order. Object stores list them lazily, a thousand per request.
         """
 
     def names(self, directory: str) -> Iterator[str]:
-        """Yield only the names, which is cheaper if sizes cost extra. On a local disk, includes directory names."""
+        """Yield only the names.
+
+        This is faster if sizes take extra requests. On a local disk, includes directory names.
+        """
 
     def names_at_once(self, directory: str) -> list[str] | None:
         """Return all names that `names` yields, in any order. Returns None if the store lists them page by page."""
 
     def beginning(self, start: str) -> Iterator[str]:
-        """Yield the paths of all files whose paths begin with some text, temporary ones too, in any order.
+        """Yield the paths of all files with a path prefix, including temporary files, in any order.
 
         Object stores list these files only.
 
         Args:
-            start: A directory, "/", and the beginning of the names of files and directories in it; not empty.
+            start: A directory, "/", and a non-empty name prefix.
         """
 
     def exists(self, path: str) -> bool:
@@ -107,7 +110,7 @@ class Store(Protocol):
         """Return the sorted names of the directories directly below the root, or None if the root does not exist."""
 
     def create(self, path: str, *, late: bool = False) -> Sink:
-        """Begin a file, which appears whole when the sink is closed, in place of one of that name.
+        """Create a file, which appears atomically when the sink is closed, and replaces any file of that name.
 
         Directories are made as needed.
 
@@ -120,60 +123,60 @@ class Store(Protocol):
         """
 
     def put(self, path: str, data: Buffer, *, safe: bool = True) -> None:
-        """Write a small file, in place of one of that name; readers see the old one or the new one.
+        """Write a small file atomically, replacing any file of that name.
 
         Args:
             path: The file.
             data: The whole content.
-            safe: Whether it must survive a power cut; else it may be empty after one.
+            safe: Whether it must survive a power failure. Otherwise, it may be empty afterwards.
         """
 
     def put_if_absent(
         self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None, *, late: bool = False
     ) -> None:
-        """Write a small file under a name that nobody has taken, safe on the disk when this returns.
+        """Write a small file durably, if no file of that name exists.
 
         If several writers try concurrently, one succeeds. Everything that `sync` flushes is safe before that.
 
         Args:
             path: The file.
             data: The whole content.
-            beside: Further small files, by path, which are put first and stay whether this one succeeds or not.
-            late: Whether the name, and nothing else, may be safe only after `sync`.
+            beside: Other small files, by path, which are put first, and stay even if this one fails.
+            late: Whether only the name may become durable later, with `sync`.
 
         Raises:
-            AlreadyExistsError: The name is taken; on an object store perhaps by this very call, when an answer was
-                lost and the call repeated.
-            StoreError: The write failed, or its outcome is not known.
+            AlreadyExistsError: The name is taken. On an object store, this call itself may have taken it, if a response
+                was lost and the request was repeated.
+            StoreError: The write failed, or its outcome is unknown.
         """
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files; missing ones are passed over.
+        """Delete files. Missing files are ignored.
 
-        On a local disk directories that become empty go, too, but for the root. After a power cut the files may be
-        there again, unless `sync` was called.
+        On a local disk, directories that become empty are also deleted, except the root. After a power cut the files
+        may be there again, unless `sync` was called.
         """
 
     def walk(self, directory: str = "") -> Iterator[Entry]:
-        """Yield all files below a directory ("" for the root), also temporary ones; none when it does not exist.
+        """Yield all files below a directory ("" for the root), including temporary files. Empty if it does not exist.
 
         Links to directories are not followed. Files come in any order.
         """
 
     def copy(self, source: str, path: str) -> None:
-        """Copy a file within the store, in place of one of that name. Raises NotFoundError."""
+        """Copy a file within the store, replacing any file of that name. Raises NotFoundError."""
 
     def sync(self) -> None:
-        """Make the names of new and deleted files survive a power cut; called before a commit names them."""
+        """Make the names of new and deleted files durable. Called before a commit refers to them."""
 
 
 def temporary_name(path: str) -> str:
-    """Return a name next to `path` for a file that is being written. Listings of other implementations skip it."""
+    """Return a temporary name next to `path`. Listings of other implementations skip it."""
     return f"{path}#{secrets.randbits(48)}"
 
 
 def is_temporary(path: str) -> bool:
-    """Return whether a path is of a temporary file, which this or another implementation was still writing."""
+    """Return whether a path belongs to a temporary file of this or another implementation."""
     return _TEMPORARY.search(posixpath.basename(path)) is not None
 
 
@@ -190,9 +193,9 @@ def normal_path(path: str, where: str) -> str:
 
 
 def leaves_root(path: str, root: str) -> InvalidInputError:
-    """Return the error for a path that points out of its root."""
+    """Return the error for a path that leaves its root."""
     return InvalidInputError(
-        "path leaves the root of the table",
+        "the path is outside the table's folder",
         where=repr(path),
         expected=f"a file below {root}",
         remedy="nothing was read",
@@ -200,12 +203,12 @@ def leaves_root(path: str, root: str) -> InvalidInputError:
 
 
 def check_range(where: str, size: int, offset: int, length: int) -> None:
-    """Refuse a range that is not inside an object of `size` bytes, with CorruptError."""
+    """Raise CorruptError for a range outside an object of `size` bytes."""
     if offset < 0 or length < 0 or offset + length > size:
         raise CorruptError(
             "read beyond the end",
             where=where,
             expected=f"a range inside {size} bytes",
             found=f"{length} bytes at {offset}",
-            remedy="the file is cut short, or what points into it is wrong",
+            remedy="the file is truncated, or its metadata are damaged",
         )

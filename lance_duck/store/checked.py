@@ -1,4 +1,4 @@
-"""Data files whose bytes are checked before they are used; `checksums.container` has the layout."""
+"""Data files whose bytes are verified before use. `checksums.container` describes the layout."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lance_duck.store.request import Bytes, ByteSource
 class DigestedSource:
     """A `ByteSource` that compares each block of 64 KiB with its digest when it is first read.
 
-    Safe to use from several threads; two may check the same block. A block is not checked a second time: bytes that
-    change in an open file are not noticed.
+    Safe to use from several threads, although two may check the same block. A block is not checked a second time: bytes
+    that change in an open file are not noticed.
 
     Args:
         source: The file.
-        checksums: Checksums of the file, which are asked for once.
+        checksums: Checksums of the file, which are read once.
     """
 
     def __init__(self, source: ByteSource, checksums: Callable[[], Checksums]) -> None:
@@ -43,7 +43,7 @@ class DigestedSource:
         """Return the bytes of each (offset, size): see `ByteSource.read`.
 
         Raises:
-            CorruptError: A block that holds some of the bytes does not match its digest.
+            CorruptError: A block with some of the bytes does not match its digest.
         """
         blocks = self._blocks or self._load()
         new = [place for place in ranges if not blocks.is_checked(*place)] if blocks.left else []
@@ -56,11 +56,11 @@ class DigestedSource:
         return pieces[: len(ranges)]
 
     def check(self, offset: int, starts: Int64s, ends: Int64s) -> None:
-        """Check the blocks that hold some bytes.
+        """Verify the blocks that contain the given bytes.
 
         Args:
             offset: Position of a buffer.
-            starts: int64, (n,), begin of each run of bytes, relative to the buffer, in any order.
+            starts: int64, (n,), start of each byte range, relative to the buffer, in any order.
             ends: int64, (n,), end of each run.
 
         Raises:
@@ -74,7 +74,7 @@ class DigestedSource:
                 blocks.check(first, offset, piece, self.path)
 
     def damaged(self) -> list[tuple[int, int]]:
-        """Read again all bytes that have a digest, and return the position and size of each block that differs.
+        """Read all bytes with a digest again, and return the position and size of each block that differs.
 
         Raises:
             CorruptError: The checksums themselves are damaged.
@@ -106,12 +106,12 @@ class CheckedSource(DigestedSource):
 
     @property
     def checksums_at(self) -> int:
-        """Position of the block of checksums: all bytes before it are of extents, or padding."""
+        """Position of the checksum block. All bytes before it belong to extents or padding."""
         return self._position
 
 
 class _ChecksumsInFile:
-    """Reads the checksums of a file; it does not refer to a `CheckedSource`, which is freed as soon as it is unused."""
+    """Reads the checksums of a file. It does not keep a `CheckedSource` alive."""
 
     def __init__(self, source: ByteSource, position: int, trailer: Trailer, block: bytes | None) -> None:
         self._source = source
@@ -127,7 +127,7 @@ class _ChecksumsInFile:
 
 
 def sidecar_source(source: ByteSource, checksums: Checksums) -> DigestedSource:
-    """Return a sidecar whose bytes are checked.
+    """Return a sidecar with verified bytes.
 
     Raises:
         CorruptError: The file is longer or shorter than recorded.
@@ -161,7 +161,7 @@ def look(
         size: Number of bytes.
         touched: Number of bytes that will be read.
         rows: Ascending rows that will be read, at least one. Default: the system does not read ahead.
-        spans: From ascending rows to where their bytes begin and end, counted from `offset`; None with `rows`.
+        spans: Returns the start and end of the bytes of ascending rows, relative to `offset`. None with `rows`.
         repeats: Whether reads of the same bytes will follow.
     """
     if isinstance(source, DigestedSource):
@@ -178,10 +178,10 @@ def look(
 
 
 class _Blocks:
-    """The blocks of a file, numbered through all extents, and which of them have been checked.
+    """The blocks of a file, numbered across all extents, and a mask of verified blocks.
 
     Attributes:
-        left: Number of blocks that have not; while several threads check, too large at times.
+        left: Number of unverified blocks. It may be too large while several threads verify blocks.
     """
 
     def __init__(self, checksums: Checksums) -> None:
@@ -201,11 +201,11 @@ class _Blocks:
         return not size or (extent >= 0 and not self._left_of[extent] and offset + size <= self._end_of[extent])
 
     def are_checked(self, offset: int, starts: Int64s, ends: Int64s) -> bool:
-        """Return whether the blocks of short pieces of one buffer are known to have been checked.
+        """Return whether the blocks of short ranges of one buffer are already verified.
 
         Args:
             offset: Position of the buffer.
-            starts: Where in the buffer the pieces begin.
+            starts: Start of each range in the buffer.
             ends: Where they end.
         """
         extent = bisect_right(self._begin_of, offset) - 1
@@ -225,7 +225,7 @@ class _Blocks:
         """
         offsets = ranges[:, 0]
         ends = offsets + ranges[:, 1]
-        low = np.searchsorted(self._ends, offsets, side="right")  # first extent that ends behind the offset
+        low = np.searchsorted(self._ends, offsets, side="right")  # first extent that ends after the offset
         high = np.searchsorted(self._starts, ends, side="left") - 1  # last one that begins before the end
         some = np.flatnonzero((low <= high) & (ends > offsets))
         if not len(some):
@@ -255,7 +255,7 @@ class _Blocks:
         return list(zip(firsts.tolist(), offsets.tolist(), sizes.tolist(), strict=True))
 
     def all_runs(self, size: int) -> Iterator[tuple[int, int, int]]:
-        """Yield all blocks as `runs` does, in runs of at most `size` bytes, a multiple of the block size."""
+        """Yield all blocks like `runs`, in runs of at most `size` bytes, a multiple of the block size."""
         extents = np.stack([self._first[:-1], self._starts, self._ends], axis=1).tolist()
         for first, start, end in extents:
             for at in range(start, end, size):

@@ -56,7 +56,7 @@ _REFUSED = ("401 Unauthorized", "403 Forbidden", "ExpiredToken")
 """Phrases in the library's messages about refused credentials, for errors without a class."""
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _LEAST_HIDDEN = 4  # characters of the shortest value that is masked in the library's messages
-# Options of this package that mean nothing to a service.
+# Options of this package that services do not use.
 _OWN_OPTIONS = ("checksums", "fsync", "manifest_store")
 _NAMES = (
     *_OWN_OPTIONS,
@@ -68,7 +68,7 @@ _NAMES = (
     *("virtual_hosted_style_request", "conditional_put", "google_service_account", "google_service_account_key"),
     *("azure_storage_account_name", "azure_storage_account_key", "azure_storage_sas_token", "account_name"),
 )
-"""Names to suggest for a misspelled one; whether a store takes an option, obstore decides."""
+"""Suggestions for misspelled options. obstore decides which options a store supports."""
 _URL_OPTIONS = frozenset({"endpoint", "endpoint_url", "endpoint_url_s3", "storage_endpoint", "base_url"})
 _WEB_URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 _PANIC = "PanicException"  # of pyo3: no Exception, and in no module that could be imported
@@ -81,7 +81,7 @@ def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
 
     Args:
         bucket: URI without a path, for example "s3://name" or "https://host:port".
-        options: Storage options, sorted by name; names in lower case.
+        options: Storage options sorted by name, with names in lower case.
 
     Raises:
         InvalidInputError: An option is meaningless for this kind of store, or a required one is missing.
@@ -109,7 +109,7 @@ def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _check_urls(options: tuple[tuple[str, str], ...]) -> None:
-    """Refuse endpoints that are not URLs: the library panics at its first request."""
+    """Reject endpoints that are not URLs, because the library would panic on its first request."""
     for name, value in options:
         if _bare(name) in _URL_OPTIONS and value and not _WEB_URL.fullmatch(value):
             raise InvalidInputError(
@@ -123,7 +123,7 @@ def sorted_options(options: Mapping[str, str] | None) -> tuple[tuple[str, str], 
 
 
 def check_options(options: object) -> None:
-    """Refuse storage options that are not a dict of strings, by WrongTypeError without values, which may be secret."""
+    """Raise WrongTypeError for storage options that are not a dict of strings. The message omits the values."""
     if options is None:
         return
     if not isinstance(options, Mapping):
@@ -135,7 +135,7 @@ def check_options(options: object) -> None:
             type_name = type(value).__name__
             raise WrongTypeError(f"storage option {name!r}", expected="a string", found=type_name)
         if not (is_unicode(name) and is_unicode(str(value))):
-            raise InvalidInputError(f"storage option {name!r}", expected="text", found="a lone surrogate")
+            raise InvalidInputError(f"storage option {name!r}", expected="a valid string", found="a lone surrogate")
 
 
 def refuse_unknown_options(options: Mapping[str, str]) -> None:
@@ -176,8 +176,8 @@ def call(where: str, do: Callable[[], _T]) -> _T:
     """Run an operation of the library, and translate its errors.
 
     Raises:
-        ForkedError: The process that this one was forked from has used the library: its threads, which do all that
-            goes over a network, are not here, and the operation would wait for them for ever.
+        ForkedError: The parent process used the library before the fork. Its network threads do not exist here, and the
+            operation would wait for them forever.
     """
     global _used_since
     if _used_since is None:
@@ -185,9 +185,9 @@ def call(where: str, do: Callable[[], _T]) -> _T:
     elif not where.startswith("memory:"):
         forks.check_not_forked(
             _used_since,
-            "an object store that the parent process has used cannot be used in a forked child",
+            "a forked child cannot use an object store that its parent has used",
             where,
-            remedy="start processes by spawn or forkserver, or fork before the first access",
+            remedy="start processes with spawn or forkserver, or fork before the first access",
         )
     try:
         return do()
@@ -199,25 +199,25 @@ def call(where: str, do: Callable[[], _T]) -> _T:
         if type(error).__name__ != _PANIC:
             raise
         ours, cause = StoreError(f"the library panicked: {_first_line(error)}", where=where), None
-    raise ours from cause  # outside the handler: the context of an error is shown, too
+    raise ours from cause  # outside the handler, because tracebacks include an error's context
 
 
 def _as_ours(error: Exception, where: str) -> LanceDuckError:
     if isinstance(error, FileNotFoundError):
         return NotFoundError("no such object", where=where)
     if isinstance(error, ExistsError):
-        return AlreadyExistsError("the name is taken", where=where)
+        return AlreadyExistsError("an object with this name already exists", where=where)
     if isinstance(error, NotSupportedError | NotImplementedError):
         return StoreError(
             _first_line(error),
             where=where,
-            remedy="a store that cannot put an object only if it is absent needs a manifest_store in storage_options",
+            remedy="set manifest_store in storage_options, because this store does not support conditional writes",
         )
     told = _first_line(error)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or any(status in told for status in _REFUSED):
-        remedy = "check the credentials in storage_options, which may have expired"
+        remedy = "check the credentials in storage_options or the environment; they may have expired"
         return StoreError(told, where=where, remedy=remedy)
-    if "404 Not Found" in told:  # how the library puts a listing of a bucket that does not exist
+    if "404 Not Found" in told:  # the library's message for a listing of a missing bucket
         return NotFoundError("no such bucket", where=where)
     return StoreError(told, where=where)
 
@@ -242,7 +242,7 @@ def _split_options(options: tuple[tuple[str, str], ...]) -> tuple[dict[str, str]
 
 
 def _bare(name: str) -> str:
-    """Return the name of an option without the prefix of the service."""
+    """Return an option name without its service prefix."""
     return name.removeprefix("aws_").removeprefix("google_").removeprefix("azure_")
 
 

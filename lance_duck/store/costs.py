@@ -1,4 +1,4 @@
-"""The thresholds by which stores choose how to read and write: each with its unit and its reason.
+"""Thresholds for reads and writes of stores, each with its unit and reason.
 
 A threshold changes speed and memory, never the bytes.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 REQUESTS_AT_ONCE: Final = 16
-"""Threads that wait side by side for an object store or for the flushes of a disk, and not for a processor."""
+"""Number of concurrent threads that wait for an object store or disk flushes, not for a processor."""
 
 # Object stores
 
@@ -26,15 +26,15 @@ AHEAD_BYTES: Final = 128 << 20
 """Maximum size of object data that a scan fetches ahead, in bytes: bounds its memory."""
 
 PART_BYTES: Final = 10 << 20
-"""Bytes of a part of an upload: services allow 10,000 parts, thus 97 GiB."""
+"""Size of an upload part, in bytes. Services allow 10,000 parts, which makes 97 GiB."""
 
 PARTS_AT_ONCE: Final = 4
-"""Parts that are uploaded side by side: with `PART_BYTES`, a bound of memory of 40 MiB."""
+"""Number of concurrent part uploads. With `PART_BYTES`, they use at most 40 MiB of memory."""
 
 # Local disks
 
 FLUSHES_BY_ONE: Final = 2
-"""Flushes for which a thread is worth its start, 0.1 ms (`benchmarks/appends.py`)."""
+"""Minimum number of flushes that justify another thread, whose start takes 0.1 ms (`benchmarks/appends.py`)."""
 
 LATE_BYTES: Final = 1 << 20
 """Maximum size of a file that is flushed with the commit that names it, in bytes. A separate flush waits for the
@@ -44,15 +44,15 @@ SAFE_DIRECTORIES: Final = 65_536
 """Directories that are remembered as flushed: a bound of memory, about 10 MB."""
 
 RESIDENT_BYTES: Final = 64 << 20
-"""Bytes of memory maps that may be touched before the longest unused are released: a bound of memory
+"""Memory limit for touched pages of memory maps, in bytes. Above it, the least recently used maps release theirs
 (`benchmarks/memory.py`)."""
 
 REPEATED_BYTES: Final = 1 << 30
-"""Like `RESIDENT_BYTES`, for maps whose rows are ranked repeatedly by searches. With 64 MiB, a query takes 1.27 of the
+"""Like `RESIDENT_BYTES`, for maps whose rows searches rerank repeatedly. With 64 MiB, a query takes 1.27 of the
 processor time (`benchmarks/vectors.py --sizes 1000000x128 --kinds IVF_PQ`)."""
 
 NOTED_AHEAD: Final = 64 << 10
-"""Step in which the touched bytes of a map are counted in advance. Counting each read makes a take of one row 1.14
+"""Increment in which the touched bytes of a map are counted in advance. Counting each read makes a take of one row 1.14
 times as slow."""
 
 RANGES_AHEAD: Final = 64
@@ -60,19 +60,19 @@ RANGES_AHEAD: Final = 64
 prefetch and 18 ms without; each costs 1.6 µs in a warm file."""
 
 SAMPLED_PLACES: Final = 16
-"""Positions of a read that are looked up to tell whether it is in memory, 2 µs each: of a file half of which is cold,
-64 rows take 7 ms with 4 and 1 ms with 16."""
+"""Number of positions of a read that are sampled to check whether it is in memory, at 2 µs each. In a half-cold file,
+64 rows take 7 ms with 4 samples and 1 ms with 16."""
 
 READS_TRUSTED: Final = 15
-"""Reads of a file after one that was in memory that are not looked up: 10 µs each, of 60 to 300 that a warm take of a
-column lasts (`benchmarks/cold.py`)."""
+"""Number of reads that skip the check after one that was in memory. A check takes 10 µs, and a warm take of a column 60
+to 300 µs (`benchmarks/cold.py`)."""
 
 MAPPED_FILES: Final = 1024
-"""Maximum number of files that stay mapped, for all tables together: a bound of maps, four times as many as a version
-keeps open."""
+"""Maximum number of mapped files over all tables: four times as many as a version keeps open."""
 
 SWEPT_EVERY: Final = 16
-"""Minimum number of files that are mapped between two searches for deleted ones: 2 µs for each file that is mapped."""
+"""Minimum number of newly mapped files between two searches for deleted files. A search takes 2 µs for each mapped
+file."""
 
 BUFFER_BYTES: Final = 1 << 20
 """Write chunk size for local files, in bytes: smaller chunks are not worth a system call."""

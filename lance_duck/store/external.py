@@ -1,4 +1,4 @@
-"""External manifest stores: where a version is claimed on stores that cannot put a file only if it is absent.
+"""External manifest stores, which claim versions for stores without put-if-absent.
 
 An external manifest store is a small key-value table next to the object store, with one operation that the
 object store lacks: (base URI, version) → path of the manifest, written only if the key is new.
@@ -8,7 +8,7 @@ object store lacks: (base URI, version) → path of the manifest, written only i
     {scheme}://…                  opened by the function given to `register_manifest_store` for that scheme
 
 You hold: the URL of an external manifest store. You get: an `ExternalManifestStore`, opened once in a process.
-Never here: manifests themselves, and in which order a version is claimed and its manifest put.
+Never here: manifests themselves, and the order of claiming a version and writing its manifest.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ OPTION = "manifest_store"
 class ExternalManifestStore(Protocol):
     """A map from tables and versions to manifests, used by many threads and processes at once.
 
-    `base_uri` names the table as it was opened, without a slash at the end (a local path is absolute and without
-    links); `path` is relative to it.
+    `base_uri` is the URI with which the table was opened, without a trailing slash. A local path is absolute and free
+    of links. `path` is relative to it.
     """
 
     def put_if_not_exists(self, base_uri: str, version: int, path: str) -> None:
@@ -45,7 +45,7 @@ class ExternalManifestStore(Protocol):
 
         Raises:
             AlreadyExistsError: The version is claimed.
-            StoreError: The claim failed, or its outcome is not known.
+            StoreError: The claim failed, or its outcome is unknown.
         """
 
     def put_if_exists(self, base_uri: str, version: int, path: str) -> None:
@@ -76,7 +76,9 @@ def register_manifest_store(scheme: str, opener: Opener) -> None:
         InvalidInputError: The scheme is built in, or not a scheme.
     """
     if scheme in ("", "sqlite") or urlsplit(f"{scheme}://x").scheme != scheme:
-        raise InvalidInputError("scheme is taken, or not in lower case", where="scheme", found=repr(scheme))
+        raise InvalidInputError(
+            "the scheme is already registered, or not in lower case", where="scheme", found=repr(scheme)
+        )
     with _lock:
         _openers[scheme] = opener
         for url in [url for url in _opened if urlsplit(url).scheme == scheme]:
@@ -102,7 +104,7 @@ def manifest_store(url: str | None) -> ExternalManifestStore | None:
                     where=f"storage option {OPTION}",
                     expected="a URL of " + ", ".join(sorted(_openers)),
                     found=repr(urlsplit(url).scheme),
-                    remedy="register_manifest_store() adds others",
+                    remedy="add other kinds with register_manifest_store()",
                 )
             manifest_store_ = _opened[url] = _open(opener, url)
         return manifest_store_

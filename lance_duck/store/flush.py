@@ -1,11 +1,11 @@
-"""Flushes, by which files survive a power cut: of their contents, and of the directories that got their names.
+"""Flushes that make files survive a power failure: of their contents, and of the directories with their names.
 
-A new name is a change of its directory, and a new directory one of its parent. Changed directories and small files are
-noted for the whole process. All are flushed together before a commit names the files. The disk then writes its journal
-once for all of them, and once more for the name of the manifest.
+A new name changes its directory, and a new directory changes its parent. Changed directories and small files are
+recorded for the whole process. All are flushed together before a commit names the files. The disk then writes its
+journal once for all of them, and once more for the name of the manifest.
 
-Windows flushes files alone, and those only through a handle that may write; its directories are left to the journal of
-NTFS. On macOS `fsync` hands the bytes to the drive, which may keep them in its memory: F_FULLFSYNC has it write them.
+Windows only flushes files, through a writable handle. The NTFS journal covers its directories. On macOS, `fsync` passes
+the bytes to the drive, which may keep them in its cache. F_FULLFSYNC makes it write them.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ _FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # of macOS
 
 
 class UnflushedPaths:
-    """Small files, and directories in which names appeared, that may not be on the disk yet."""
+    """Small files and changed directories that may not be on disk yet."""
 
     def __init__(self) -> None:
         self._directories: dict[str, int] = {}
         self._files: set[str] = set()
         self._ticket = itertools.count()
-        # Directories whose own name is safe, by inode: a directory of the same name may be made anew.
+        # Directories whose own name is durable, by inode, because a directory may be recreated under the same name.
         self._safe_directories: dict[str, int] = {}
         self._lock = Lock()
 
     def note(self, directory: str) -> None:
-        """Remember a directory in which a name has appeared."""
+        """Record a directory with a new name in it."""
         if _CAN_FLUSH_DIRECTORIES:
             with self._lock:
                 self._directories[directory] = next(self._ticket)
 
     def note_file(self, file: str) -> None:
-        """Remember a file that appeared in its directory, and whose contents are not flushed."""
+        """Record a new file whose contents are not flushed."""
         with self._lock:
             self._files.add(file)
         self.note(os.path.dirname(file))
 
     def flush(self, roots: Sequence[str], files: Sequence[str] = ()) -> None:
-        """Flush all noted names below one of the roots, the directories above them, and `files`. Raises OSError."""
+        """Flush all recorded names below the roots, the directories above them, and `files`. Raises OSError."""
         with self._lock:
             late = [file for file in self._files if any(_holds(root, file) for root in roots)]
             noted = {d: t for d, t in self._directories.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
         parents = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
         _flush_all(files, late, {*noted, *map(os.path.dirname, parents)})
-        with self._lock:  # only now: another thread that commits meanwhile must find them, too
+        with self._lock:  # not earlier, because a concurrent commit must also find them
             if len(self._safe_directories) > SAFE_DIRECTORIES:
                 self._safe_directories.clear()
             self._safe_directories.update(parents)
@@ -68,7 +68,7 @@ class UnflushedPaths:
                     del self._directories[directory]
 
     def _not_safe(self, directory: str, root: str) -> list[tuple[str, int]]:
-        """Return a directory and its parents below the root that another process may just have made."""
+        """Return a directory and those parents below the root that another process may have just created."""
         result = []
         while directory != root and _holds(root, directory):
             with contextlib.suppress(FileNotFoundError):
@@ -82,14 +82,14 @@ class UnflushedPaths:
 def fsync(handle: int) -> None:
     """Flush an open file or directory to the disk itself. Raises OSError."""
     if fcntl is not None and _FULL_FSYNC is not None:
-        with contextlib.suppress(OSError):  # a network disk does not know it
+        with contextlib.suppress(OSError):  # network disks do not support it
             fcntl.fcntl(handle, _FULL_FSYNC)
             return
     os.fsync(handle)
 
 
 def _flush_all(files: Sequence[str], late: Sequence[str], directories: set[str]) -> None:
-    """Flush files and directories together, so that the disk can write them in one go. Late ones may be gone again."""
+    """Flush files and directories concurrently, so that the disk can combine writes. Late ones may no longer exist."""
     work = [
         *((file, os.O_RDWR, False) for file in files),
         *((file, os.O_RDWR, True) for file in late),
@@ -123,7 +123,7 @@ def _flush(path: str, mode: int, *, may_be_gone: bool) -> None:
     except FileNotFoundError:
         if not may_be_gone:
             raise
-        return  # a directory that became empty, or a file that was given up
+        return  # a directory that became empty, or an abandoned file
     try:
         fsync(handle)
     finally:

@@ -1,14 +1,14 @@
-"""Datasets on the Hub of Hugging Face, which are files of a web server.
+"""Datasets on the Hugging Face Hub, which serves files over HTTP.
 
     hf://datasets/{owner}/{name}[@{revision}]/{path}
     {endpoint}/datasets/{owner}/{name}/resolve/{revision}/{path}       a file
     {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      a page of a folder's entries, as JSON;
                                                                        the header `Link` names the next page
 
-A folder of tables may be the whole repository, without a path. The revision is `main` unless it is given; a slash in
-its name is written as %2F, but for `refs/pr/{number}` and `refs/convert/{name}`, which may stand as they are. The
-endpoint and a token for private datasets come from the storage options `hf_endpoint` and `hf_token`, or from the
-variables HF_ENDPOINT and HF_TOKEN of the environment, as Hugging Face's own libraries have them.
+A folder of tables may be the whole repository, without a path. The default revision is `main`. A slash in its name is
+written as %2F, except in `refs/pr/{number}` and `refs/convert/{name}`. The endpoint and a token for private datasets
+come from the storage options `hf_endpoint` and `hf_token`, or from the environment variables HF_ENDPOINT and HF_TOKEN,
+as in Hugging Face's libraries.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OPTIONS: Final = ("hf_endpoint", "hf_token")
 PAGE_ENTRIES: Final = 1000
 """Maximum number of entries in one response of the Hub."""
 MOST_PAGES: Final = 1000
-"""Pages after which a listing is given up: a million entries, which took minutes."""
+"""Maximum number of pages of a listing: a million entries, which take minutes."""
 
 _PLACE: Final = re.compile(
     r"hf://datasets/(?P<name>[^/@\s]+/[^/@\s]+)(?:@(?P<revision>refs/(?:convert|pr)/[^/\s]+|[^/\s]+))?(?:/+(?P<path>[^?#]*))?",
@@ -51,12 +51,12 @@ _NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 _TIMEOUT: Final = 60.0
 """Seconds without a byte."""
 RETRIES: Final = 3
-"""Further attempts for a page that the Hub is too busy to give, or whose connection broke."""
+"""Number of retries for a page if the Hub is busy or the connection breaks."""
 FIRST_WAIT: Final = 0.5
-"""Maximum wait before the first retry, in seconds; it doubles up to 4, as in the first page's client."""
+"""Maximum wait before the first retry, in seconds. It doubles up to 4, as in the first page's client."""
 _PASSING: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LARGEST_PAGE: Final = 16 << 20
-"""Bytes: a page of 1,000 entries has some 200 kB."""
+"""Maximum page size, in bytes. A page of 1,000 entries has about 200 kB."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class HubFolder:
         uri: As it was given, for messages.
         root: Web address of the files of the revision.
         tree: Web address of the listing of the folder.
-        path: The folder; "" for the whole repository.
+        path: The folder, or "" for the whole repository.
         options: Options of the client, see `bucket_client`.
     """
 
@@ -122,7 +122,7 @@ class HubFolder:
         except NotFoundError:
             return None
         entries = self._entries(answer)
-        if len(entries) >= PAGE_ENTRIES:  # there may be more pages, and the client of above tells no headers
+        if len(entries) >= PAGE_ENTRIES:  # there may be more pages, and the other client does not return headers
             entries = [entry for page in self._pages() for entry in self._entries(page)]
         return sorted(path.rpartition("/")[2] for kind, path in entries if kind == "directory")
 
@@ -145,14 +145,14 @@ class HubFolder:
                 return
             address = following
         raise UnsupportedError(
-            f"a folder of more than {MOST_PAGES * PAGE_ENTRIES:,} entries on the Hub",
+            f"the folder on the Hub has more than {MOST_PAGES * PAGE_ENTRIES:,} entries",
             where=self.uri,
-            remedy="name the tables one by one, or list a folder below",
+            remedy="open the tables by name, or list a subfolder",
         )
 
     def _page(self, address: str) -> tuple[bytes, str | None]:
         """Return a page of a listing and the next page's address, through Python's own HTTP client."""
-        from urllib.error import URLError  # 30 ms with the next one, for those who list large folders
+        from urllib.error import URLError  # takes 30 ms with the next import, so only large listings pay for it
         from urllib.request import Request
 
         request = Request(address)  # noqa: S310  # of the endpoint, whose scheme the first page has shown
@@ -164,7 +164,7 @@ class HubFolder:
             policy = retry.RetryPolicy(RETRIES, _TIMEOUT, FIRST_WAIT, longest_wait=4.0)
             page, links = policy.run(lambda _: _read(request), on=passing)
         except (OSError, HTTPException, ValueError) as error:
-            raise StoreError("the Hub does not answer", where=self.uri, found=shown(str(error))) from None
+            raise StoreError("the Hub does not respond", where=self.uri, found=shown(str(error))) from None
         if len(page) > _LARGEST_PAGE:
             raise CorruptError(
                 "listing of a dataset on the Hub", where=self.uri, expected=f"at most {_LARGEST_PAGE:,} bytes in a page"
@@ -181,7 +181,7 @@ class HubFolder:
 
 
 def _read(request: Any) -> tuple[bytes, Sequence[str]]:
-    """Return an answer and its headers `Link`. An answer that another attempt would not change is a StoreError."""
+    """Return a response and its `Link` headers. A permanent failure is a StoreError."""
     from urllib.error import HTTPError
     from urllib.request import urlopen
 

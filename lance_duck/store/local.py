@@ -20,7 +20,7 @@ class LocalStore:
     """A directory on a local disk.
 
     Args:
-        root: The directory; may itself be reached through symbolic links.
+        root: The directory. Its own path may contain symbolic links.
         allowed: Other directories that paths and symbolic links may lead into.
         fsync: Whether writes are flushed to the disk.
         external: See `Store.external`.
@@ -175,7 +175,7 @@ class LocalStore:
         return place
 
     def _plain_place(self, path: str) -> str | None:
-        """Return the `realpath` of a path below the root without links. Returns None if it may have links.
+        """Return the `realpath` of a path below the root without links. Returns None if it may contain links.
 
         `realpath` itself also checks the folders above the root, which takes longer than opening a small file.
         """
@@ -188,7 +188,7 @@ class LocalStore:
                 place = f"{place}/{part}"
                 if stat.S_ISLNK(os.lstat(place).st_mode):
                     return None
-        except OSError:  # not there, or a name that is too long
+        except OSError:  # does not exist, or the name is too long
             return None
         return place
 
@@ -204,7 +204,7 @@ class LocalStore:
 
     def _root_of(self, place: str) -> str | None:
         for root in self._roots:
-            if place.startswith(root.rstrip(os.sep) + os.sep) and place != root:  # the root of a disk ends with it
+            if place.startswith(root.rstrip(os.sep) + os.sep) and place != root:  # disk roots end with a separator
                 return root
         return None
 

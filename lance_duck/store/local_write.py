@@ -1,11 +1,11 @@
 """New files on local disks.
 
-A file is written under a temporary name in the same directory ({name}#{number}), flushed, and then given its name: by a
-rename, which replaces, or by a hard link, which fails when the name is taken. A reader thus sees whole files only, and
+A file is written under a temporary name in the same directory ({name}#{number}) and flushed. Then it gets its name, by
+a rename, which replaces, or by a hard link, which fails if the name is taken. A reader thus sees whole files only, and
 a killed writer leaves at most the temporary one. A small file that a commit will name is flushed by that commit.
 
-Windows neither replaces nor deletes a file that somebody has open or mapped. To replace one is tried for a moment, for
-files that are replaced are read at once and closed; to delete one fails, and the error says why.
+Windows neither replaces nor deletes a file that is open or mapped. Replacing such a file is retried briefly, because
+readers of replaced files close them quickly. Deleting one fails with an explanation.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _IS_WINDOWS = os.name == "nt"
 _TRIES = 1000
 _BUSY_SECONDS = 2.0  # that a reader may have a small file open
 _BUSY_WAIT = 0.05  # seconds at most between two attempts
-_IN_PLACE = 64  # bytes that lie on one page, so that a reader sees them before or after a write
+_IN_PLACE = 64  # bytes within one page, which readers see either before or after a write
 _FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # the last of Windows, which else changes line ends
 _NO_FOLLOW = reduce(or_, (getattr(os, flag, 0) for flag in _FLAGS))
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _REMEDIES = {
-    errno.ENOENT: "its folder was removed meanwhile: another process dropped the table, or cleaned up",
-    errno.ENOSPC: "the disk is full: free some space and run it again",
-    errno.EDQUOT: "the quota is used up: free some space and run it again",
-    errno.EFBIG: "the file is larger than the system lets it be: write smaller files (max_bytes_per_file)",
-    errno.EROFS: "the disk is mounted for reading only",
+    errno.ENOENT: "another process removed the folder: it dropped the table, or ran a cleanup",
+    errno.ENOSPC: "the disk is full: free some space and run the operation again",
+    errno.EDQUOT: "the disk quota is used up: free some space and run the operation again",
+    errno.EFBIG: "the file exceeds the system's size limit: write smaller files with max_bytes_per_file",
+    errno.EROFS: "the disk is mounted read-only",
     errno.EACCES: "check the permissions of the directory",
     errno.EPERM: "check the permissions of the directory",
     errno.EIO: "check the disk",
@@ -73,7 +73,7 @@ class LocalSink(Sink):
             self._temporary, self._file = _begin(place)
 
     def publish(self, name: Callable[[str, str], None]) -> None:
-        """Close the file, have `name(temporary, place)` give it its name, and remove the temporary name."""
+        """Close the file, name it with `name(temporary, place)`, and remove the temporary name."""
         self._open = False
         try:
             with translated(self.path):
@@ -111,7 +111,7 @@ class LocalSink(Sink):
 
 
 def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
-    """Write a file in place of one of that name. Raises StoreError."""
+    """Write a file, replacing any file of that name. Raises StoreError."""
     with LocalSink(place, fsync=fsync) as sink:
         sink.write(data)
 
@@ -119,7 +119,7 @@ def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
 def put_in_place(place: str, data: Buffer) -> bool:
     """Overwrite a small file of the same length in place. Returns whether the file was overwritten.
 
-    A file that others share by a hard link, or reach by a link, is left to `put`.
+    Files with several hard links, and links, are left to `put`.
     """
     view = memoryview(data)
     try:
@@ -145,13 +145,13 @@ def put_if_absent(
     fsync: bool = True,
     late: bool = False,
 ) -> None:
-    """Write a file under a name that nobody has taken, after the files in `beside`.
+    """Write a file, if no file of that name exists, after the files in `beside`.
 
     Args:
         place: Absolute path of the file.
         data: Content of the file.
         beside: Contents of other files, by absolute path.
-        roots: Directories below which all that is noted is flushed before the file gets its name.
+        roots: Directories below which all recorded changes are flushed before the file gets its name.
         fsync: Whether anything is flushed.
         late: Whether the name is flushed only with `unflushed`.
 
@@ -182,7 +182,7 @@ def put_if_absent(
 
 
 def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:
-    """Write the rest of an open file to a path. Raises StoreError."""
+    """Copy the remainder of an open file to a path. Raises StoreError."""
     with LocalSink(place, fsync=fsync) as sink:
         shutil.copyfileobj(source, _Writer(sink), BUFFER_BYTES)
 
@@ -193,7 +193,7 @@ def delete(place: str, root: str, *, fsync: bool = True) -> None:
     with translated(place):
         try:
             os.unlink(place)
-        except (FileNotFoundError, NotADirectoryError):  # a writer that gave up may have left its directory
+        except (FileNotFoundError, NotADirectoryError):  # an abandoned write may have left its directory
             was_there = False
     parent = os.path.dirname(place)
     with contextlib.suppress(OSError):  # not empty, as a rule
@@ -205,7 +205,7 @@ def delete(place: str, root: str, *, fsync: bool = True) -> None:
 
 
 def delete_temporary(path: str) -> None:
-    """Delete a temporary file; one that the system keeps because it is mapped goes when the process ends."""
+    """Delete a temporary file. If it is mapped and the system keeps it, it is deleted when the process ends."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -273,7 +273,7 @@ def translated(place: str) -> Iterator[None]:
 
 def _translation(error: OSError | ValueError, place: str) -> LanceDuckError:
     if isinstance(error, FileExistsError):
-        return AlreadyExistsError("the name is taken", where=place)
+        return AlreadyExistsError("a file with this name already exists", where=place)
     code = getattr(error, "errno", None)
     what = getattr(error, "strerror", None) or str(error)
     remedy = _IN_USE if _IS_WINDOWS and isinstance(error, PermissionError) else _REMEDIES.get(code or 0)
@@ -295,11 +295,11 @@ def _begin(place: str) -> tuple[str, BinaryIO]:
         temporary = temporary_name(place)
         try:
             return temporary, open(temporary, "xb", buffering=BUFFER_BYTES)
-        except FileNotFoundError:  # the directory: not there yet, or deleted this moment because it was empty
+        except FileNotFoundError:  # the directory does not exist yet, or was just deleted because it was empty
             _make_directories(os.path.dirname(place))
         except FileExistsError:
             continue
-    raise StoreError("cannot create a file, for its directory keeps disappearing", where=place)
+    raise StoreError("cannot create a file, because its directory keeps disappearing", where=place)
 
 
 def _make_directories(directory: str) -> None:
@@ -314,12 +314,12 @@ def _make_directories(directory: str) -> None:
             if os.path.isfile(folder):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
         except FileNotFoundError:
-            return  # deleted this moment; the caller tries again
+            return  # just deleted; the caller retries
         unflushed.note(os.path.dirname(folder))
 
 
 def _replace(temporary: str, place: str) -> None:
-    """Give a file its name, in place of one of that name."""
+    """Rename a temporary file, replacing any file of that name."""
     if _IS_WINDOWS:
         policy = retry.RetryPolicy(retries=1000, timeout=_BUSY_SECONDS, longest_wait=_BUSY_WAIT)
         policy.run(lambda _: os.replace(temporary, place), PermissionError)
@@ -334,15 +334,15 @@ def _name_if_absent(temporary: str, place: str) -> None:
     try:
         os.link(temporary, place)
     except FileExistsError:
-        if not _same(temporary, place):  # a network disk may carry a request out twice and answer the second
+        if not _same(temporary, place):  # a network disk may execute a request twice and report the second result
             raise
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         raise StoreError(
-            "this disk has no hard links, so that no name can be claimed safely",
+            "this file system does not support hard links, which safe commits need",
             where=place,
-            remedy='name a manifest_store in storage_options, for example {"manifest_store": "sqlite:///path.db"}',
+            remedy='set a manifest_store in storage_options, for example {"manifest_store": "sqlite:///path.db"}',
         ) from error
     with contextlib.suppress(OSError):
         os.unlink(temporary)

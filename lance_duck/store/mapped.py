@@ -1,18 +1,18 @@
 """Reads of local files through memory maps.
 
-A read is a view of the map: nothing is copied, and the page cache is shared with other processes. Pages that were
-read count as memory of the process until they are given back, so all maps share one budget (`residency`): when the
-pages touched since the last release exceed it, the longest unused maps give theirs back. A view stays valid; it reads
-from the page cache again. Rows that searches rank again come by chance from the same pages each time, which have a
-larger budget (`repeated_residency`): to map a page again takes longer than to read a row of it.
+A read is a view of the map: nothing is copied, and the page cache is shared with other processes. Pages that were read
+count as memory of the process until they are released. All maps therefore share one budget (`residency`). If the
+touched pages exceed it, the least recently used maps release theirs. Views stay valid and read from the page cache
+again. Searches rerank random rows of the same pages repeatedly. These pages have a larger budget
+(`repeated_residency`), because mapping a page again takes longer than reading one of its rows.
 
-Files that a cache keeps open are many, so all maps also share one bound of their number (`open_maps`): those unused for
-long are let go, and mapped again when they are read. A map holds its file's bytes on the disk, so deleted files are let
-go soon after they are last used.
+Caches keep many files open, so all maps also share one limit on their number (`open_maps`). Maps that are unused for
+long are unmapped, and mapped again on the next read. A map keeps the bytes of a deleted file on disk. Deleted files are
+therefore unmapped soon after their last use.
 
-The system does not read ahead on its own, because it cannot know which bytes a query skips: it is told the ranges that
-are requested. It is told single rows only when a sample of them is not in memory, because telling takes longer than
-reading memory.
+The system's own readahead is off, because it cannot predict which bytes a query skips. Instead, requested ranges are
+prefetched. Single rows are prefetched only if a sample of them is not in memory, because a prefetch call takes longer
+than reading memory.
 """
 
 from __future__ import annotations
@@ -69,9 +69,7 @@ class MappedFile:
         self.size = 0
         self._pages = self._mapped()
         if size is not None and size != self.size:
-            raise CorruptError(
-                "file has another size than its manifest says", where=path, expected=size, found=self.size
-            )
+            raise CorruptError("the file size differs from the manifest", where=path, expected=size, found=self.size)
         self._noted = 0  # bytes that `residency` counts and that were not read yet
         self._trusted: dict[int, int] = {}  # by offset: number of reads that go unchecked, after one that was in memory
         if self.size:
@@ -104,7 +102,7 @@ class MappedFile:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the file has another name or none."""
+        """Whether the file was renamed or deleted."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -112,7 +110,7 @@ class MappedFile:
         return self._identity is None or (status.st_dev, status.st_ino) != self._identity[:2]
 
     def let_go(self) -> None:
-        """Unmap the file as soon as no view of it exists; the next read maps it again."""
+        """Unmap the file once its last view is gone. The next read maps it again."""
         self._pages = None
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
@@ -121,7 +119,7 @@ class MappedFile:
         end = self.size
         held = self._held() if end else None
         data = _EMPTY if held is None else held.data
-        is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # a page each, which would be waited for one by one
+        is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # one page each, which would otherwise be read one by one
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > end:
                 check_range(self.path, end, offset, length)
@@ -134,13 +132,13 @@ class MappedFile:
         return pieces
 
     def look(self, offset: int, size: int, touched: int, *, repeats: bool = False) -> Bytes:
-        """Return a view of bytes, of which only about `touched` will be read; it is unknown which.
+        """Return a view of bytes, of which an unknown subset of about `touched` bytes will be read.
 
         Args:
             offset: Where the bytes begin.
             size: Number of bytes.
             touched: Number of bytes that will be read.
-            repeats: Whether reads of the same bytes will follow: pages then count for a larger budget.
+            repeats: Whether reads of the same bytes will follow. The pages then belong to the larger budget.
         """
         if offset < 0 or size < 0 or offset + size > self.size:
             check_range(self.path, self.size, offset, size)
@@ -151,12 +149,12 @@ class MappedFile:
         return self._held().data[offset : offset + size] if self.size else _EMPTY
 
     def read_ahead(self, offset: int, rows: Int64s, spans: Spans) -> None:
-        """Have the system read the bytes of rows concurrently, unless a sample of them is in memory.
+        """Prefetch the bytes of rows concurrently, unless a sample of them is in memory.
 
         Args:
-            offset: Where the bytes of all rows begin.
+            offset: Offset of the bytes of all rows.
             rows: Ascending rows to read.
-            spans: Returns the begin and end of each row's bytes, relative to `offset`, both ascending.
+            spans: Returns the start and end of each row's bytes, relative to `offset`, both ascending.
         """
         if not _CAN_PLAN or not self.size:
             return
@@ -180,7 +178,7 @@ class MappedFile:
                 held.advise(pages.WILL_NEED, begin, stop - begin)
 
     def release(self, offset: int = 0, size: int | None = None) -> None:
-        """Release the pages of a range that will not be read soon; views of it stay valid."""
+        """Release the pages of a range that will not be read soon. Its views stay valid."""
         held = self._pages
         if held is None:
             return
@@ -190,7 +188,7 @@ class MappedFile:
         held.advise(pages.DONT_NEED, start, stop - start)
 
     def _touch(self, size: int) -> None:
-        """Note that bytes are about to be read, unless as many were noted ahead."""
+        """Count bytes that are about to be read, unless they were counted in advance."""
         ahead = self._noted - size
         if ahead < 0:
             residency.touch(self, size + NOTED_AHEAD)
@@ -202,21 +200,21 @@ class Residency:
     """The budget of pages that maps hold resident.
 
     Args:
-        budget: Bytes that all maps together may have touched before the least recently used are released.
+        budget: Maximum touched bytes over all maps. Above it, the least recently used maps are released.
     """
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.total = 0
         self._touched: dict[int, tuple[weakref.ref[MappedFile], int]] = {}
-        # Maps may be collected inside touch(), where the lock is held: the callback only leaves a note.
+        # Maps may be collected inside touch(), which holds the lock. The callback therefore only records the event.
         self._dead: deque[int] = deque()
-        # Views that are used after a release bring pages back: each map is released once more the next time.
+        # Views that are used after a release load pages again, so each map is released once more the next time.
         self._released: list[weakref.ref[MappedFile]] = []
         self._lock = Lock()
 
     def touch(self, source: MappedFile, size: int) -> None:
-        """Note that `size` bytes of a map are about to be read."""
+        """Count `size` bytes of a map that are about to be read."""
         key = id(source)
         with self._lock:
             self._drop_dead()
@@ -247,7 +245,7 @@ class OpenMaps:
     """The open maps of all files, limited in number.
 
     Args:
-        limit: Number of maps at which the longest unused are let go.
+        limit: Number of maps above which the least recently used are unmapped.
     """
 
     def __init__(self, limit: int) -> None:
@@ -258,7 +256,7 @@ class OpenMaps:
         self._lock = Lock()
 
     def add(self, file: MappedFile) -> None:
-        """Note that a file holds a map from now on."""
+        """Record that a file is mapped."""
         number = file.number
         with self._lock:
             while self._dead:
@@ -272,7 +270,7 @@ class OpenMaps:
                 self._let_go_deleted()
 
     def let_go_below(self, folder: str) -> None:
-        """Let go of the maps of all files below a folder; those that are read again are mapped again."""
+        """Unmap all files below a folder. The next read maps a file again."""
         with self._lock:
             for number, ref in list(self._files.items()):
                 file = ref()
@@ -284,7 +282,7 @@ class OpenMaps:
         return len(self._files) - len(self._dead)
 
     def _let_go_unused(self) -> None:
-        """Let go of a quarter of the maps, starting with those not read since the last call."""
+        """Unmap a quarter of the files, starting with those not read since the last call."""
         for again in (False, True):
             for number, ref in list(self._files.items())[:-1]:
                 if len(self._files) <= self._limit - self._limit // 4:
@@ -299,7 +297,7 @@ class OpenMaps:
                     file.let_go()
 
     def _let_go_deleted(self) -> None:
-        """Let go of deleted files that were not read since this was last done."""
+        """Unmap deleted files that were not read since the last call."""
         self._opened = 0
         for number, ref in list(self._files.items()):
             file = ref()
@@ -315,7 +313,7 @@ open_maps = OpenMaps(MAPPED_FILES)
 
 
 def let_go_below(folder: str) -> None:
-    """Unmap the files below a folder, as soon as no views of them exist; those that are read again are mapped again."""
+    """Unmap the files below a folder once their last views are gone. The next read maps a file again."""
     open_maps.let_go_below(os.path.realpath(folder))
 
 

@@ -1,7 +1,7 @@
 """Objects of S3, Google Cloud Storage, Azure, web servers, and the memory of this process.
 
 Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run concurrently. Many requests are
-divided among several calls of obstore. obstore retries requests that a service refuses for a moment. Tables
+divided among several calls of obstore. obstore retries requests that fail temporarily. Tables
 in one bucket with the same options share one client.
 """
 
@@ -53,7 +53,7 @@ class _JoinedRequests:
         """Join ranges that lie close together.
 
         Args:
-            starts: First byte of each range, at least one range, in any order; they may overlap.
+            starts: Start of each range, in any order. There is at least one range, and ranges may overlap.
             lengths: Number of bytes of each range.
             gap: Maximum gap between two ranges to be joined, in bytes.
         """
@@ -120,11 +120,11 @@ class ObjectFile:
             raise
         if any(len(data) != length for data, length in zip(spans, joined.lengths, strict=True)):
             self._check_size()
-            raise StoreError("the store sent fewer bytes than were asked for", where=self.path)
+            raise StoreError("the store returned fewer bytes than requested", where=self.path)
         return joined.pieces(spans, starts, lengths)
 
     def _spans(self, joined: _JoinedRequests) -> list[Bytes]:
-        """Return the bytes of requests, which run at once, as many at a time as a service is asked for."""
+        """Return the bytes of requests, which run concurrently, up to the limit for one service."""
 
         def get(first: int) -> list[Bytes]:
             starts, lengths = (each[first : first + CALL_REQUESTS] for each in (joined.starts, joined.lengths))
@@ -143,11 +143,11 @@ class ObjectFile:
     def _check_size(self) -> None:
         size = call(self.path, lambda: obstore.head(self._client, self._key)["size"])
         if size < self.size:
-            raise CorruptError("file is cut short", where=self.path, expected=f"{self.size} bytes", found=size)
+            raise CorruptError("the file is truncated", where=self.path, expected=f"{self.size} bytes", found=size)
 
 
 def store_in_memory() -> ObjectStore:
-    """Return a new, empty store in memory, which ends with the last reference to it."""
+    """Return a new, empty in-memory store, which lives as long as it is referenced."""
     return ObjectStore("memory:", MemoryStore(), "", checksums=False)
 
 
@@ -157,7 +157,7 @@ class ObjectStore:
     Args:
         uri: Root, for messages and for opening it again.
         client: The bucket.
-        prefix: Key of the root, without a slash at either end; may be empty.
+        prefix: Key of the root, without leading or trailing slashes. May be empty.
         can_list: Whether the service lists keys.
         hub_folders: Returns the folder names below the root. Only for the Hub of Hugging Face.
         external: See `Store.external`.
@@ -210,7 +210,7 @@ class ObjectStore:
         return None
 
     def beginning(self, start: str) -> Iterator[str]:
-        """See `Store.beginning`: keys come in order, and earlier ones are not asked for."""
+        """See `Store.beginning`. Keys are listed in order, so the listing starts at the prefix."""
         directory, _, name = start.rpartition("/")
         key = self._key(directory) + "/"
         cut = len(self._prefix) + 1 if self._prefix else 0
@@ -238,7 +238,7 @@ class ObjectStore:
         return f"{metadata['e_tag']} {metadata['last_modified']} {metadata['size']}"
 
     def folders(self) -> list[str] | None:
-        """See `Store.folders`; a bucket's root exists even when it holds nothing."""
+        """See `Store.folders`. A bucket's root exists even if it is empty."""
         if self._hub_folders is not None:
             return self._hub_folders()
         listing = call(self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))
@@ -247,10 +247,10 @@ class ObjectStore:
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listing["common_prefixes"])
 
     def create(self, path: str, *, late: bool = False) -> Sink:
-        """See `Store.create`: an upload in parts, at most four of which wait in memory.
+        """See `Store.create`. Uploads in parts, of which at most four wait in memory.
 
-        An aborted upload never appears. A service may keep the parts of a process that was killed until the bucket's
-        rule for incomplete uploads removes them.
+        An aborted upload never appears. If the process is killed, a service may keep the parts until the bucket's rule
+        for incomplete uploads removes them.
         """
         key = self._writable(path)
         return _ObjectSink(self._client, key, self._where(path))
@@ -286,7 +286,7 @@ class ObjectStore:
             yield _entry(item, cut)
 
     def copy(self, source: str, path: str) -> None:
-        """See `Store.copy`: within the service, unless the object is too large for that."""
+        """See `Store.copy`. Copies within the service, unless the object is too large."""
         start, end = self._key(source), self._writable(path)
         size = call(self._where(source), lambda: obstore.head(self._client, start)["size"])
         if size <= LARGEST_COPY:
@@ -300,7 +300,7 @@ class ObjectStore:
     def _delete(self, keys: list[str]) -> None:
         try:
             call(self.uri, lambda: obstore.delete(self._client, keys))
-        except NotFoundError:  # some services refuse a missing key, and stop there
+        except NotFoundError:  # some services reject a missing key, and stop there
             if len(keys) > 1:
                 for key in keys:
                     self._delete([key])
@@ -313,7 +313,7 @@ class ObjectStore:
     def _writable(self, path: str) -> str:
         if not self.can_list:
             raise UnsupportedError(
-                "a web server is read-only", where=self._where(path), remedy="write to a disk or an object store"
+                "a web server is read-only", where=self._where(path), remedy="write to a local disk or an object store"
             )
         return self._key(path)
 
@@ -346,7 +346,7 @@ class _ObjectSink(Sink):
         )
 
     def _write(self, data: memoryview) -> None:
-        for at in range(0, len(data), PART_BYTES):  # obstore takes in a whole buffer before it waits for room
+        for at in range(0, len(data), PART_BYTES):  # obstore accepts a whole buffer before it waits for space
             piece = data[at : at + PART_BYTES]
             call(self.path, lambda piece=piece: self._upload.write(piece))  # type: ignore[misc]
 
@@ -354,6 +354,6 @@ class _ObjectSink(Sink):
         call(self.path, self._upload.close)
 
     def _abort(self) -> None:
-        """Have the service drop the uploaded parts. Parts of an abandoned upload would stay, and cost money."""
+        """Make the service drop the uploaded parts. Otherwise, they would stay and cost money."""
         with suppress(StoreError):  # obstore aborts an upload whose block ends with an error, and closes it otherwise
             call(self.path, lambda: self._upload.__exit__(StoreError, None, None))

@@ -1,4 +1,4 @@
-"""Pages of mapped files, by the system calls of Linux and macOS: mmap, madvise and mincore.
+"""Pages of mapped files, through the Linux and macOS system calls mmap, madvise and mincore.
 
 Python's own `mmap` holds a descriptor of each file before 3.13, and is used on other systems only. Pages whose
 residency the system does not report to this user count as resident.
@@ -26,11 +26,12 @@ DONT_NEED: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
 
 _FLAG = ctypes.c_ubyte * 1
 _Mincore = Callable[[int, int, ctypes.Array[ctypes.c_ubyte]], int]
-"""From an address, a number of bytes and room for a flag of each page to 0, or to -1 where the system does not tell."""
+"""Signature of mincore: address, size in bytes, output with a flag for each page. Returns 0, or -1 if residency is
+unknown."""
 
 
 class FilePages:
-    """The pages of a file, mapped read-only. They stay mapped while a view of them exists; no descriptor is held.
+    """The pages of a file, mapped read-only. They stay mapped while a view of them exists. No file descriptor is kept.
 
     Args:
         descriptor: The open file, which may be closed afterwards.
@@ -69,7 +70,7 @@ def _advise(system: Any, address: int, advice: int, start: int, size: int) -> No
 
 
 class _Mapped:
-    """A range of addresses that is unmapped when nothing refers to it any more."""
+    """An address range that is unmapped when the last reference to it is gone."""
 
     def __init__(self, system: Any, address: int, size: int) -> None:
         self._unmap = system.munmap
@@ -107,7 +108,7 @@ def _system() -> Any:
     """Return the C library with mmap, munmap and madvise, or None on systems with other or unknown types."""
     if sys.platform not in ("linux", "darwin") or ctypes.sizeof(ctypes.c_long) != ctypes.sizeof(ctypes.c_int64):
         return None
-    library = ctypes.PyDLL(None, use_errno=True)  # calls are too short to let go of Python's lock
+    library = ctypes.PyDLL(None, use_errno=True)  # calls are too short to release the GIL
     number, size, address = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p
     library.mmap.restype = address
     library.mmap.argtypes = (address, size, number, number, number, ctypes.c_long)

@@ -1,8 +1,8 @@
-"""Reads as plans: code that needs bytes says which, and its caller fetches them.
+"""Reads as plans: code yields the ranges that it needs, and its caller fetches them.
 
-A `Request[T]` is a generator. It yields lists of `ByteRange`, is sent the bytes of each (in the same order), and
-returns a T. Requests compose: `gather` drives many in lock-step, so that one round of reads serves all columns of a
-batch, and `run` is the only function that fetches bytes. A decoder therefore reads the same on a memory map and on
+A `Request[T]` is a generator. It yields lists of `ByteRange`, receives the bytes of each (in the same order), and
+returns a T. Requests compose. `gather` drives many in lock-step, and one round of reads then serves all columns of a
+batch. `run` is the only function that fetches bytes. A decoder therefore reads the same on a memory map and on
 S3.
 """
 
@@ -41,12 +41,12 @@ class ByteSource(Protocol):
         """Whether a read costs a round trip."""
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
-        """Return a read-only uint8 array for each (offset, size), zero-copy where the object is mapped.
+        """Return a read-only uint8 array for each (offset, size), zero-copy if the object is mapped.
 
-        Neighbouring ranges are merged and fetched concurrently where a read costs a round trip.
+        If a read costs a round trip, nearby ranges are merged and fetched concurrently.
 
         Raises:
-            CorruptError: A range reaches beyond the end of the object.
+            CorruptError: A range extends past the end of the object.
             StoreError: The store failed.
         """
 
@@ -79,7 +79,7 @@ class ReadCounts:
     """Counts of reads.
 
     Attributes:
-        ranges: Number of byte ranges that were asked for.
+        ranges: Number of requested byte ranges.
         size: Number of bytes of these ranges.
         by_path: Number of ranges of each file.
     """
@@ -101,7 +101,7 @@ def watched() -> Iterator[ReadCounts]:
 
 
 def is_watched() -> bool:
-    """Return whether reads are counted now; code must not read past `fetch` then."""
+    """Return whether reads are being counted. Code must then read only through `fetch`."""
     return bool(_WATCHING)
 
 
@@ -170,7 +170,7 @@ def read_first(ranges: Sequence[ByteRange], request: Request[T]) -> Request[T]:
 
 
 def gather(requests: Sequence[Request[T]]) -> Request[list[T]]:
-    """Drive several requests in lock-step: each round asks for the bytes of all of them at once."""
+    """Drive several requests in lock-step. Each round fetches the bytes for all of them together."""
     if len(requests) == 1:
         return [(yield from requests[0])]
     results: list[Any] = [None] * len(requests)

@@ -1,4 +1,4 @@
-"""A file that is being written: it appears whole, or not at all."""
+"""A file that is being written. It appears atomically."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_duck.errors import InternalError
 from lance_duck.store.costs import COPY_BYTES
 from lance_duck.store.request import ByteSource
 
-Buffer: TypeAlias = Any  # whatever memoryview() takes: bytes, numpy arrays, pyarrow buffers; contiguous
+Buffer: TypeAlias = Any  # anything that memoryview() accepts: bytes, numpy arrays, pyarrow buffers; contiguous
 
 
 class Sink(ABC):
@@ -41,17 +41,17 @@ class Sink(ABC):
             self.position += view.nbytes
 
     def close(self) -> None:
-        """Make the file appear under its name, whole and, unless it is a late one, safe; a second call does nothing.
+        """Publish the file under its name, durably unless it is a late file. A second call does nothing.
 
         Raises:
-            StoreError: The file could not be published, and nothing of it is left.
+            StoreError: The file could not be published, and was removed.
         """
         if self._open:
             self._open = False
             self._close()
 
     def abort(self) -> None:
-        """Give the file up and leave nothing of it; do nothing if it is closed. Never raises."""
+        """Discard the file. Does nothing if it is closed. Never raises."""
         if self._open:
             self._open = False
             self._abort()
@@ -73,7 +73,7 @@ class Sink(ABC):
 
     @abstractmethod
     def _close(self) -> None:
-        """Publish the file; after an error nothing is left of it."""
+        """Publish the file, or discard it after an error."""
 
     @abstractmethod
     def _abort(self) -> None:
@@ -81,7 +81,7 @@ class Sink(ABC):
 
 
 def copy_bytes(source: ByteSource, sink: Sink) -> None:
-    """Write all of a source to a sink and close it; the sink is aborted on failure."""
+    """Copy a source to a sink and close it. The sink is aborted on failure."""
     with sink:
         for at in range(0, source.size, COPY_BYTES):
             for piece in source.read([(at, min(COPY_BYTES, source.size - at))]):

@@ -28,7 +28,7 @@ class SqliteManifestStore:
     """See `ExternalManifestStore`.
 
     Args:
-        path: The file, in a directory that exists; made if it is missing.
+        path: The file, in an existing directory. It is created if it does not exist.
     """
 
     def __init__(self, path: str) -> None:
@@ -54,7 +54,7 @@ class SqliteManifestStore:
             try:
                 connection.execute("INSERT INTO manifests VALUES (?, ?, ?)", (base_uri, version, path))
             except sqlite3.IntegrityError:
-                raise AlreadyExistsError(f"version {version} is claimed", where=base_uri) from None
+                raise AlreadyExistsError(f"version {version} already exists", where=base_uri) from None
 
     def put_if_exists(self, base_uri: str, version: int, path: str) -> None:
         """See `ExternalManifestStore`."""

@@ -1,6 +1,6 @@
-"""Stores of URIs as users write them: paths, file:// and the schemes of object stores.
+"""Opens stores from user-given locations: paths, file:// and object store URIs.
 
-Datasets on the Hub of Hugging Face have a module of their own, `store.hub`.
+Hugging Face datasets have a separate module, `store.hub`.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _IS_WINDOWS = os.name == "nt"
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
 _WEB = ("http", "https")
-_NEIGHBOURS = 10_000  # names that a misspelled one is compared with: some tens of milliseconds
+_NEIGHBOURS = 10_000  # maximum number of names to compare with a misspelled one; takes tens of milliseconds
 
 
 def open_store(
     uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None, allowed: Sequence[str] = ()
 ) -> Store:
-    """Open the store whose root is `uri`; nothing is read yet.
+    """Open the store with the root `uri`, without reading anything.
 
     Args:
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// hf:// memory:// URI.
-        storage_options: Credentials and settings of the object store, by the names of pylance and obstore. For a table
-            on a local disk they apply to the other locations that it refers to. "fsync": "false" writes it without
-            flushing, for tables that need not survive a power cut. "checksums": "false" writes files without checksums,
-            and verifies only small files. "manifest_store" names an external manifest store: see
+        storage_options: Credentials and settings of the object store, under the names used by pylance and obstore. For
+            a table on a local disk they apply to the other locations that it refers to. "fsync": "false" writes it
+            without flushing, for tables that need not survive a power cut. "checksums": "false" writes files without
+            checksums, and verifies only small files. "manifest_store" names an external manifest store: see
             `store.external`.
-        allowed: Other roots that paths and links of a local store may lead into; roots that are not local are ignored.
+        allowed: Other roots that paths and links of a local store may enter. Non-local roots are ignored.
 
     Raises:
         UnsupportedError: The scheme is not known.
@@ -72,9 +72,9 @@ def open_store(
     if parts.scheme.lower() not in _OBJECT_SCHEMES:
         if "+" in parts.scheme:  # s3+ddb://bucket/table?ddbTableName=…
             raise UnsupportedError(
-                "manifest store in the scheme of a URI",
+                "the scheme of the URI names a manifest store",
                 where=text,
-                remedy='leave it out, and name the manifest store in storage_options: {"manifest_store": "…"}',
+                remedy='remove it, and set the manifest store in storage_options: {"manifest_store": "…"}',
             )
         raise UnsupportedError(
             f"unknown scheme {parts.scheme!r}", where=text, expected="a path, file, hf, " + ", ".join(_OBJECT_SCHEMES)
@@ -84,10 +84,10 @@ def open_store(
     else:
         bucket, key = f"{parts.scheme.lower()}://{parts.netloc}", unquote(parts.path)
     if not parts.netloc and parts.scheme != "memory":
-        raise InvalidInputError("URI without a bucket", where=text)
+        raise InvalidInputError("the URI does not have a bucket", where=text)
     prefix = _key_of(key)
     if ".." in prefix.split("/"):
-        raise InvalidInputError("'..' in a URI", where=text)
+        raise InvalidInputError("the URI contains '..'", where=text)
     client = bucket_client(bucket, options)
     can_list = parts.scheme.lower() not in _WEB
     return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external, checksums=checksums)
@@ -118,14 +118,14 @@ def checked_place(uri: object, storage_options: object = None) -> str:
 
     Raises:
         WrongTypeError: The value is not a path, or the storage options are not a dict of strings.
-        InvalidInputError: The path is empty, or holds what no path can hold.
+        InvalidInputError: The path is empty, or contains characters that paths cannot contain.
     """
     check_options(storage_options)
     text = os.fspath(uri) if isinstance(uri, str | os.PathLike) else None
     if not isinstance(text, str):
         raise WrongTypeError("uri", expected="a path or URI", found=f"{uri!r} of type {type(uri).__name__}")
     if not text:
-        raise InvalidInputError("uri", expected="a path or URI", found="an empty text")
+        raise InvalidInputError("uri", expected="a path or URI", found="an empty string")
     if "\0" in text:
         raise InvalidInputError("uri", expected="a path or URI without NUL", found=repr(text))
     try:
@@ -154,7 +154,7 @@ def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> B
         return LocalStore(_anchor(path)).open(path)
     folder, _, name = uri.rpartition("/")
     if not name or folder.endswith(":/"):
-        raise InvalidInputError("URI that names no file", where=repr(uri))
+        raise InvalidInputError("the URI does not name a file", where=repr(uri))
     return open_store(folder, storage_options).open(unquote(name))
 
 
@@ -168,7 +168,7 @@ def local_path(uri: str) -> str | None:
     if _IS_WINDOWS:
         return _windows_path("" if parts.netloc == "localhost" else parts.netloc, unquote(parts.path))
     if parts.netloc not in ("", "localhost"):
-        raise InvalidInputError("file URI with a host", where=uri, expected="file:///path")
+        raise InvalidInputError("the file URI has a host", where=uri, expected="file:///path")
     return unquote(parts.path)
 
 
@@ -188,7 +188,7 @@ def _anchor(path: str) -> str:
 def split_place(place: str) -> tuple[str, str]:
     """Return the folder and the last name of a path or URI. The folder is empty if `place` is only a name.
 
-    On Windows a backslash also divides the names of a path.
+    On Windows, a backslash also separates names.
     """
     separators = "/\\" if _IS_WINDOWS and not _SCHEME.match(place) else "/"
     text = place.rstrip(separators)

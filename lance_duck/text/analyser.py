@@ -63,7 +63,9 @@ class Analyser:
             leaves = leaves.value_type
         if not is_text(leaves):
             expected = "string, large_string, string_view, or a list of them"
-            raise WrongTypeError("texts of a wrong type", where="analyse", expected=expected, found=array.type)
+            raise WrongTypeError(
+                "the strings have the wrong type", where="analyse", expected=expected, found=array.type
+            )
         if self.parameters.is_json:
             return self._json(array)
         known = self.vocabulary() if vocabulary is None else vocabulary

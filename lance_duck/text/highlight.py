@@ -64,9 +64,9 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], a
     """
     if analyser.parameters.is_json:
         raise UnsupportedError(
-            "marks around the words of JSON",
+            "highlight does not support JSON columns",
             where="highlight",
-            remedy="mark a value that is taken out of it: highlight(column ->> '$.path', 'words')",
+            remedy="extract a string first: highlight(column ->> '$.path', 'words')",
         )
     array = _checked(texts)
     present = array.is_valid().to_numpy(zero_copy_only=False)
@@ -165,7 +165,7 @@ def _checked(texts: pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
     array = joined_texts(texts)
     if not is_text(array.type):
         expected = "string, large_string or string_view"
-        raise WrongTypeError("texts of a wrong type", where="highlight", expected=expected, found=array.type)
+        raise WrongTypeError("the strings have the wrong type", where="highlight", expected=expected, found=array.type)
     return large_texts(array)
 
 

@@ -138,7 +138,7 @@ def _leaves(document: str) -> Iterator[tuple[str, str, str]]:
     except ValueError as error:
         raise InvalidInputError("bad document", expected="JSON", found=f"{document[:80]!r}: {error}") from error
     except RecursionError as error:
-        raise UnsupportedError("JSON that is nested too deeply", found=f"{document[:40]!r}") from error
+        raise UnsupportedError("the JSON document is nested too deeply", found=f"{document[:40]!r}") from error
     stack: list[tuple[str, Any]] = [("", tree)]
     while stack:
         path, value = stack.pop()

@@ -132,9 +132,7 @@ class AnalyserParameters:
             defaults = replace(defaults, split_on_numerics=True, preserve_original=True)
         flags = [name for name in _CODE_FLAGS if values.get(name)]
         if base != "code" and flags:
-            raise InvalidInputError(
-                f"{flags[0]} is a parameter of analyzer 'code' alone", where=where, found=repr(base)
-            )
+            raise InvalidInputError(f"{flags[0]} needs analyzer 'code'", where=where, found=repr(base))
         values = {name: _checked(name, value, getattr(defaults, name), where) for name, value in values.items()}
         parameters = replace(defaults, **values)
         parameters.check_words(where)
@@ -245,7 +243,7 @@ def utf8_bytes(text: str, what: str, where: str | None = None) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInputError(f"bad {what}", where=where, expected="Unicode text", found=ascii(text)[:80]) from error
+        raise InvalidInputError(f"bad {what}", where=where, expected="valid Unicode", found=ascii(text)[:80]) from error
 
 
 def _unknown(name: str, names: list[str], where: str | None) -> InvalidInputError:

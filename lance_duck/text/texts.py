@@ -26,7 +26,7 @@ def large_texts(texts: pa.Array) -> pa.LargeStringArray:
         large = texts if pa.types.is_large_string(texts.type) else texts.cast(pa.large_string())
         large.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise InvalidInputError("bad texts", expected="UTF-8", found=str(error)) from error
+        raise InvalidInputError("invalid strings", expected="UTF-8", found=str(error)) from error
     return large
 
 

@@ -67,9 +67,9 @@ def _signed(tensor: Any, name: str) -> Any:
     signed = tensor.view(torch.int64)
     if signed.numel() and int(signed.min()) < 0:
         raise InvalidInputError(
-            "number of 2^63 or more",
+            "torch cannot represent integers of 2^63 or more",
             where=f"column {name!r}",
-            remedy="to_tensor_fn=to_tensors keeps uint64",
+            remedy="pass to_tensor_fn=to_tensors to keep uint64",
         )
     return signed
 
@@ -377,7 +377,7 @@ def _rows(
 ) -> RowSelection:
     if options:
         if isinstance(dataset, Table | RowSelection):
-            raise InvalidInputError("dataset_options", expected="None, for the dataset is open")
+            raise InvalidInputError("dataset_options", expected="None, because the dataset is already open")
         dataset = open_dataset(dataset, **options)
     return RowSelection.of(dataset, condition)
 
@@ -388,7 +388,7 @@ def _check_sampler(sampler: object, others: tuple[object, ...]) -> None:
         remedy = "shard_granularity, a ShardedFragmentSampler or ShardedBatchSampler, or a RowSelection says it"
         raise UnsupportedError("sampler is not supported", where="LanceDataset", remedy=remedy)
     if any(other is not None for other in others):
-        expected = "no rank, world_size, shard_granularity or shuffle beside it"
+        expected = "a sampler without rank, world_size, shard_granularity or shuffle"
         raise InvalidInputError("sampler", where="LanceDataset", expected=expected)
 
 

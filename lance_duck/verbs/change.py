@@ -56,7 +56,7 @@ def transaction_properties(message: str | None, properties: Mapping[str, str] | 
 def check_patience(retries: int, timeout: timedelta) -> None:
     """Raise InvalidInputError for an invalid retry count or time limit."""
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise InvalidInputError("conflict_retries", expected="a number that is not negative", found=repr(retries))
+        raise InvalidInputError("conflict_retries", expected="0 or more", found=repr(retries))
     if not isinstance(timeout, timedelta):
         raise InvalidInputError("retry_timeout", expected="a timedelta", found=type(timeout).__name__)
 

@@ -185,7 +185,7 @@ def _columns(schema: Schema, names: list[str]) -> Schema:
     if hidden or not names:
         raise InvalidInputError(
             "columns to update",
-            expected="columns of the table beside the key; metadata columns cannot be updated",
+            expected="table columns other than the key, and no metadata columns",
             found=hidden or 0,
         )
     unknown = [name for name in names if name not in schema.names]
@@ -204,6 +204,6 @@ def _updated(old: pa.RecordBatch, new: pa.RecordBatch, mask: pa.BooleanArray) ->
             arrays.append(pc.if_else(mask, values.cast(array.type), array))
         except (pa.ArrowException, NotImplementedError) as error:
             raise InvalidInputError(
-                "data of another type", where=name, expected=array.type, found=str(error)
+                "the data has the wrong type", where=name, expected=array.type, found=str(error)
             ) from error
     return pa.RecordBatch.from_arrays(arrays, old.schema.names)

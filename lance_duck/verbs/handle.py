@@ -31,7 +31,8 @@ class Handle:
         """The version that row changes start from. Raises an error if the handle is restricted to some rows."""
         if self.table.restriction is not None:
             raise InvalidInputError(
-                "this dataset is a part of a table, chosen by a filter", remedy="change the rows of the table itself"
+                "a filtered dataset cannot be changed",
+                remedy="open the table again, and change its rows with a predicate",
             )
         return self.snapshot
 

@@ -1,7 +1,7 @@
 """Errors for missing dataset attributes, with a suggestion.
 
 The suggestion is the equivalent of another library's name, or the nearest public name.
-A mixin, since `dataset.py` would exceed 500 lines.
+This is a mixin because `dataset.py` would otherwise exceed 500 lines.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _HERE: Final[Mapping[str, str]] = MappingProxyType(
 class OtherNames:
     """Mixin whose errors for missing attributes suggest the right name."""
 
-    if not TYPE_CHECKING:  # to a type checker a name that does not exist stays an error
+    if not TYPE_CHECKING:  # for type checkers, unknown names remain errors
 
         def __getattr__(self, name: str) -> object:
             if any(name in vars(base) for base in type(self).__mro__):

@@ -1,4 +1,4 @@
-"""Row changes that are made one after the other, and committed together or not at all.
+"""Row changes that are made one after the other and committed atomically.
 
 Each change creates a version in memory; its files are on disk. The commit combines all changes. It deletes removed rows
 of the base version and adds the written fragments. A fragment is rewritten first if some of its rows were deleted

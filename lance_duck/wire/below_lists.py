@@ -1,4 +1,4 @@
-"""Fields of structs in lists, whose paths leave out the items of lists: "ls.t" is field t of the structs in list ls."""
+"""Fields of structs in lists. Their paths omit list items: "ls.t" is field t of the structs in list ls."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class ListedField:
     """A field that may be inside list items, and how it is read.
 
     Attributes:
-        path: Dotted path of the column part that is read: of the field, or of the outermost list around it.
-        below: Names of the struct fields that lead from there to the field.
+        path: Dotted path of the column to read: the field, or the outermost list around it.
+        below: Names of the struct fields on the path from that column to the field.
         shown: Dotted path of the field, without the items of lists.
         type: Storage type of its values, in a large_list for each list between them and `path`.
     """
@@ -45,12 +45,12 @@ def listed_field(schema: Schema, field: Field) -> ListedField:
 def found_field(
     fields: Sequence[Field], names: Iterable[str], choose: Callable[[Sequence[Field], str], Field | None]
 ) -> Field | None:
-    """Return the field that names lead to; items of lists may be left out, or be named.
+    """Return the field at a path of names. List items are optional in the path.
 
     Args:
         fields: Fields of the table.
         names: Names of the path, outermost first.
-        choose: Returns the field that a name means, or None if the name does not match.
+        choose: Returns the field with a name, or None if no field matches.
     """
     field: Field | None = None
     for name in names:

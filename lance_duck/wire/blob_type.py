@@ -2,7 +2,7 @@
 
     struct<data: large_binary, uri: string[, position: uint64, size: uint64]>
 
-Exactly one of data and uri is not null; position and size choose a part of an external file.
+Exactly one of data and uri is not null. Position and size select a range of an external file.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Blob:
-    """One blob to be written: its bytes, or an external file or a part of one.
+    """A blob to write: its bytes, an external file, or a range of an external file.
 
     Attributes:
         data: The bytes.
         uri: URI of the external file.
         position: First byte of the part. Default: the whole file.
-        size: Size of the part in bytes, at least 1.
+        size: Size of the range in bytes, at least 1.
 
     Raises:
         InvalidInputError: Both or neither of data and uri are given, or only one of position and size.
@@ -51,12 +51,14 @@ class Blob:
             members = "none" if self.data is None else "both"
             raise InvalidInputError("Blob", expected="either data or uri", found=members, remedy="None is a null blob")
         if self.uri == "":
-            raise InvalidInputError("Blob with an empty uri")
+            raise InvalidInputError("the Blob has an empty uri")
         part = (self.position, self.size)
         if (part[0] is None) != (part[1] is None) or (part[0] is not None and self.uri is None):
-            raise InvalidInputError("part of a Blob", expected="a uri with both position and size", found=part)
+            raise InvalidInputError(
+                "invalid byte range of a Blob", expected="a uri with both position and size", found=part
+            )
         if part[0] is not None and part[1] is not None and (part[0] < 0 or part[1] < 1):
-            raise InvalidInputError("part of a Blob", expected="position >= 0 and size >= 1", found=part)
+            raise InvalidInputError("invalid byte range of a Blob", expected="position >= 0 and size >= 1", found=part)
 
     def __repr__(self) -> str:
         uri = None if self.uri is None else shown(self.uri)
@@ -69,12 +71,12 @@ class Blob:
 
     @staticmethod
     def from_uri(uri: str, position: int | None = None, size: int | None = None) -> Blob:
-        """Return a blob that is an external file, or a part of one."""
+        """Return a blob for an external file or a range of it."""
         return Blob(None, uri, position, size)
 
     @staticmethod
     def empty() -> Blob:
-        """Return a blob without bytes, which is not null."""
+        """Return an empty blob, which is not null."""
         return Blob(b"")
 
 
@@ -82,7 +84,7 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]
     """The type of blob columns, as they are written.
 
     Args:
-        storage: The struct, with two or four members; four by default.
+        storage: The struct, with two or four members (the default).
 
     Raises:
         InvalidInputError: The storage type is another one.

@@ -1,4 +1,4 @@
-"""Metadata of Arrow schemas as the C data interface has it: in order, with repeated names and extension keys.
+"""Arrow schema metadata as in the C data interface: in order, with repeated names and extension keys.
 
 int32 count, then for each pair: int32 length, name, int32 length, value; in the byte order of the machine
 """

@@ -1,4 +1,4 @@
-"""Paths of columns as text: names with dots between them, in backticks where a name holds a dot or a backtick."""
+"""Column paths as strings: names separated by dots. Names with a dot or backtick are quoted in backticks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lance_duck.errors import InvalidInputError
 
 
 def split_path(path: str) -> list[str]:
-    """Split a dotted path into names; a name in backticks may hold dots, and two backticks for one.
+    """Split a dotted path into names. A name in backticks may contain dots, and doubled backticks.
 
     Raises:
         InvalidInputError: A backtick is not closed, or a name is empty.
@@ -23,7 +23,7 @@ def split_path(path: str) -> list[str]:
             end = len(path) if end < 0 else end
             name, at = path[at:end], end
         if not name or path[at : at + 1] not in ("", "."):
-            raise InvalidInputError("bad column path", where=repr(path), expected="names with dots between them")
+            raise InvalidInputError("bad column path", where=repr(path), expected="names separated by dots")
         names.append(name)
         at += 1
     return names
@@ -45,7 +45,7 @@ def _read_quoted(path: str, at: int) -> tuple[str, int]:
     while True:
         end = path.find("`", at)
         if end < 0:
-            raise InvalidInputError("backtick is not closed", where=repr(path))
+            raise InvalidInputError("unclosed backtick in a column path", where=repr(path))
         name += path[at:end]
         if path[end + 1 : end + 2] != "`":
             return name, end + 1

@@ -34,7 +34,7 @@ ZONE_WRITE_SEEDS = 65536
 
 _PAIRED = MIXED_VERSIONS | TAGGED_REUSE | MANAGED_BLOBS | ZONE_WRITE_SEEDS
 STICKY = STABLE_ROW_IDS | MIXED_VERSIONS | TAGGED_REUSE | SPILLED_ROW_LINEAGE | MANAGED_BLOBS | KEPT_FIELD_IDS
-"""Flags that a table keeps for good; the others follow from the contents of a version."""
+"""Flags that a table keeps permanently. The others follow from the contents of a version."""
 
 _NAMES = {
     0: "deletion files",
@@ -64,7 +64,7 @@ def flag_names(flags: int) -> list[str]:
 
 
 def check_consistent(reader: int, writer: int, *, keeps_field_ids: bool, where: str) -> None:
-    """Refuse a manifest whose two sets of flags contradict each other, or its fields.
+    """Reject a manifest whose two sets of flags contradict each other or its fields.
 
     Args:
         reader: Flags for readers.
@@ -73,7 +73,7 @@ def check_consistent(reader: int, writer: int, *, keeps_field_ids: bool, where: 
         where: The manifest, for messages.
 
     Raises:
-        CorruptError: They do; the message names the flags.
+        CorruptError: The flags are contradictory. The message names them.
     """
     if halves := (reader ^ writer) & _PAIRED:
         raise CorruptError(
@@ -92,22 +92,22 @@ def check_consistent(reader: int, writer: int, *, keeps_field_ids: bool, where: 
 
 
 def check_readable(flags: int, where: str) -> None:
-    """Refuse a table whose reader flags are not all understood.
+    """Reject a table with unknown reader flags.
 
     Raises:
-        UnsupportedError: Some are not; the message has their numbers and names.
+        UnsupportedError: A flag is unknown. The message has its number and name.
     """
-    remedy = "read the table with a newer version, or an older version of the table"
+    remedy = "upgrade lance_duck, or read an older version of the table"
     _check(flags & ~READABLE, "reader", where, remedy)
 
 
 def check_writable(flags: int, where: str) -> None:
-    """Refuse to change a table whose writer flags are not all understood.
+    """Reject changes to a table with unknown writer flags.
 
     Raises:
-        UnsupportedError: Some are not; the message has their numbers and names.
+        UnsupportedError: A flag is unknown. The message has its number and name.
     """
-    _check(flags & ~WRITABLE, "writer", where, "the table can be read, but only a newer version can change it")
+    _check(flags & ~WRITABLE, "writer", where, "upgrade lance_duck to change the table; reading still works")
 
 
 def _check(unknown: int, who: str, where: str, remedy: str) -> None:

@@ -27,7 +27,7 @@ class DeletionFile:
 
     Attributes:
         suffix: "arrow" for an Arrow IPC file, "bin" for a roaring bitmap.
-        num_deleted_rows: Number of rows listed; 0 in old manifests that do not say.
+        num_deleted_rows: Number of listed rows, or 0 if an old manifest does not store it.
     """
 
     suffix: str
@@ -55,12 +55,12 @@ class Fragment:
     """A horizontal slice of the table.
 
     Attributes:
-        id: Id, the upper 32 bits of the addresses of its rows.
+        id: Id: the upper 32 bits of its row addresses.
         physical_rows: Number of rows before deletion, or 0 if an old manifest does not store it.
         row_ids: Serialized RowIdSequence, or the file that stores it. None without stable row ids.
         created_at: Serialized RowDatasetVersionSequence with each row's first version, or the file that stores it.
         last_updated_at: Serialized RowDatasetVersionSequence with each row's last update, or the file that stores it.
-        overlays: New values of some cells; each overlay wins over those before it.
+        overlays: New values of some cells. Later overlays take precedence.
     """
 
     id: int
@@ -89,7 +89,7 @@ class Fragment:
 
 
 class Fragments(Sequence[Fragment]):
-    """The fragments of a manifest; each is built when it is first asked for.
+    """The fragments of a manifest. Each is built on first access.
 
     Args:
         protos: Messages of the manifest.
@@ -140,7 +140,7 @@ class Fragments(Sequence[Fragment]):
         return list(self._ids)
 
     def check_ids(self) -> None:
-        """Raise CorruptError if fragments share an id: rows, deletions and indexes are found by it."""
+        """Raise CorruptError if fragments share an id, which identifies rows, deletions and index entries."""
         self._ids  # noqa: B018
 
     @cached_property
@@ -187,7 +187,7 @@ class Fragments(Sequence[Fragment]):
         return int(self._protos[self.places[fragment_id]].physical_rows)
 
     def summary(self) -> dict[str, str]:
-        """Return the numbers of fragments, files and rows, by the names that pylance gives them."""
+        """Return the counts of fragments, files and rows, under pylance's names."""
         self.check_ids()
         deletions = [p.deletion_file.num_deleted_rows for p in self._protos if p.HasField("deletion_file")]
         rows = sum(p.physical_rows for p in self._protos)
@@ -211,7 +211,7 @@ def repeated_id(ids: Sequence[int], where: str) -> CorruptError:
         where=where,
         expected="a different id for each fragment",
         found=f"{len(repeated)} ids that repeat" if len(repeated) > 1 else None,
-        remedy="restore an earlier version, or overwrite the table",
+        remedy="restore an older version, or overwrite the table",
     )
 
 
@@ -247,7 +247,7 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
 
 
 def without_counts(fragment: Fragment) -> Fragment:
-    """Return a fragment as it would be if its manifest did not say how many rows it has."""
+    """Return a fragment without the row count from its manifest."""
     deletion = fragment.deletion_file and replace(fragment.deletion_file, num_deleted_rows=0)
     return replace(fragment, physical_rows=0, deletion_file=deletion)
 
@@ -268,7 +268,7 @@ def deletion_from_proto(proto: table_pb2.DeletionFile, where: str) -> DeletionFi
 def _check_deleted(deleted: int, proto: table_pb2.DataFragment, where: str) -> None:
     if proto.physical_rows and deleted > proto.physical_rows:
         raise CorruptError(
-            "more rows deleted than there are",
+            "more deleted rows than rows",
             where=f"{where}: fragment {proto.id}",
             expected=f"at most {proto.physical_rows}",
             found=deleted,

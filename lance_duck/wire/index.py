@@ -15,7 +15,7 @@ from lance_duck.wire.pb import table_pb2
 FRAGMENT_REUSE = "__lance_frag_reuse"
 MEM_WAL = "__lance_mem_wal"
 SYSTEM = (FRAGMENT_REUSE, MEM_WAL)
-"""Names of entries that are not an index of a column."""
+"""Names of entries that are not column indexes."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ class IndexMetadata:
     """One segment of an index.
 
     Attributes:
-        name: Name of the index; its segments share it.
+        name: Name of the index, shared by its segments.
         fields: Ids of the indexed fields; empty for indices of the table itself.
         dataset_version: Version of the table that the segment was built on.
         fragment_bitmap: Serialized 32-bit roaring bitmap of the covered fragment ids, or None if not known.
@@ -89,7 +89,7 @@ def index_from_proto(proto: table_pb2.IndexMetadata, where: str) -> IndexMetadat
 
 
 def revised(segment: IndexMetadata, **fields: Any) -> IndexMetadata:
-    """Return a segment with other values of some fields of its message."""
+    """Return a segment with some message fields replaced."""
     proto = table_pb2.IndexMetadata()
     proto.CopyFrom(segment.proto)
     for name, value in fields.items():

@@ -60,14 +60,14 @@ def arrow_from_logical(logical_type: str, where: str) -> pa.DataType:
     """Return the Arrow storage type of a childless logical type.
 
     Extension names are left to the caller, except for the items of `fixed_size_list:lance.bfloat16:n`, whose field
-    carries the extension's name as metadata. JSON is text here, whatever the file stores.
+    carries the extension's name as metadata. JSON is a string here, even if the file stores it in binary form.
 
     Args:
         logical_type: For example "timestamp:us:UTC".
         where: Name of the field, for messages.
 
     Raises:
-        UnsupportedError: The type is unknown or its parameters are invalid; the message names it.
+        UnsupportedError: The type is unknown or its parameters are invalid. The message names it.
     """
     return _parse(logical_type, logical_type, where, 0)
 
@@ -82,7 +82,7 @@ def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
         where: Name of the field, for messages.
 
     Raises:
-        UnsupportedError: Lance does not have the type; the message names it.
+        UnsupportedError: Lance does not have the type. The message names it.
     """
     simple = _NAMES.get(arrow) or _with_parameters(arrow)
     if simple is not None:
@@ -104,7 +104,7 @@ def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
         if item is not None:
             return f"fixed_size_list:{item}:{arrow.list_size}"
     remedy = "cast it to a list" if pa.types.is_fixed_size_list(arrow) else "cast the column before it is written"
-    raise UnsupportedError(f"Lance has no type for {arrow}", where=where, remedy=remedy)
+    raise UnsupportedError(f"Lance cannot store {arrow}", where=where, remedy=remedy)
 
 
 def _with_parameters(arrow: pa.DataType) -> str | None:
@@ -123,7 +123,7 @@ def _item_name(item: pa.Field) -> str | None:
     name = (item.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode(errors="replace")
     if isinstance(arrow, pa.BaseExtensionType):
         name, arrow = arrow.extension_name, arrow.storage_type
-    if name:  # the schema stores no metadata of such items: other extension types would become their storage
+    if name:  # the schema cannot store extension metadata of these items
         return BFLOAT16 if name == BFLOAT16 else None
     if pa.types.is_fixed_size_list(arrow) and arrow.list_size > 0:
         below = _item_name(arrow.value_field)
@@ -193,5 +193,5 @@ _PARSERS = {"decimal": _decimal, "timestamp": _timestamp, "fixed_size_binary": _
 
 def _unknown(logical_type: str, where: str) -> UnsupportedError:
     return UnsupportedError(
-        f"unknown logical type {logical_type!r}", where=where, remedy="read the other columns, or upgrade lance_duck"
+        f"unknown logical type {logical_type!r}", where=where, remedy="leave out this column, or upgrade lance_duck"
     )

@@ -11,7 +11,7 @@
     10     | 2    | minor version, 1 or 2
     12     | 4    | magic "LANC"
 
-Fragments and indices are parsed when they are asked for: opening a table with 100,000 fragments builds none of them.
+Fragments and indices are parsed on access. Opening a table with 100,000 fragments does not build any of them.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class BasePath:
     """A location other than the table root that stores files of the table.
 
     Attributes:
-        is_dataset_root: Whether it is laid out like a table, with files in data/, _deletions/ and _indices/; else
-            files lie directly in it.
+        is_dataset_root: Whether it has the layout of a table, with files in data/, _deletions/ and _indices/.
+            Otherwise, files are directly in it.
         path: Absolute path or URI.
     """
 
@@ -95,7 +95,7 @@ class Manifest:
 
     @property
     def tag(self) -> str | None:
-        """Label that the writer gave the manifest; unrelated to the tags of the table."""
+        """Label set by the writer, unrelated to the tags of the table."""
         return self.proto.tag or None
 
     @cached_property
@@ -109,7 +109,7 @@ class Manifest:
 
     @cached_property
     def schema(self) -> Schema:
-        """Schema of the table; versions with the same schema share one object, with all that it has cached."""
+        """Schema of the table. Versions with the same schema share one object and its caches."""
         proto = table_pb2.Manifest(fields=self.proto.fields, schema_metadata=self.proto.schema_metadata)
         data = proto.SerializeToString(deterministic=True)
         if any(f.dictionary.length > 0 for f in proto.fields):
@@ -120,7 +120,7 @@ class Manifest:
 
     @cached_property
     def fragments(self) -> Fragments:
-        """Fragments of the table, in the order of a scan."""
+        """Fragments of the table, in scan order."""
         return Fragments(self.proto.fragments, self.path, counts_old=self.writer is not None)
 
     @property
@@ -135,7 +135,7 @@ class Manifest:
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their id when they move."""
+        """Whether moved rows keep their id."""
         return bool(self.reader_flags & flags.STABLE_ROW_IDS)
 
     @property
@@ -177,7 +177,7 @@ class Manifest:
 
     @property
     def has_legacy_files(self) -> bool:
-        """Whether the data files are of version 0.1, which share no table with later ones."""
+        """Whether the data files have version 0.1, which a table cannot mix with later versions."""
         return version_of_first(self.proto.fragments) == LEGACY
 
     @property
@@ -200,7 +200,7 @@ class Manifest:
 
     @cached_property
     def inline_transaction(self) -> transaction_pb2.Transaction | None:
-        """The transaction, where the file holds it."""
+        """The transaction, if the file contains it."""
         for name in ("transaction_section", "transaction_section_deprecated"):
             if self.proto.HasField(name):
                 return self._section(getattr(self.proto, name), transaction_pb2.Transaction.FromString, name)
@@ -221,7 +221,7 @@ class Manifest:
         return seal is not None and seal.is_intact
 
     def summary(self) -> dict[str, str]:
-        """Return the numbers of fragments, files and rows, by the names that pylance gives them."""
+        """Return the counts of fragments, files and rows, under pylance's names."""
         return self.fragments.summary()
 
     def _section(self, position: int, parse: Callable[[bytes], _M], name: str) -> _M:
@@ -260,7 +260,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 
 
 def _holds(seal: Seal, manifest: table_pb2.Manifest) -> bool:
-    """Return whether a manifest is unchanged since it was sealed; True for an older seal that another writer copied."""
+    """Return whether a manifest is unchanged since it was sealed. True for an older seal that another writer copied."""
     if seal.is_intact:
         return seal.version == manifest.version
     return seal.version != manifest.version and manifest.writer_version.library != WRITER

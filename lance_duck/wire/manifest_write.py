@@ -1,4 +1,4 @@
-"""The bytes of a manifest file; `wire.manifest` has their grammar.
+"""The bytes of a manifest file. `wire.manifest` describes their layout.
 
 [dictionaries]   only in tables of version 0.1: see `wire.files.dictionaries`
 [IndexSection]   only when there are indices
@@ -38,7 +38,7 @@ def manifest_file(
     """Return the whole file of a version.
 
     Args:
-        manifest: Message of the version; the positions of the sections are set in it.
+        manifest: Message of the version. The section positions are set in it.
         transaction: Transaction that made the version, or None if the manifest only names a transaction file.
         indices: Index segments of the version.
         dictionaries: Dictionary values of a table in version 0.1, by field id.
@@ -65,7 +65,7 @@ def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
     """Set the writer and the time of a version.
 
     Raises:
-        UnsupportedError: The version has files of 0.1, and may be wrong about how many rows they have.
+        UnsupportedError: The version has files of version 0.1, and their row counts may be wrong.
     """
     if version_of_first(manifest.fragments) == LEGACY:
         _check_legacy(manifest)
@@ -78,11 +78,11 @@ def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
 
 
 def _check_legacy(manifest: table_pb2.Manifest) -> None:
-    """Refuse row counts of writers without name."""
+    """Reject row counts from unnamed writers."""
     if not manifest.HasField("writer_version"):
         raise UnsupportedError(
-            "change of a table of version 0.1 whose row counts may be wrong",
-            remedy="call optimize.compact_files() first, which writes the table as 2.2",
+            "this table of version 0.1 cannot be changed, because its row counts may be wrong",
+            remedy="call optimize.compact_files() first, which rewrites the table as 2.2",
         )
 
 

@@ -96,7 +96,7 @@ def parse_manifest_path(path: str) -> ManifestName | None:
 
 
 def staged_manifest(name: ManifestName, uuid: UUID) -> str:
-    """Return the path of a manifest whose version is not claimed yet in an external manifest store."""
+    """Return the path of a manifest before its version is claimed in an external manifest store."""
     return f"{name.path}-{uuid}"
 
 
@@ -139,13 +139,13 @@ def manifest_candidates(version: int) -> tuple[str, ...]:
 def data_file(path: str, *, is_dataset_root: bool = True) -> str:
     """Return the path of a data file, from its name in a manifest. A plain base path has its files at the top.
 
-    An absolute name stays absolute: the store decides about it.
+    An absolute name stays absolute, and the store decides whether it is allowed.
     """
     return posixpath.join(DATA, path) if is_dataset_root else path
 
 
 def new_data_file(uuid: UUID) -> str:
-    """Return a new data file name; its binary prefix spreads names over partitions of an object store."""
+    """Return a new data file name. Its binary prefix spreads names over object store partitions."""
     return f"{_spread(uuid)}.lance"
 
 
@@ -165,12 +165,12 @@ def data_stem(path: str) -> str:
 
 
 def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str) -> str:
-    """Return the path of a deletion file; `suffix` is "arrow" or "bin"."""
+    """Return the path of a deletion file. `suffix` is "arrow" or "bin"."""
     return f"{DELETIONS}/{fragment_id}-{read_version}-{file_id}.{suffix}"
 
 
 def transaction_name(read_version: int, uuid: str) -> str:
-    """Return the name of a new transaction, as manifests have it."""
+    """Return the name of a new transaction, in the form used by manifests."""
     return f"{read_version}-{uuid}.txn"
 
 
@@ -205,7 +205,7 @@ def is_of_index(path: str) -> bool:
 
 
 def ref_file(folder: str, name: str) -> str:
-    """Return the path of a tag or branch file; `folder` is TAGS or BRANCHES."""
+    """Return the path of a tag or branch file. `folder` is TAGS or BRANCHES."""
     return f"{folder}/{quote(name, safe='', errors='replace')}.json"
 
 

@@ -1,6 +1,6 @@
 """The schema of a table: fields with their ids, and the corresponding Arrow schema.
 
-On disk a schema is a depth-first list of `Field` messages; a child names its parent by id, -1 at the top:
+On disk, a schema is a depth-first list of `Field` messages. A child refers to its parent by id, -1 at the top:
 
     list, large_list, list.struct, large_list.struct    one child, the item
     fixed_size_list:struct:{n}                          one child, the item
@@ -59,7 +59,7 @@ class Field:
     """A field of the table, at any depth.
 
     Attributes:
-        id: Number of the field in data files; unique in the table, at least 0.
+        id: Id of the field in data files, unique in the table, at least 0.
         parent_id: Id of the parent field, -1 at the top.
         logical_type: Name of the type on disk.
         metadata: Field metadata, with the two extension keys.
@@ -85,7 +85,7 @@ class Field:
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of the values, a registered extension type where the field declares one.
+        """Arrow type of the values: a registered extension type if the field declares one.
 
         Raises:
             UnsupportedError: The logical type is unknown.
@@ -120,7 +120,7 @@ class Field:
 
     @property
     def blob_version(self) -> int:
-        """Version of a blob: 1 for bytes stored aside from the column, 2 for `lance.blob.v2`; 0 for no blob."""
+        """Blob version: 1 for bytes stored outside the column, 2 for `lance.blob.v2`, 0 for other types."""
         if self.extension_name == BLOB_V2:
             return 2
         return int(self.logical_type != "struct" and self.metadata.get(BLOB_KEY, "").lower() == "true")
@@ -129,7 +129,7 @@ class Field:
         """Return the Arrow field, with its metadata.
 
         Args:
-            scan: Whether to return the type in scans, in which blobs are descriptions.
+            scan: Whether to return the scan type, in which blobs are descriptions.
         """
         return self._scanned if scan else self._resolved
 
@@ -156,7 +156,7 @@ class Field:
         return replace(self, children=tuple(child.with_blob_bytes() for child in self.children))
 
     def pruned(self, paths: Sequence[tuple[str, ...]]) -> Field:
-        """Return the field with only those struct fields below it that paths lead to; the path () keeps all of it."""
+        """Return the field restricted to the struct fields at the given paths. The path () keeps the whole field."""
         if () in paths or self.logical_type != "struct" or self.is_packed or self.blob_version:
             return self
         below = {child.name: [path[1:] for path in paths if path[0] == child.name] for child in self.children}
@@ -203,7 +203,7 @@ class Schema:
 
     @cached_property
     def scan_arrow(self) -> pa.Schema:
-        """Arrow schema that a scan yields: as `arrow`, with descriptions in place of blobs."""
+        """Arrow schema of a scan: like `arrow`, with descriptions instead of blobs."""
         return pa.schema([f.to_arrow(scan=True) for f in self.fields], metadata=dict(self.metadata) or None)
 
     def with_blob_bytes(self) -> Schema:
@@ -235,8 +235,8 @@ class Schema:
     def by_path(self, path: str) -> Field:
         """Return the field that a dotted path leads to, for example "a.b.c".
 
-        A name with a dot in it is written in backticks (two for one inside); a column whose whole name is the path
-        comes first.
+        A name with a dot is quoted in backticks, and backticks inside are doubled. A column whose whole name equals the
+        path takes precedence.
 
         Raises:
             InvalidInputError: The field does not exist.
@@ -310,7 +310,7 @@ def _check_names(siblings: list[file_pb2.Field]) -> None:
 
 
 def text_map(raw: Mapping[str, bytes]) -> Mapping[str, str]:
-    """Return the metadata with its values as text, sorted by key; bytes that are not UTF-8 become U+FFFD."""
+    """Return the metadata with string values, sorted by key. Bytes that are not UTF-8 become U+FFFD."""
     return MappingProxyType({key: raw[key].decode(errors="replace") for key in sorted(raw)})
 
 
@@ -354,7 +354,7 @@ def _expected_children(logical_type: str) -> int | None:
 
 
 def _storage_field(f: Field, *, scan: bool) -> pa.Field:
-    """Return the Arrow field with storage types; extension types are still spelled as metadata."""
+    """Return the Arrow field with storage types. Extension types remain in the metadata."""
     metadata = dict(f.metadata)
     storage = _storage_type(f, scan=scan)
     if f.is_json:
@@ -406,7 +406,7 @@ def _scan_type(f: Field) -> pa.DataType:
 
 
 class _AsCapsule:
-    """A wrapper that hides a pyarrow field, so that pyarrow imports it anew and looks up its extension types."""
+    """A wrapper that hides a pyarrow field. pyarrow then re-imports the field and resolves its extension types."""
 
     def __init__(self, field_: pa.Field) -> None:
         self._field = field_
@@ -416,7 +416,7 @@ class _AsCapsule:
 
 
 def _import(storage: pa.Field) -> pa.Field:
-    """Turn extension metadata into the extension types that this process has registered; others stay metadata."""
+    """Turn extension metadata into registered extension types. Unregistered types remain metadata."""
     try:
         return pa.field(_AsCapsule(storage))
     except (pa.ArrowException, ValueError, TypeError, KeyError):

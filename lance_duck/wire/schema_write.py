@@ -1,4 +1,4 @@
-"""Arrow schemas as schemas of a table, and these as messages: the inverse of `wire.schema`.
+"""Converts Arrow schemas to table schemas and messages: the inverse of `wire.schema`.
 
 Fields get their ids depth first. In addition to the fields that `wire.schema` reads, the messages contain:
 
@@ -38,7 +38,7 @@ _NOT_LEGACY = ("fixed_size_binary:0",)
 _MAX_DEPTH = 64
 _FSL_STRUCT = "fixed_size_list:struct:"
 _DUCKDB_ITEMS = ("l", "")
-"""Names of the items of lists and arrays that DuckDB exports; pylance only appends lists whose item is "item"."""
+"""Item names of lists and arrays exported by DuckDB. pylance only appends lists whose item is "item"."""
 
 
 def schema_from_arrow(
@@ -52,8 +52,8 @@ def schema_from_arrow(
 ) -> Schema:
     """Build the table schema for the columns of an Arrow schema.
 
-    Views become plain strings, binary and lists. List items that DuckDB named are named "item". JSON of any spelling
-    becomes `lance.json`. In 2.2 a binary column with metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
+    Views become plain strings, binary and lists. List items that DuckDB named are named "item". All JSON types become
+    `lance.json`. In 2.2 a binary column with metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
 
     Args:
         arrow: The columns.
@@ -64,8 +64,8 @@ def schema_from_arrow(
         keep: Whether to keep field metadata, by key; None keeps all. Extension types always keep theirs.
 
     Raises:
-        UnsupportedError: Lance, or this version of its files, does not have a type; the message names column and type.
-        InvalidInputError: A name comes twice, a column has a dot in its name, or a key column cannot be a key.
+        UnsupportedError: Lance, or this file version, does not support a type. The message names column and type.
+        InvalidInputError: A name is repeated, a column name contains a dot, or a key column cannot be a key.
     """
     above = max((f.id + 1 for f in existing.walk()), default=0) if existing is not None else 0
     builder = _FieldBuilder(version, max(first_id, above), old_blobs, keep)
@@ -73,7 +73,9 @@ def schema_from_arrow(
     for name in arrow.names:
         if "." in name:
             raise InvalidInputError(
-                "dot in the name of a column", where=repr(name), remedy="rename it, or nest it in a struct"
+                "a column name cannot contain a dot",
+                where=repr(name),
+                remedy="rename the column, or nest it in a struct",
             )
     fields = tuple(builder.fields(list(arrow), -1, existing_fields, ()))
     for top in fields:
@@ -115,7 +117,7 @@ def is_primary_key(f: Field) -> bool:
 
 
 def primary_key(schema: Schema) -> tuple[Field, ...]:
-    """Return the fields of the unenforced primary key in order of position; those without one follow by id."""
+    """Return the fields of the unenforced primary key by position. Fields without a position follow by id."""
     fields = [f for f in schema.walk() if is_primary_key(f)]
     return tuple(sorted(fields, key=lambda f: (not _position(f, PRIMARY_KEY_POSITION), _place(f), f.id)))
 
@@ -147,14 +149,18 @@ class _FieldBuilder:
         old = {f.name: f for f in existing}
         for child in arrow:
             if child.name in names:
-                raise InvalidInputError("duplicate name", where=f"column {'.'.join((*path, child.name))!r}")
+                raise InvalidInputError(
+                    "two fields have the same name", where=f"column {'.'.join((*path, child.name))!r}"
+                )
             names.add(child.name)
             yield self.field(child, parent, old.get(child.name), (*path, child.name))
 
     def field(self, arrow: pa.Field, parent: int, old: Field | None, path: tuple[str, ...]) -> Field:
         where = f"column {'.'.join(path)!r}"
         if len(path) > _MAX_DEPTH:
-            raise UnsupportedError("schema nested too deeply", where=where, expected=f"at most {_MAX_DEPTH} levels")
+            raise UnsupportedError(
+                "the schema is nested too deeply", where=where, expected=f"at most {_MAX_DEPTH} levels"
+            )
         storage, metadata = self._storage(arrow, where)
         field_id = self._id(old)
         if metadata.get(EXTENSION_NAME) in _JSON_NAMES:
@@ -185,10 +191,16 @@ class _FieldBuilder:
         is_v2 = metadata.get(EXTENSION_NAME) == BLOB_V2
         if is_v2 and self._version < "2.2":
             raise UnsupportedError(
-                f"{BLOB_V2} in data files of version {self._version}", where=where, remedy="write version 2.2"
+                f"data files of version {self._version} cannot store {BLOB_V2}",
+                where=where,
+                remedy="write with data_storage_version='2.2'",
             )
         if metadata.get(BLOB_KEY, "").lower() == "true" and self._version == LEGACY:
-            raise UnsupportedError("blob in data files of version 0.1", where=where, remedy="write version 2.2")
+            raise UnsupportedError(
+                "data files of version 0.1 cannot store blobs",
+                where=where,
+                remedy="write with data_storage_version='2.2'",
+            )
         is_bytes = pa.types.is_binary(storage) or pa.types.is_large_binary(storage) or pa.types.is_binary_view(storage)
         if is_bytes and metadata.get(BLOB_KEY, "").lower() == "true" and self._new_blobs:
             del metadata[BLOB_KEY]
@@ -200,7 +212,9 @@ class _FieldBuilder:
 def _children(storage: pa.DataType, logical: str, old: Field | None, where: str) -> list[pa.Field]:
     if logical == "map":
         if storage.keys_sorted:
-            raise UnsupportedError("map with sorted keys", where=where, remedy="cast it to a plain map")
+            raise UnsupportedError(
+                "maps with sorted keys are not supported", where=where, remedy="cast the column to a plain map"
+            )
         entries = pa.struct([storage.key_field, storage.item_field])
         return [pa.field("entries", entries, nullable=False)]
     if logical == "struct":
@@ -214,11 +228,11 @@ def _children(storage: pa.DataType, logical: str, old: Field | None, where: str)
 
 
 def refuse_mixed_lists(f: Field, path: tuple[str, ...] = (), *, lists: bool = False, fixed: bool = False) -> None:
-    """Refuse a column with lists and fixed-size lists of structs, one inside the other: no reader supports its pages.
+    """Reject a column with nested lists and fixed-size lists of structs, because no reader supports its pages.
 
     Schemas may have such columns, and pylance creates empty tables with them.
 
-    Fixed-size lists of one struct are read here, though not by pylance.
+    This package reads fixed-size lists of one struct, unlike pylance.
 
     Args:
         f: The column, or a field of it.
@@ -234,7 +248,7 @@ def refuse_mixed_lists(f: Field, path: tuple[str, ...] = (), *, lists: bool = Fa
     fixed = fixed or (f.logical_type.startswith(_FSL_STRUCT) and f.logical_type != f"{_FSL_STRUCT}1")
     if lists and fixed:
         raise UnsupportedError(
-            "lists and fixed-size lists of structs in one column",
+            "one column cannot nest both lists and fixed-size lists of structs",
             where=f"column {'.'.join(path)!r}",
             remedy="cast the fixed-size lists to lists",
         )
@@ -252,7 +266,9 @@ def _check_version(logical: str, storage: pa.DataType, version: str, where: str)
         check_values(storage.value_type, where)
     if version < needs:
         raise UnsupportedError(
-            f"type {storage} in data files of version {version}", where=where, remedy=f"write version {needs}"
+            f"data files of version {version} cannot store type {storage}",
+            where=where,
+            remedy=f"write with data_storage_version='{needs}'",
         )
 
 
@@ -260,7 +276,7 @@ def _check_keys(f: Field, *, nullable: bool) -> None:
     nullable = nullable or f.nullable
     if is_primary_key(f) and (nullable or f.children):
         raise InvalidInputError(
-            "column cannot be a primary key", where=repr(f.name), expected="neither nullable nor nested"
+            "the column cannot be a primary key", where=repr(f.name), expected="a non-nullable, top-level column"
         )
     for child in f.children:
         _check_keys(child, nullable=nullable)

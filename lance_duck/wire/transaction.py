@@ -27,12 +27,12 @@ class Transaction:
     """The change that made a version.
 
     Attributes:
-        read_version: Version that the change was made from.
+        read_version: Version on which the change is based.
         uuid: Name of the transaction.
         operation: Append, Delete, Overwrite, CreateIndex, Rewrite, Merge, Restore, ReserveFragments, Update, Project,
             UpdateConfig, DataReplacement, UpdateMemWalState, Clone, UpdateBases, DataOverlay; "Unknown" for one of a
             newer format.
-        transaction_properties: Free text by name; `commit_message` is one.
+        transaction_properties: Free-form strings by name, such as `commit_message`.
         proto: The message, whole.
     """
 

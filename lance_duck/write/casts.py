@@ -184,19 +184,19 @@ def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) 
     at = where or "data"
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
-        raise DataMismatchError("duplicate columns", where=at, found=", ".join(twice))
+        raise DataMismatchError("duplicate column names", where=at, found=", ".join(twice))
     extra = [name for name in names if name not in {f.name for f in fields}]
     if extra:
         raise DataMismatchError(
-            "columns that the table does not have",
+            "the data has columns that the table does not have",
             where=at,
             expected=", ".join(f.name for f in fields) or "none",
             found=", ".join(extra),
-            remedy="leave them out, or add them with add_columns first",
+            remedy="drop them from the data, or add them to the table with add_columns",
         )
     missing = [f.name for f in fields if f.name not in set(names) and not f.nullable]
     if missing:
-        raise DataMismatchError("columns that may not be null are missing", where=at, expected=", ".join(missing))
+        raise DataMismatchError("non-nullable columns are missing from the data", where=at, expected=", ".join(missing))
     place = {name: i for i, name in enumerate(names)}
     return [place.get(f.name) for f in fields]
 
@@ -326,4 +326,6 @@ def _items_of_one_length(array: pa.Array, size: int, where: str) -> pa.Array:
 
 
 def _wrong_length(where: str, row: int, size: int, length: object) -> DataMismatchError:
-    return DataMismatchError("vector of another length", where=f"{where}, row {row}", expected=size, found=length)
+    return DataMismatchError(
+        "the vector has the wrong length", where=f"{where}, row {row}", expected=size, found=length
+    )

@@ -45,7 +45,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jso
         if plan is None or not batch.schema.equals(plan.source):
             if declared is not None and not batch.schema.equals(declared):
                 raise InvalidInputError(
-                    "batch is not of the schema that its stream declares",
+                    "the batch does not have the declared schema of its stream",
                     where=f"data, row {first_row}",
                     expected=_short(declared),
                     found=_short(batch.schema),
@@ -102,7 +102,9 @@ class _Plan:
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         if not self.columns:
-            raise InvalidInputError("rows without columns", where=f"data, row {first_row}", found=batch.num_rows)
+            raise InvalidInputError(
+                "the data has rows but no columns", where=f"data, row {first_row}", found=batch.num_rows
+            )
         try:
             batch.validate(full=True)
             arrays = [column.apply(batch) for column in self.columns]
@@ -142,7 +144,7 @@ def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     except pa.ArrowException as error:
         if isinstance(error, LanceDuckError):
             raise
-        raise InvalidInputError("data cannot be read", where="data", found=error) from error
+        raise InvalidInputError("the data cannot be read", where="data", found=error) from error
 
 
 def _short(schema: pa.Schema) -> str:

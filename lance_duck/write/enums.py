@@ -55,11 +55,11 @@ def checked_enum(cast: Cast, field: Field, where: str) -> Cast:
         if len(others):
             row = pc.index(result.dictionary_decode(), others[0]).as_py()
             raise InvalidInputError(
-                "value that the Enum of polars does not have",
+                "the polars Enum does not contain this value",
                 where=f"{where}, row {row}",
                 expected=", ".join(values),
                 found=others[0].as_py(),
-                remedy="polars would read null: cast the column to string by alter_columns first",
+                remedy="cast the column to string with alter_columns first; polars would read null",
             )
         return result
 

@@ -89,7 +89,11 @@ def write_columns(
                 break
         if num_rows is not None and run.rows != num_rows:
             row_count = "more" if run.rows > num_rows else run.rows
-            raise DataMismatchError("rows of new columns", expected=f"{num_rows}, as the fragment has", found=row_count)
+            raise DataMismatchError(
+                "the new columns have the wrong row count",
+                expected=f"{num_rows} rows, as in the fragment",
+                found=row_count,
+            )
         (fragment,) = run.finish(empty=True)
         return fragment.files[0]
     except BaseException:

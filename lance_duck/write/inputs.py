@@ -70,7 +70,7 @@ def to_reader(data: Any, schema: pa.Schema | None = None, opened: ExitStack | No
     except LanceDuckError:
         raise
     except _ERRORS as error:
-        raise InvalidInputError("data cannot be turned into Arrow", where="data", found=error) from error
+        raise InvalidInputError("the data cannot be converted to Arrow", where="data", found=error) from error
 
 
 def _to_reader(data: Any, schema: pa.Schema | None, opened: ExitStack) -> pa.RecordBatchReader:
@@ -104,8 +104,12 @@ def _to_reader(data: Any, schema: pa.Schema | None, opened: ExitStack) -> pa.Rec
         return _from_items(data, schema, opened)
     remedy = None
     if isinstance(data, str | os.PathLike):
-        remedy = "read the file first, as by pyarrow.csv.read_csv, pyarrow.parquet.read_table or duckdb.read_csv"
-    raise WrongTypeError("data of this kind", where="data", expected=_KINDS, found=type(data).__name__, remedy=remedy)
+        remedy = (
+            "read the file first, for example with pyarrow.csv.read_csv, pyarrow.parquet.read_table or duckdb.read_csv"
+        )
+    raise WrongTypeError(
+        "this type of data cannot be written", where="data", expected=_KINDS, found=type(data).__name__, remedy=remedy
+    )
 
 
 def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
@@ -145,7 +149,7 @@ def _from_items(items: Iterable[Any], schema: pa.Schema | None, opened: ExitStac
     first = next(rest, None)
     if first is None:
         if schema is None:
-            raise InvalidInputError("no batches, and no schema", where="data", remedy="pass schema=")
+            raise InvalidInputError("an empty list of batches needs a schema", where="data", remedy="pass schema=")
         return pa.RecordBatchReader.from_batches(schema, [])
     if isinstance(first, Mapping):
         return _from_rows([first, *rest], schema)
@@ -169,7 +173,7 @@ def _batches(items: Iterator[Any]) -> Generator[pa.RecordBatch, None, None]:
                 yield from reader
         else:
             raise InvalidInputError(
-                "item of this kind among batches", where="data", expected="a RecordBatch", found=type(item).__name__
+                "the batches contain another object", where="data", expected="a RecordBatch", found=type(item).__name__
             )
 
 
@@ -184,14 +188,17 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None) -> pa.RecordBatchReader:
     if not all(isinstance(row, Mapping) for row in rows):
-        raise InvalidInputError("list of rows and other objects", where="data", expected="dicts only")
+        raise InvalidInputError("the list contains objects that are not rows", where="data", expected="dicts only")
     if schema is None:
         names = dict.fromkeys(name for row in rows for name in row)
         return _from_columns({name: [row.get(name) for row in rows] for name in names}, None)
     unknown = {name for row in rows for name in row} - set(schema.names)
     if unknown:
         raise InvalidInputError(
-            "columns that the schema does not have", where="data", expected=schema.names, found=sorted(unknown)
+            "the data has columns that the schema does not have",
+            where="data",
+            expected=schema.names,
+            found=sorted(unknown),
         )
     return _from_columns({name: [row.get(name) for row in rows] for name in schema.names}, schema)
 
@@ -202,7 +209,10 @@ def _from_columns(columns: Mapping[str, Any], schema: pa.Schema | None) -> pa.Re
     unknown = set(columns) - set(schema.names)
     if unknown:
         raise InvalidInputError(
-            "columns that the schema does not have", where="data", expected=schema.names, found=sorted(unknown)
+            "the data has columns that the schema does not have",
+            where="data",
+            expected=schema.names,
+            found=sorted(unknown),
         )
     fields = [schema.field(name) for name in columns]
     arrays = [_column(f.name, columns[f.name], f.type) for f in fields]
@@ -221,7 +231,7 @@ def _column(name: str, values: Any, arrow_type: pa.DataType | None) -> pa.Array 
         return pa.array(values, arrow_type)
     except _ERRORS as error:
         raise InvalidInputError(
-            "values that Arrow cannot hold",
+            "Arrow cannot represent these values",
             where=f"column {name!r}",
             expected=arrow_type,
             found=error,
@@ -253,7 +263,7 @@ def _from_polars(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
             if remedy is not None:
                 inside = "" if type_ is whole else f" in {whole}"
                 raise UnsupportedError(
-                    f"Lance has no type for {type_}{inside} of polars", where=f"column {name!r}", remedy=remedy
+                    f"Lance cannot store polars type {type_}{inside}", where=f"column {name!r}", remedy=remedy
                 )
             inner = getattr(type_, "inner", None)
             pending += [field.dtype for field in getattr(type_, "fields", ())] if inner is None else [inner]
@@ -282,7 +292,9 @@ def _from_relation(relation: Any, opened: ExitStack) -> pa.RecordBatchReader:
                 raise KeyboardInterrupt from error
             if isinstance(error, LanceDuckError):
                 raise
-            raise InvalidInputError("rows of a DuckDB relation", where="data", found=error) from error
+            raise InvalidInputError(
+                "the rows of the DuckDB relation cannot be read", where="data", found=error
+            ) from error
 
     return pa.RecordBatchReader.from_batches(reader.schema, batches())
 

@@ -153,10 +153,10 @@ def storage_version(name: str | None) -> str:
     where, expected = "data_storage_version", ", ".join(_VERSIONS)
     if str(name).lower() in _UNWRITTEN:
         raise UnsupportedError(
-            "version of data files that is not written",
+            "this data file version cannot be written",
             where=where,
             expected=expected,
             found=name,
-            remedy="optimize.compact_files() writes a table of version 2.3 as 2.2",
+            remedy="optimize.compact_files() rewrites a 2.3 table as 2.2",
         )
     raise unknown_value("unknown version of data files", name, _VERSIONS, where)

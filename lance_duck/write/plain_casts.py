@@ -50,7 +50,7 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
         if _casts(array.slice(row, 1), target):  # each value fits, but one array cannot hold all of them
             raise array_limit(error, where) from error
         raise InvalidInputError(
-            "value does not fit the column", where=f"{where}, row {row}", expected=target, found=array[row]
+            "the value does not fit the column", where=f"{where}, row {row}", expected=target, found=array[row]
         ) from error
     if pa.types.is_floating(array.type) and _narrows(array.type, target):
         back = cast.cast(array.type)
@@ -58,11 +58,11 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
         if not pc.all(same, min_count=0).as_py():
             row = pc.index(same, False).as_py()
             raise InvalidInputError(
-                "value would be rounded",
+                "the value would be rounded",
                 where=f"{where}, row {row}",
                 expected=target,
                 found=array[row],
-                remedy="cast it before it is written",
+                remedy="cast the data before writing",
             )
     return cast
 
@@ -94,7 +94,7 @@ def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) 
             indices = encoded.indices.cast(target.index_type)
         except pa.ArrowException as error:
             raise ArrayLimitError(
-                "more distinct values than the index type can count",
+                "the dictionary has more values than its index type can address",
                 where=where,
                 expected=target,
                 found=len(encoded.dictionary),
@@ -124,7 +124,7 @@ def blob_cast(source: pa.DataType, field: Field, where: str) -> Cast:
 def mismatch(source: pa.DataType, target: pa.DataType, where: str) -> DataMismatchError:
     """Return the error for a type that cannot become another."""
     return DataMismatchError(
-        "data of another type", where=where, expected=target, found=source, remedy="cast it before it is written"
+        "the data has the wrong type", where=where, expected=target, found=source, remedy="cast the data before writing"
     )
 
 

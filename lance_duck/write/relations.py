@@ -151,9 +151,9 @@ def _refuse_types(relation: Any, types: Collection[str], who: str) -> None:
             if type_.id in types or (is_geometry_inside and not _exports_geometries_inside()):
                 inside = "" if str(type_) == str(whole) else f" in {whole}"
                 raise UnsupportedError(
-                    f"{who} has no type for {type_}{inside}",
+                    f"{who} cannot store DuckDB type {type_}{inside}",
                     where=f"column {name!r}",
-                    remedy="cast it in the query, to VARCHAR for example",
+                    remedy="cast the column in the query, for example to VARCHAR",
                 )
             pending += _children(type_)
 
@@ -264,10 +264,10 @@ def _whole_numbers(array: pa.Array, where: str, *, is_signed: bool) -> pa.Array:
         row = int(beyond.argmax())
         value = int(high[row]) << 64 | int(low[row])
         raise InvalidInputError(
-            "number of more than 38 digits",
+            "the number has more than 38 digits",
             where=where,
             found=value - (1 << 128) if is_negative[row] else value,
-            remedy="cast it in the query, to VARCHAR or DOUBLE for example",
+            remedy="cast it in the query, for example to VARCHAR or DOUBLE",
         )
     return pa.Array.from_buffers(_WIDE, len(storage), [validity, data], storage.null_count, storage.offset)
 
@@ -283,6 +283,6 @@ def _times(array: pa.Array, where: str) -> pa.Array:
     late = np.asarray(ticks.fill_null(0)) >= _DAY[array.type.unit]
     if late.any():
         raise InvalidInputError(
-            "time of day that Arrow cannot hold", where=where, expected="before 24:00:00", found="24:00:00"
+            "Arrow cannot represent this time of day", where=where, expected="before 24:00:00", found="24:00:00"
         )
     return array

@@ -80,13 +80,19 @@ class VectorForm:
             return pa.list_(self.item or pa.float32(), self.size) if self.size else source
         if not is_any_list(source) or not is_any_number(source.value_type):
             raise WrongTypeError(
-                "vectors must be lists of numbers", where=f"column {column!r}", expected="such lists", found=source
+                "vectors must be lists of numbers",
+                where=f"column {column!r}",
+                expected="lists of numbers",
+                found=source,
             )
         if self.size == 0:
             return source
         if pa.types.is_fixed_size_list(source) and source.list_size != self.size:
             raise InvalidInputError(
-                "vectors of another length", where=f"column {column!r}", expected=self.size, found=source.list_size
+                "the vectors have the wrong length",
+                where=f"column {column!r}",
+                expected=self.size,
+                found=source.list_size,
             )
         keeps = pa.types.is_floating(source.value_type) or source.value_type == pa.uint8()
         item = self.item or (source.value_type if keeps else pa.float32())
@@ -156,7 +162,7 @@ def with_vectors(
         if name in unknown and not size:
             VectorForm(1).type_of(_type_at(schema, paths[name]), name)
             raise InvalidInputError(
-                "the length of the vectors is not known",
+                "the vector length cannot be determined",
                 where=f"column {name!r}",
                 found="only nulls" if size is None else "an empty list first",
                 remedy=f'pass vector_columns={{"{name}": length}}',
@@ -208,11 +214,11 @@ def check_vectors(columns: Mapping[str, VectorForm], schema: pa.Schema) -> None:
         size = type_.list_size if pa.types.is_fixed_size_list(type_) else 0
         if size != form.size and not (form.size is None and size):
             raise InvalidInputError(
-                "vectors of another length than those of the table",
+                "the vectors do not have the length of the table's column",
                 where=f"column {name!r}",
                 expected=type_,
                 found="vector_columns" if form.size is None else f"vector_columns: {form.size}",
-                remedy=None if size else "alter_columns casts the column of the table",
+                remedy=None if size else "cast the table's column to vectors with alter_columns",
             )
 
 

@@ -156,7 +156,7 @@ def test_half_a_branch_can_be_deleted_and_begun_again(prepared: Files) -> None:
     open_store(uri).delete(["_refs/branches/side.json"])
     dataset = crashing.opened(uri)
     assert dataset.branches.list() == {}
-    with pytest.raises(AlreadyExistsError, match=r"branch 'side' is only half created.*branches\.delete"):
+    with pytest.raises(AlreadyExistsError, match=r"branch 'side' is not completely created.*branches\.delete"):
         dataset.create_branch("side")
     dataset.branches.delete("side")
     with pytest.raises(NotFoundError):

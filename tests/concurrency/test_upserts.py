@@ -123,7 +123,7 @@ def test_a_merge_that_may_not_run_again_fails_and_leaves_nothing(uri: str) -> No
     ld.write_dataset(rows([7], 9), uri, mode="append")
     files = sorted(Path(uri).rglob("*"))
     merge = stale.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    with pytest.raises(RetryableError, match=r"same key|preempted"):
+    with pytest.raises(RetryableError, match=r"same key|concurrent commit"):
         merge.conflict_retries(0).execute(rows([7], 1))
     assert sorted(Path(uri).rglob("*")) == files
     assert stale.version == 1

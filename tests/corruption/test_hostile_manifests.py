@@ -44,7 +44,7 @@ def outside(history: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("prefix", ["../../../", "x/../../../../", "./../../../"])
 def test_path_that_climbs_out_of_the_table(prefix: str, history: Path, outside: Path, tmp_path: Path) -> None:
     uri = changed(history, tmp_path, lambda m: setattr(_first_file(m), "path", prefix + outside.name))
-    with pytest.raises(LanceDuckError, match="leaves the root"):
+    with pytest.raises(LanceDuckError, match="outside the table's folder"):
         ld.dataset(uri).to_table()
 
 
@@ -67,7 +67,7 @@ def test_symbolic_link_out_of_the_table(what: str, history: Path, outside: Path,
     else:
         (table / "data").rename(tmp_path / "elsewhere")
         (table / "data").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(LanceDuckError, match="leaves the root"):
+    with pytest.raises(LanceDuckError, match="outside the table's folder"):
         ld.dataset(str(table)).to_table()
 
 
@@ -157,7 +157,7 @@ MORE_ROWS: dict[str, Change] = {
 
 SAID = {
     "physical_rows too large": "fragment out of range",
-    "physical_rows too small": "more rows deleted than there are",
+    "physical_rows too small": "more deleted rows than rows",
     "fragment twice": "duplicate fragment id 0",
     "field twice": "duplicate field id",
     "parent of itself": "field without a parent",
@@ -173,8 +173,8 @@ SAID = {
     "column index too large": "column index: expected < 3, found 99",
     "column index negative": 0,
     "base unknown": "no base path 5",
-    "size absurd": "file has another size than its manifest says",
-    "more deleted than rows": "more rows deleted than there are",
+    "size absurd": "the file size differs from the manifest",
+    "more deleted than rows": "more deleted rows than rows",
 }
 """What is said of such a manifest; a number: the rows that are read besides those of the table."""
 

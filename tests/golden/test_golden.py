@@ -237,15 +237,15 @@ def test_an_unknown_reader_flag_is_refused_by_number(moved: Path) -> None:
 REASONS = {
     **dict.fromkeys(("other_package", "other_case", "other_package_bitmap_kind"), None),
     **dict.fromkeys(("no_version_files_time", "version_1", "no_details"), None),
-    "version_2": "version 2 of kind BTree is not read",
-    "version_1000": "version 1000 of kind BTree is not read",
-    "bitmap_kind_version_1": "version 1 of kind Bitmap is not read",
-    "no_fragments": "it does not say which fragments it covers",
-    "unknown_kind": "kind '/elsewhere.table.PerfectHashIndexDetails' is not known",
-    "vector_kind": "column 'vector_kind' is of type int64, which kind Vector does not support",
-    "two_fields": "it is over 2 fields",
-    "no_field": "it is over 0 fields",
-    "field_gone": "it is over field 999, which is not in the table",
+    "version_2": "version 2 of index kind BTree is not supported",
+    "version_1000": "version 1000 of index kind BTree is not supported",
+    "bitmap_kind_version_1": "version 1 of index kind Bitmap is not supported",
+    "no_fragments": "its entry does not store the covered fragments",
+    "unknown_kind": "index kind '/elsewhere.table.PerfectHashIndexDetails' is unknown",
+    "vector_kind": "index kind Vector does not support column 'vector_kind' of type int64",
+    "two_fields": "it covers 2 fields",
+    "no_field": "it covers 0 fields",
+    "field_gone": "it covers field 999, which does not exist in the table",
 }
 
 
@@ -406,8 +406,8 @@ def test_a_write_ahead_log_is_named_and_carried_along(tmp_path: Path) -> None:
     log = {str(each.relative_to(path)): each.read_bytes() for each in path.glob("_mem_wal/**/*") if each.is_file()}
     dataset = ld.dataset(str(path))
     entry = next(index for index in dataset.handle.snapshot.indices if index.name == "__lance_mem_wal").proto
-    assert "not read: rows that are in the write-ahead log alone" in dataset.scanner().explain_plan()
-    with pytest.warns(ld.MemWalWarning, match="1 shards are not merged yet"):
+    assert "not read: rows that are only in the write-ahead log" in dataset.scanner().explain_plan()
+    with pytest.warns(ld.MemWalWarning, match="1 unmerged shards"):
         dataset.update({"v": "'x'"}, where="id = 3")
     dataset.delete("id = 0")
     dataset.optimize.compact_files()

@@ -26,10 +26,11 @@ ROWS = {
 
 
 def lines(title: str) -> list[tuple[str, str, str]]:
-    """Return the cells of the lines of the table below a heading; of code without its quotes."""
+    """Return the rows of the table with code below a heading. Code has no backticks."""
     section = PAGE.read_text(encoding="utf-8").split(f"## From {title}\n")[1].split("\n## ")[0]
+    table = section.split("| Notes |\n")[1].split("\n\n")[0]
     found = []
-    for line in section.splitlines():
+    for line in table.splitlines():
         cells = re.split(r"(?<!\\)\|", line.strip("|")) if line.startswith("| `") else []
         if cells:
             theirs, ours, about = (cell.strip() for cell in cells)

@@ -250,7 +250,7 @@ def test_segments_of_other_settings_are_not_committed_as_one_index(tmp_path: Pat
     ]
     with pytest.raises(InvalidInputError, match="different parameters"):
         dataset.commit_existing_index_segments("s_idx", "s", segments)
-    with pytest.raises(UnsupportedError, match="analysed in different ways"):
+    with pytest.raises(UnsupportedError, match="different full-text parameters"):
         dataset.merge_existing_index_segments(segments)
     assert dataset.list_indices() == []
 
@@ -310,5 +310,5 @@ def test_rows_of_which_pylance_merged_the_old_text_with_the_new_one_are_scanned(
     assert ours(uri).count_rows(MatchQuery("old", "s")) == 32
     table.optimize.optimize_indices(num_indices_to_merge=2)
     assert table.to_table(full_text_query="old").num_rows == 40
-    with pytest.warns(IndexWarning, match="rows with an old text and a new one"):
+    with pytest.warns(IndexWarning, match="the index contains two entries for updated rows"):
         assert ours(uri).count_rows(MatchQuery("old", "s")) == 32

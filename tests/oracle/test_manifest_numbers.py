@@ -77,7 +77,7 @@ CHANGES: dict[str, Callable[[ld.LanceDataset], Any]] = {
 def test_fragments_that_share_an_id_are_refused_by_it(repeated: Path, name: str) -> None:
     dataset = ld.dataset(repeated)
     assert dataset.schema.names == ["a", "b"]
-    with pytest.raises(CorruptError, match=r"duplicate fragment id 1.*restore an earlier version, or overwrite"):
+    with pytest.raises(CorruptError, match=r"duplicate fragment id 1.*restore an older version, or overwrite"):
         {**READS, **CHANGES}[name](dataset)
     assert ld.dataset(repeated).version == 1
 

@@ -129,7 +129,9 @@ def sql(path: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_that_do_not_reach_the_log_warn_once(name: str, path: str) -> None:
-    with pytest.warns(ld.MemWalWarning, match="1 shards are not merged yet: readers of the log still see") as caught:
+    with pytest.warns(
+        ld.MemWalWarning, match=r"1 unmerged shards of the write-ahead log \(MemWAL\): readers of the log still see"
+    ) as caught:
         CHANGES[name](path)
     assert len(caught) == 1
     assert caught[0].filename == __file__
@@ -149,13 +151,13 @@ def test_such_changes_are_refused_if_the_warning_is_an_error(name: str, path: st
 
 
 def test_changes_that_remove_the_log_warn_each_time(path: str) -> None:
-    with pytest.warns(ld.MemWalWarning, match="removal of the log .* no reader will see these rows any more"):
+    with pytest.warns(ld.MemWalWarning, match="removal of the log .* readers will no longer find these rows"):
         ld.dataset(path).drop_index("__lance_mem_wal")
     lance.dataset(path, version=3).restore()
-    with pytest.warns(ld.MemWalWarning, match="Overwrite .* no reader will see these rows any more"):
+    with pytest.warns(ld.MemWalWarning, match="Overwrite .* readers will no longer find these rows"):
         ld.write_dataset(rows(1), path, mode="overwrite")
     lance.dataset(path, version=3).restore()
-    with pytest.warns(ld.MemWalWarning, match="Restore .* no reader will see these rows any more"):
+    with pytest.warns(ld.MemWalWarning, match="Restore .* readers will no longer find these rows"):
         ld.dataset(path, version=1).restore()
 
 

@@ -175,7 +175,7 @@ def test_tables_are_written_and_opened_by_a_client_and_a_name(tmp_path: Path) ->
         ld.write_dataset(ROWS, namespace_client=client, table_id=["t"])
     with pytest.raises(NotFoundError, match="none: the catalog refuses describe_table"):
         ld.dataset(namespace_client=client, table_id=["none"])
-    with pytest.raises(InvalidInputError, match="both uri and namespace_client"):
+    with pytest.raises(InvalidInputError, match="uri and namespace_client exclude each other"):
         ld.dataset("t", namespace_client=client, table_id=["t"])
     with pytest.raises(InvalidInputError, match="expected a LanceNamespace"):
         ld.dataset(namespace_client=3, table_id=["t"])

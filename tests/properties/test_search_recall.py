@@ -291,10 +291,10 @@ def test_the_plan_tells_settings_and_what_they_rest_on(tmp_path: Path) -> None:
     ds.create_index("v", "IVF_PQ", num_partitions=40, num_sub_vectors=4, **TRAINING)
     nearest = {"column": "v", "q": np.zeros(32)}
     plan = ds.scanner(nearest=nearest).explain_plan()
-    assert "recall 0.95 asked for: nprobes " in plan
+    assert "target recall 0.95: nprobes " in plan
     assert "refine_factor" in plan
     assert "measured on 102 queries, k 10" in plan
-    assert "recall 0.7 asked for" in ds.scanner(nearest={**nearest, "recall": 0.7}).explain_plan()
+    assert "target recall 0.7" in ds.scanner(nearest={**nearest, "recall": 0.7}).explain_plan()
     filtered = ds.scanner(nearest=nearest, filter="u < 0.6").analyze_plan()
     assert "25.0% of the rows" in filtered
 

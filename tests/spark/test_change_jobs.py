@@ -73,7 +73,7 @@ def test_wrong_changes_are_refused_and_leave_nothing(spark: SparkSession, tmp_pa
     before = files(uri)
     with pytest.raises(InvalidInputError, match="nothere"):
         ls.delete(spark, uri, "nothere = 1")
-    with pytest.raises(InvalidInputError, match="no predicate"):
+    with pytest.raises(InvalidInputError, match="delete needs a predicate"):
         ls.delete(spark, uri, None)
     with pytest.raises(InvalidInputError, match="id = "):
         ls.update(spark, uri, {"id": "CAST(CASE WHEN id > 50 THEN 'x' ELSE '1' END AS BIGINT)"}, parallelism=3)

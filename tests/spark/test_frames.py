@@ -47,7 +47,7 @@ def files(uri: str) -> list[str]:
 
 def test_save_modes(spark: SparkSession, uri: str) -> None:
     ls.write(numbers(spark, 0, 3), uri)
-    with pytest.raises(AlreadyExistsError, match="table exists already"):
+    with pytest.raises(AlreadyExistsError, match="the table already exists"):
         ls.write(numbers(spark, 3, 4), uri)
     ls.write(numbers(spark, 4, 5), uri, "ignore")
     assert lance.dataset(uri).version == 1
@@ -75,7 +75,7 @@ def test_a_missing_table_is_created_in_sparks_default_mode_and_no_other_is_touch
     ls.register(spark)  # as "lance_duck", too
     writer = numbers(spark, 0, 3).write.format("lance")
     writer.save(uri)
-    with pytest.raises(AlreadyExistsError, match="table exists already"), as_ours():
+    with pytest.raises(AlreadyExistsError, match="the table already exists"), as_ours():
         writer.save(uri)
     numbers(spark, 3, 5).write.mode("ignore").format("lance_duck").save(path=uri)
     numbers(spark, 3, 5).write.save(uri, "lance", "ignore")
@@ -102,7 +102,7 @@ def test_errors_of_users_are_short(spark: SparkSession, uri: str) -> None:
     read, write = spark.read.format("lance"), numbers(spark).write.format("lance").mode("append")
     lists = spark.createDataFrame([([1.0],)], "v array<float>").write.format("lance")
     wrong: dict[str, Callable[[], Any]] = {
-        "not a dataset": lambda: read.load(f"{uri}/nowhere"),
+        "Lance table not found": lambda: read.load(f"{uri}/nowhere"),
         "unknown option 'colums'": lambda: spark.read.format("lance").load(uri, colums="id"),
         "no column 'idd'": lambda: spark.read.format("lance").load(uri, columns="idd"),
         "bad filter": lambda: spark.read.format("lance").load(uri, filter="id >"),
@@ -110,7 +110,7 @@ def test_errors_of_users_are_short(spark: SparkSession, uri: str) -> None:
             numbers(spark).withColumnRenamed("id", "x").write.format("lance").mode("append").save(uri)
         ),
         "option 'max_rows_per_file'": lambda: write.option("max_rows_per_file", "x").save(uri),
-        "the length of vectors is not known": lambda: lists.save(f"{uri}2"),
+        "the vector length cannot be determined": lambda: lists.save(f"{uri}2"),
         "expected 2, found 1": lambda: lists.option("vector_columns", "v:2").save(f"{uri}2"),
         "the path of the table is missing": lambda: numbers(spark).write.format("lance").saveAsTable("named"),
     }
@@ -135,7 +135,7 @@ def test_the_length_of_vectors_is_found(spark: SparkSession, uri: str) -> None:
     frame = spark.createDataFrame([(None, None), ([1.0, 2.0], [3.0])], "v array<float>, `w x` array<double>")
     ls.write(frame, uri, vector_columns=["v", "w x"])
     assert lance.dataset(uri).schema.types == [pa.list_(pa.float32(), 2), pa.list_(pa.float64(), 1)]
-    with pytest.raises(InvalidInputError, match="'v': the length of the vectors is not known: found only nulls"):
+    with pytest.raises(InvalidInputError, match="'v': the vector length cannot be determined: found only nulls"):
         ls.write(frame.where("v IS NULL"), f"{uri}2", vector_columns=["v"])
     with pytest.raises(InvalidInputError, match="no column 'u'"):
         ls.write(frame, f"{uri}2", vector_columns=["u"])
@@ -199,7 +199,9 @@ def test_columns_go_to_those_of_the_same_names(spark: SparkSession, uri: str) ->
 
 def test_vectors(spark: SparkSession, uri: str) -> None:
     df = spark.sql("select id, if(id = 0, null, array(cast(id as float), 0.5f)) v from range(4)").coalesce(1)
-    with pytest.raises(InvalidInputError, match=r"column 'v': the length of vectors is not known; pass vector_columns"):
+    with pytest.raises(
+        InvalidInputError, match=r"column 'v': the vector length cannot be determined; pass vector_columns"
+    ):
         ls.write(df, uri)
     with pytest.raises(InvalidInputError, match="length"):
         ls.write(df, uri, vector_columns={"v": 3})
@@ -212,7 +214,7 @@ def test_vectors(spark: SparkSession, uri: str) -> None:
     assert lance.dataset(uri).to_table().column("v").to_pylist() == [None, [1, 0.5], [2, 0.5], [3, 0.5]] * 2
     with pytest.raises(InvalidInputError, match=r"column 'v'.*row 1"):
         ls.write(spark.sql("select id, sequence(0, id) v from range(1, 3)").coalesce(1), uri, "append")
-    with pytest.raises(InvalidInputError, match="of another length"):
+    with pytest.raises(InvalidInputError, match="the wrong length"):
         ls.write(df, uri, "append", vector_columns={"v": 3})
 
     ls.write(ls.read(spark, uri).withColumnRenamed("v", "w"), uri + "2")
@@ -319,7 +321,7 @@ def test_what_is_wrong_is_said_in_our_words(spark: SparkSession, uri: str, tmp_p
     def refused(kind: type[LanceDuckError], said: str) -> Any:
         return pytest.raises(kind, match=said)
 
-    with refused(NotFoundError, "not a dataset"):
+    with refused(NotFoundError, "Lance table not found"):
         ls.read(spark, uri)
     with refused(InvalidInputError, "unknown option 'colour'"):
         ls.read(spark, uri, colour="red")

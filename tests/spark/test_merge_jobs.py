@@ -194,7 +194,7 @@ def test_wrong_merges_are_refused_and_leave_nothing(spark: SparkSession, tmp_pat
     source = frame(spark, table([1, 2], "s"))
     for wrong, match, kind in (
         (lambda: ls.merge_insert(spark, source, uri, on="nothere"), "nothere", InvalidInputError),
-        (lambda: ls.merge_insert(spark, source, uri, on="id").execute(), "does nothing", InvalidInputError),
+        (lambda: ls.merge_insert(spark, source, uri, on="id").execute(), "does not have an action", InvalidInputError),
         (lambda: upsert(ls.merge_insert(spark, source.drop("id"), uri, on="id")).execute(), "key", InvalidInputError),
         (
             lambda: upsert(ls.merge_insert(spark, source.withColumn("x", F.lit(1)), uri, on="id")).execute(),

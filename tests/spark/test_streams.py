@@ -121,7 +121,9 @@ def test_limits_make_batches_and_all_there_is_comes(run: Run, sink: str) -> None
 
 @pytest.mark.skipif(LIMITS_READS, reason="this version of Spark knows of limits")
 def test_limits_are_refused_where_spark_knows_of_none(run: Run) -> None:
-    with pytest.raises(StreamingQueryException, match=r"limits of a trigger: expected pyspark 4.2 or newer"):
+    with pytest.raises(
+        StreamingQueryException, match=r"limits per trigger need a newer Spark: expected pyspark 4.2 or newer"
+    ):
         run(maxFilesPerTrigger=1)
 
 
@@ -162,9 +164,9 @@ def test_in_complete_mode_each_batch_takes_the_place_of_all_rows(run: Run, sourc
 def test_columns_and_rows_of_a_stream_are_chosen(run: Run, source: str, sink: str) -> None:
     assert run(columns='{"a": "a * 10"}', filter="a > 2") == [2]
     assert values(sink) == [30, 40]
-    with pytest.raises(Exception, match=r"a stream takes no limit.*maxRowsPerTrigger"):
+    with pytest.raises(Exception, match=r"a stream does not support limit.*maxRowsPerTrigger"):
         run(name="other", limit=1)
-    with pytest.raises(Exception, match=r"contains_null=auto for a stream.*a null is an error then"):
+    with pytest.raises(Exception, match=r"a stream does not support contains_null=auto.*which makes nulls an error"):
         run(name="third", contains_null="auto")
 
 

@@ -120,9 +120,9 @@ def test_vectors_without_nulls_are_read_as_such_and_may_get_nulls_later(spark: S
     assert sorted(map(tuple, first.collect())) == rows
     ls.write(first.union(now), copy, mode="append")
     assert lance.dataset(copy).count_rows() == 8
-    with pytest.raises(PySparkException, match="a null where the schema that was declared"):
+    with pytest.raises(PySparkException, match="its Spark schema does not allow them"):
         ls.read(spark, uri, contains_null=False).collect()
-    with pytest.raises(PySparkException, match="a null where the schema that was declared"):
+    with pytest.raises(PySparkException, match="its Spark schema does not allow them"):
         spark.read.schema(first.schema).format("lance").load(uri).collect()
     ls.drop_view(spark, "vectors_that_may_get_nulls")
     spark.catalog.dropTempView("vectors_that_have_none")

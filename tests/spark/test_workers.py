@@ -37,7 +37,7 @@ def test_workers_run_the_python_of_the_driver_unless_the_user_chose_another(tmp_
     }
     assert len(refusals) == 4
     for said in refusals:
-        assert said.startswith("Spark's workers run a Python without this package")
+        assert said.startswith("Spark's workers run a Python without lance-duck")
         assert str(other) in said
         assert "PYSPARK_PYTHON" in said
     assert "replaced a" not in run.stderr

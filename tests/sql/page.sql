@@ -1,6 +1,6 @@
--- What docs/sql.md says, row by row: test_page.py runs it on the tables that are made there.
+-- Statements for the sections of docs/reference/sql: `test_page.py` runs each case on new tables.
 
---= `FROM t` · `FROM 'dir/x.lance'`
+--= FROM table
 SELECT id, x FROM t;
 --> 0 | 0
 --> 1 | 11
@@ -9,7 +9,7 @@ SELECT id, x FROM t;
 SELECT sum(x) FROM 'dir/x.lance';
 --> 60
 
---= `FROM lance_scan('dir/x.lance', version := 3)`
+--= lance_scan
 SELECT count(*) FROM lance_scan('dir/t.lance', version := 3);
 --> 5
 SELECT count(*) FROM lance_scan('dir/t.lance', tag := 'v1');
@@ -19,7 +19,7 @@ SELECT count(*) FROM lance_scan('dir/t.lance', asof := TIMESTAMP '2999-01-01');
 SELECT count(*) FROM lance_scan('dir/t.lance', branch := 'dev');
 --> 4
 
---= `FROM t AT (VERSION => 3 \| 'tag' \| 'branch' \| 'branch:3' \| ?)` · `AT (TIMESTAMP => …)`
+--= AT
 SELECT count(*) FROM t AT (VERSION => 3);
 --> 5
 SELECT count(*) FROM t AT (VERSION => 'v1') JOIN t AS newer USING (id);
@@ -39,7 +39,7 @@ SELECT count(*) FROM first;
 INSERT INTO t SELECT * FROM t AT (VERSION => 3) WHERE id = 4;
 --> 1
 
---= `SELECT rowid, _rowid, _rowaddr, * FROM t WHERE _rowid IN (3, 7)`
+--= rowid, _rowid, _rowaddr
 SELECT rowid, _rowid, _rowaddr, id FROM t WHERE _rowid IN (3, 7);
 --> 3 | 3 | 4294967296 | 3
 SELECT count(*) FROM t JOIN (SELECT _rowid AS r FROM t) s ON t.rowid = s.r;
@@ -54,22 +54,22 @@ DELETE FROM t WHERE rowid = 3 RETURNING _rowid;
 SELECT DISTINCT _rowaddr >> 32 FROM lance_scan('dir/x.lance', with_row_id := true, with_row_address := true);
 --> 0
 
---= `count(*)` · `SELECT count(x), count(y) FROM t`
+--= count, min, max · counts from metadata
 SELECT count(*) FROM t;
 --> 4
 SELECT count(x), count(city) FROM t;
 --> 4 | 3
 
---= `SELECT min(x), max(y), count(*) FROM t`
+--= count, min, max · ends of a B-tree
 CREATE INDEX i ON t USING BTREE (x);
 SELECT min(x), max(x), count(*) FROM t;
 --> 0 | 30 | 4
 
---= `LIMIT`
+--= LIMIT
 SELECT count(*) FROM (FROM t LIMIT 2);
 --> 2
 
---= `FROM lance_vector_search('x.lance' \| 't', 'vec', [..]::FLOAT[] \| ?, k := 10, …)`
+--= lance_vector_search
 SELECT id, _distance FROM lance_vector_search('dir/x.lance', 'vec', [2, 0]::FLOAT[], k := 1);
 --> 2 | 0.0
 SELECT id FROM lance_vector_search('t', 'vec', [2, 0]::FLOAT[], k := 1, filter := 'id < 2');
@@ -89,7 +89,7 @@ PREPARE nearest AS SELECT id FROM lance_vector_search('t', 'vec', ?, k := 1);
 EXECUTE nearest([1, 0]::FLOAT[]);
 --> 1
 
---= `FROM lance_fts('x.lance' \| 't', 'body', 'duck lake', k := 10, …)`
+--= lance_fts
 SELECT id FROM lance_fts('dir/x.lance', 'body', 'duck lake', k := 10) ORDER BY _score DESC;
 --> 0
 --> 2
@@ -101,7 +101,7 @@ SELECT id FROM lance_fts('t', 'body', '{"match": {"terms": "duck lake", "operato
 SELECT id FROM lance_fts('t', 'body', 'lake', k := 10, filter := 'id > 0');
 --> 1
 
---= `SELECT *, score(t) FROM t WHERE match(body, 'duck lake') ORDER BY score(t) DESC LIMIT 10`
+--= match
 SELECT id FROM t WHERE match(body, 'duck lake') ORDER BY score(t) DESC LIMIT 10;
 --> 0
 --> 2
@@ -129,7 +129,7 @@ UPDATE t SET x = -1 WHERE match(body, 'goose');
 DELETE FROM t WHERE match(body, 'rain');
 --> 1
 
---= `match` through an index
+--= match · through an index
 CREATE INDEX words ON t USING INVERTED (body);
 SELECT id, match(body, 'goose') AS has FROM t WHERE id < 2;
 --> 0 | false
@@ -153,7 +153,7 @@ EXPLAIN SELECT id FROM (FROM t) WHERE match(body, 'goose');
 --> lance_plan | …
 --> physical_plan | …
 
---= `highlight(body, 'duck lake', '<b>', '</b>')`, `snippet(body, 'duck lake', 20)`
+--= highlight
 SELECT highlight(body, 'duck lake', '<b>', '</b>'), snippet(body, 'duck lake', 20) FROM t WHERE id = 0;
 --> <b>duck</b> <b>lake</b> | <b>duck</b> <b>lake</b>
 SELECT highlight(body, '"duck lake" goose', pre := '[', post := ']') FROM t WHERE id < 2;
@@ -164,13 +164,13 @@ SELECT snippet(body, 'goose', words := 2, gap := '~', pre := '[', post := ']') F
 SELECT highlight([body, 'rain'], 'duck') FROM t WHERE id = 2;
 --> [<b>duck</b>, rain]
 
---= `FROM lance_hybrid_search('x.lance' \| 't', 'vec', [..]::FLOAT[] \| ?, 'body', 'duck lake', k := 10, alpha := 0.5, …)`
+--= lance_hybrid_search
 SELECT id, _distance, _score > 0, _hybrid_score > 0 FROM lance_hybrid_search('dir/x.lance', 'vec', [0, 0]::FLOAT[], 'body', 'duck lake', k := 1, alpha := 0.5, oversample_factor := 4);
 --> 0 | 0.0 | true | true
 SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, method := 'rrf');
 --> 1
 
---= `FROM t WHERE … ORDER BY array_distance(vec, ?) LIMIT 10`
+--= ORDER BY distance
 PREPARE near AS SELECT id FROM t WHERE id > 0 ORDER BY array_distance(vec, ?::FLOAT[2]) LIMIT 1;
 EXECUTE near([0, 0]);
 --> 1
@@ -194,12 +194,12 @@ SET lance_nearest = 'off';
 SELECT id FROM t ORDER BY array_distance(vec, [2, 0]::FLOAT[2]) LIMIT 1;
 --> 2
 
---= `FROM q, LATERAL (SELECT … FROM t ORDER BY array_distance(t.vec, q.vec) LIMIT 5)`
+--= LATERAL
 SELECT q.k, s.id FROM q, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, q.vec) LIMIT 1) s;
 --> 3 | 3
 --> 0 | 0
 
---= `FROM q JOIN t NEAREST 5 BY DISTANCE array_distance(q.vec, t.vec)`
+--= NEAREST BY
 SELECT q.k, t.id FROM q JOIN t NEAREST 1 BY DISTANCE array_distance(q.vec, t.vec);
 --> 3 | 3
 --> 0 | 0
@@ -210,7 +210,7 @@ SELECT q.k, t.id FROM q JOIN (SELECT * FROM t WHERE id > 0) t EXACT NEAREST 1 BY
 --> 0 | 1
 SET lance_nearest = 'exact';
 
---= joins, `IN (SELECT …)`, `EXISTS`
+--= JOIN, IN, EXISTS
 CREATE INDEX ids ON t USING BTREE (id);
 SELECT id FROM t JOIN q ON q.k = t.id WHERE q.k > 0;
 --> 3
@@ -220,7 +220,7 @@ SELECT id FROM t WHERE id IN (SELECT k FROM q);
 SELECT id FROM t WHERE EXISTS (FROM q WHERE q.k = t.id AND k > 0);
 --> 3
 
---= `EXPLAIN`, `EXPLAIN ANALYZE`
+--= EXPLAIN
 EXPLAIN SELECT id FROM t WHERE id = 1;
 --> lance_plan | …
 --> physical_plan | …
@@ -228,11 +228,11 @@ EXPLAIN ANALYZE SELECT id FROM t WHERE id = 1;
 --> analyzed_plan | …
 --> lance_plan | …
 
---= columns and filters
+--= WHERE
 SELECT id FROM t WHERE x > 10 AND city = 'Oslo';
 --> 1
 
---= `lance_versions('t')`
+--= lance_versions
 SELECT version, operation, tags FROM lance_versions('t') ORDER BY version;
 --> 1 | Overwrite | ['v1']
 --> 2 | Append | []
@@ -243,7 +243,7 @@ SELECT count(*) FROM lance_versions('t', branch := 'dev') WHERE timestamp < now(
 SELECT count(*) FROM lance.versions('t') WHERE writer IS NOT NULL AND properties IS NOT NULL;
 --> 4
 
---= `lance_table_changes('t', first, last)`
+--= lance_table_changes
 SELECT snapshot_id, change_type, id, x FROM lance_table_changes('t', 2, 4) ORDER BY snapshot_id, id, change_type DESC;
 --> 2 | insert | 3 | 30
 --> 2 | insert | 4 | 40
@@ -255,7 +255,7 @@ SELECT count(*), max(rowid) FROM lance_table_changes('t', 'v1');
 SELECT count(*) FROM lance_table_changes('t', NULL, TIMESTAMP '2999-01-01');
 --> 8
 
---= `lance_info('t')` · `lance_fragments('t')` · `lance_files('t')` · `lance_indexes('t')` · `lance_config('t')` · `lance_table_metadata('t')` · `lance_schema_metadata('t')` · `lance_column_metadata('t', 'c')`
+--= lance_info
 SELECT version FROM lance_info('t');
 --> 4
 SELECT version FROM lance_info('t', version := 2);
@@ -275,14 +275,14 @@ FROM lance_table_metadata('t');
 FROM lance_schema_metadata('t');
 FROM lance_column_metadata('t', 'x');
 
---= `lance_tags('t')` · `lance_branches('t')`
+--= lance_tags
 SELECT tag, version FROM lance_tags('t');
 --> v1 | 1
 SELECT branch FROM lance_branches('t');
 --> dev
 --> main
 
---= `CALL lance_set_commit_message(author, message)`
+--= lance_set_commit_message
 BEGIN;
 CALL lance_set_commit_message('ann', 'one row', extra_info => 'x');
 INSERT INTO t (id) VALUES (9);
@@ -291,7 +291,7 @@ COMMIT;
 SELECT author, message FROM lance_versions('t') WHERE version = 5;
 --> ann | one row
 
---= `CALL lance_restore('t', version)`
+--= lance_restore
 CALL lance_restore('t', 3);
 --> 5
 SELECT count(*) FROM t;
@@ -299,7 +299,7 @@ SELECT count(*) FROM t;
 CALL lance_restore('t', 'v1');
 --> 6
 
---= `CALL lance_create_tag('t', 'v1', version => 3)` · `lance_update_tag` · `lance_delete_tag` · `lance_create_branch` · `lance_delete_branch`
+--= lance_create_tag
 CALL lance_create_tag('t', 'v3', version => 3);
 CALL lance_create_tag('t', 'newest');
 CALL lance_update_tag('t', 'v3', version => 'dev:4');
@@ -315,7 +315,7 @@ SELECT branch FROM lance_branches('t');
 --> dev
 --> main
 
---= `INSERT`
+--= INSERT INTO
 INSERT INTO t VALUES (5, 'Bonn', 50, 'rain', [5, 0]), (6, DEFAULT, 60, DEFAULT, NULL) RETURNING id, city;
 --> 5 | Bonn
 --> 6 | NULL
@@ -326,7 +326,7 @@ INSERT INTO t BY NAME SELECT 'Bari' AS city, 7 AS id;
 SELECT id, city, x FROM t WHERE id = 7;
 --> 7 | Bari | NULL
 
---= `UPDATE` · `DELETE` · `TRUNCATE`
+--= UPDATE · DELETE and TRUNCATE
 UPDATE t SET (x, city) = (x + 1, 'Bonn') FROM q WHERE q.k = t.id AND q.k = 3 RETURNING t.id, t.x, t.city;
 --> 3 | 31 | Bonn
 UPDATE t SET city = DEFAULT WHERE id = 3;
@@ -343,7 +343,7 @@ TRUNCATE t;
 SELECT count(*) FROM t;
 --> 0
 
---= `MERGE INTO`
+--= MERGE INTO
 MERGE INTO t USING (VALUES (3, 'new'), (8, 'more')) AS s(id, city) ON t.id = s.id WHEN MATCHED THEN UPDATE SET city = s.city WHEN NOT MATCHED THEN INSERT (id, city) VALUES (s.id, s.city) WHEN NOT MATCHED BY SOURCE AND t.id = 0 THEN DELETE RETURNING merge_action, t.id;
 --> UPDATE | 3
 --> INSERT | 8
@@ -351,7 +351,7 @@ MERGE INTO t USING (VALUES (3, 'new'), (8, 'more')) AS s(id, city) ON t.id = s.i
 MERGE INTO t USING (VALUES (3), (3)) AS s(id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = 0;
 --! several rows
 
---= `INSERT … ON CONFLICT`, `OR REPLACE`, `OR IGNORE`
+--= INSERT ON CONFLICT
 INSERT INTO t (id, x) VALUES (3, 1), (8, 2) ON CONFLICT (id) DO UPDATE SET x = excluded.x;
 --> 2
 SELECT id, x FROM t WHERE id IN (3, 8) ORDER BY id;
@@ -375,7 +375,7 @@ INSERT OR IGNORE INTO keyed VALUES (1, 'c');
 FROM keyed;
 --> 1 | b
 
---= `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] lance.t` · `'dir/x.lance'`
+--= CREATE TABLE
 CREATE TABLE lance.a (k, v) AS SELECT 1, 'one' WITH NO DATA;
 --> 0
 CREATE OR REPLACE TABLE lance.a (k, v) AS SELECT 1, 'one' WITH DATA;
@@ -409,7 +409,7 @@ SHOW TABLES;
 --> t
 --> x
 
---= `ALTER TABLE t`
+--= ALTER TABLE ADD COLUMN · and the other forms
 ALTER TABLE t ADD COLUMN y INTEGER DEFAULT 7;
 ALTER TABLE t RENAME COLUMN y TO z;
 ALTER TABLE t ALTER z TYPE BIGINT;
@@ -429,13 +429,13 @@ ALTER TABLE x RENAME TO u;
 SELECT count(*) FROM u;
 --> 4
 
---= `DROP TABLE [IF EXISTS] t, …`
+--= DROP TABLE
 DROP TABLE IF EXISTS nowhere;
 DROP TABLE t, x;
 SHOW TABLES;
 --> q
 
---= `COMMENT ON TABLE t IS …` · `COLUMN t.c`
+--= COMMENT ON
 COMMENT ON TABLE t IS 'of trips';
 COMMENT ON COLUMN t.x IS 'a number';
 SELECT comment FROM duckdb_views() WHERE view_name = 't';
@@ -445,7 +445,7 @@ SELECT comment FROM duckdb_columns() WHERE table_name = 't' AND column_name = 'x
 SELECT * FROM lance_table_metadata('t');
 --> comment | of trips
 
---= `COPY … TO 'x.lance'`
+--= COPY TO
 COPY t TO 'dir/y.lance';
 --> 4
 COPY (SELECT id FROM t WHERE id < 2) TO 'dir/y.lance' (FORMAT lance, MODE 'overwrite', data_storage_version '2.1');
@@ -466,7 +466,7 @@ EXPORT DATABASE 'dir/z.lance';
 ATTACH 'dir/z.lance' AS other;
 --! z.lance
 
---= `COPY t [(c, …)] FROM 'file'`
+--= COPY FROM
 COPY (SELECT 5 AS id, 50 AS x) TO 'rows.csv';
 --> 1
 COPY t (id, x) FROM 'rows.csv' (HEADER);
@@ -484,7 +484,7 @@ COPY t FROM 'dir/x.lance';
 SELECT count(*) FROM t;
 --> 11
 
---= `ATTACH 'dir' AS ns (TYPE lance, …)` · `DETACH ns`
+--= ATTACH
 ATTACH 'dir' AS ns (TYPE lance);
 ATTACH IF NOT EXISTS 'dir' AS ns (TYPE lance);
 SELECT count(*) FROM ns.t JOIN ns.main.t AS other USING (id);
@@ -518,9 +518,9 @@ SELECT count(*) FROM branched.t JOIN timed.t AS b USING (id) JOIN tagged.t AS c 
 ATTACH 'dir' AS part (TYPE lance, NAMESPACE 'a$b');
 --! a$b
 ATTACH '$' AS far (TYPE lance, ENDPOINT 'http://127.0.0.1:9', BEARER_TOKEN 'x');
---! the service does not answer
+--! the service does not respond
 
---= `CREATE SECRET s (TYPE lance, SCOPE 's3://…', KEY_ID …, SECRET …, REGION, ENDPOINT, …)` · `DROP SECRET s`
+--= CREATE SECRET
 CREATE SECRET s (TYPE lance, SCOPE 's3://bucket/a', KEY_ID 'k', SECRET 'v', REGION 'eu-1', ENDPOINT 'http://127.0.0.1:9', allow_http 'true');
 --> true
 SELECT count(*) FROM duckdb_secrets();
@@ -528,7 +528,7 @@ SELECT count(*) FROM duckdb_secrets();
 ATTACH 'dir' AS ns (TYPE lance);
 DROP SECRET s;
 
---= `CREATE INDEX [IF NOT EXISTS] i ON t USING kind (column) WITH (…)`
+--= CREATE INDEX
 CREATE INDEX i ON t (id);
 CREATE INDEX IF NOT EXISTS i ON t USING BTREE (id);
 CREATE OR REPLACE INDEX i ON t (id) USING BITMAP;
@@ -552,7 +552,7 @@ CREATE INDEX g ON v USING IVF_HNSW_PQ (vec) WITH (num_partitions = 2, num_sub_ve
 SELECT count(*) FROM lance_indexes('v');
 --> 7
 
---= `DROP INDEX [IF EXISTS] i ON t` · `SHOW INDEXES ON t`
+--= DROP INDEX
 CREATE INDEX i ON t (id);
 SHOW INDEXES ON t;
 --> i | BTree | id | 4 | NULL
@@ -560,7 +560,7 @@ DROP INDEX i ON t;
 DROP INDEX IF EXISTS i ON t;
 SHOW INDEXES ON t;
 
---= `ALTER INDEX i ON t OPTIMIZE [WITH (mode = 'append' \| 'merge' \| 'retrain')]`
+--= ALTER INDEX OPTIMIZE
 CREATE INDEX i ON t (id);
 INSERT INTO t (id) VALUES (9);
 --> 1
@@ -573,14 +573,14 @@ ALTER INDEX i ON t OPTIMIZE WITH (mode = 'merge');
 ALTER INDEX i ON t OPTIMIZE WITH (mode = 'retrain');
 --> optimize_index | dir/t.lance | …
 
---= `REINDEX i ON t [RETRAIN]` · `REINDEX t [RETRAIN]`
+--= REINDEX
 CREATE INDEX i ON t (id);
 REINDEX i ON t;
 REINDEX i ON t RETRAIN;
 REINDEX t;
 REINDEX t RETRAIN;
 
---= `OPTIMIZE t`
+--= OPTIMIZE
 SELECT count(*) FROM lance_fragments('t');
 --> 3
 OPTIMIZE t;
@@ -588,7 +588,7 @@ OPTIMIZE t;
 SELECT count(*) FROM lance_fragments('t');
 --> 1
 
---= `VACUUM [LANCE] t [WITH (older_than = INTERVAL '7 days', dry_run = true)]`
+--= VACUUM
 VACUUM t;
 --> cleanup | dir/t.lance | …
 VACUUM LANCE t WITH (older_than = INTERVAL '7 days', dry_run = true);
@@ -600,7 +600,7 @@ VACUUM t WITH (retain = 3);
 VACUUM t WITH (retain = 3, error_if_tagged_old_versions = false);
 --> cleanup | dir/t.lance | …
 
---= `CHECKPOINT t`
+--= CHECKPOINT
 CHECKPOINT t;
 --> cleanup | dir/t.lance | …
 --> compact | dir/t.lance | …
@@ -608,7 +608,7 @@ CHECKPOINT t;
 SELECT count(*) FROM lance_fragments('t');
 --> 1
 
---= `ALTER TABLE t SET AUTO_CLEANUP (interval = 20, older_than = '14 days')` · `UNSET AUTO_CLEANUP` · `SHOW MAINTENANCE ON t`
+--= AUTO_CLEANUP
 ALTER TABLE t SET AUTO_CLEANUP (interval = 20, older_than = '14 days');
 SHOW MAINTENANCE ON t;
 --> enabled | true
@@ -616,7 +616,7 @@ SHOW MAINTENANCE ON t;
 --> older_than | 14 days
 ALTER TABLE t UNSET AUTO_CLEANUP;
 
---= `CALL lance_compact(t, …)` · `lance_cleanup(t, …)` · `lance_optimize_indexes(t, …)` · `lance_set_config(t, key, value)`, `lance_unset_config(t, key)`, the same for `table_metadata`, `schema_metadata` and `column_metadata`
+--= lance_compact
 CALL lance_compact(t, target_rows_per_fragment => 100);
 --> compact | dir/t.lance | …
 SELECT * FROM lance_cleanup(t, older_than := '1 day');
@@ -642,7 +642,7 @@ CALL lance_set_column_metadata(t, 'x', 'a', 'b');
 CALL lance_unset_column_metadata(t, 'x', 'a');
 --> 1
 
---= `t`, `lance.t`, `'dir/x.lance'`
+--= FROM table · three names of one table
 SELECT count(*) FROM t JOIN lance.t AS b USING (id) JOIN 'dir/t.lance' AS c USING (id);
 --> 4
 BEGIN;
@@ -652,15 +652,15 @@ SELECT count(*) FROM t JOIN 'dir/t.lance' AS c USING (id);
 --> 3
 COMMIT;
 
---= `EXPLAIN`
+--= EXPLAIN · of a change
 EXPLAIN DELETE FROM t WHERE id = 1;
---> lance_change | The plan is that of the rows that would be changed. Nothing was written.
+--> lance_change | This is the plan that finds the rows to change. Nothing was written.
 --> lance_plan | …
 --> physical_plan | …
 SELECT count(*) FROM t;
 --> 4
 
---= `PREPARE x AS …` · `EXECUTE x(…)` · `DEALLOCATE x`
+--= PREPARE, EXECUTE, DEALLOCATE
 PREPARE change AS UPDATE t SET x = ? WHERE id = ?;
 EXECUTE change(1, 0);
 --> 1
@@ -676,7 +676,7 @@ EXECUTE number(0);
 --> 2
 DEALLOCATE number;
 
---= `BEGIN` … `COMMIT`, `ROLLBACK`
+--= BEGIN, COMMIT, ROLLBACK
 BEGIN;
 UPDATE t SET x = 0;
 --> 4
@@ -701,3 +701,136 @@ DELETE FROM t WHERE id > 0;
 COMMIT;
 SELECT max(version), (SELECT count(*) FROM t) FROM lance_versions('t');
 --> 5 | 1
+
+--= lance_scan · row ids and addresses
+SELECT _rowid, _rowaddr FROM lance_scan('dir/x.lance', with_row_id := true, with_row_address := true) LIMIT 1;
+--> 0 | 0
+
+--= lance_vector_search · every parameter
+CREATE TABLE lance.v AS SELECT i AS id, [i, i % 7, i % 5, i % 3]::FLOAT[4] AS vec FROM range(300) r(i);
+--> 300
+CREATE INDEX graph ON v USING IVF_HNSW_FLAT (vec) WITH (num_partitions = 2);
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, nprobes := 2, ef := 20, refine_factor := 2);
+--> 9
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, nprobs := 2, explain_verbose := true);
+--> 9
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, recall := 0.99, metric := 'l2');
+--> 9
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, use_index := false);
+--> 9
+SELECT id FROM lance_vector_search('v', 'vec', [9, 2, 4, 0]::FLOAT[], k := 1, filter := 'id > 9', prefilter := false);
+
+--= ORDER BY distance · every function
+SELECT id FROM t ORDER BY array_cosine_distance(vec, [1, 0]::FLOAT[2]), id LIMIT 1;
+--> 1
+SELECT id FROM t ORDER BY list_cosine_distance(vec::FLOAT[], [1, 0]::FLOAT[]), id LIMIT 1;
+--> 1
+SELECT id FROM t WHERE id > 0 ORDER BY array_cosine_similarity(vec, [1, 0]::FLOAT[2]) DESC, id LIMIT 1;
+--> 1
+SELECT id FROM t WHERE id > 0 ORDER BY list_cosine_similarity(vec::FLOAT[], [1, 0]::FLOAT[]) DESC, id LIMIT 1;
+--> 1
+SELECT id FROM t ORDER BY array_inner_product(vec, [1, 0]::FLOAT[2]) DESC LIMIT 1;
+--> 3
+SELECT id FROM t ORDER BY array_dot_product(vec, [1, 0]::FLOAT[2]) DESC LIMIT 1;
+--> 3
+SELECT id FROM t ORDER BY list_inner_product(vec::FLOAT[], [1, 0]::FLOAT[]) DESC LIMIT 1;
+--> 3
+SELECT id FROM t ORDER BY list_negative_inner_product(vec::FLOAT[], [1, 0]::FLOAT[]) LIMIT 1;
+--> 3
+
+--= lance_fts · every parameter
+SELECT id FROM lance_fts('t', 'body', 'goose', version := 1);
+--> 1
+SELECT id FROM lance_fts('t', 'body', 'goose', tag := 'v1');
+--> 1
+SELECT id FROM lance_fts('t', 'body', 'goose', asof := TIMESTAMP '2999-01-01');
+--> 1
+SELECT id FROM lance_fts('t', 'body', 'goose', branch := 'dev');
+--> 1
+SELECT id FROM lance_fts('t', 'body', 'duck lake', k := 1, filter := 'id > 0', prefilter := false);
+SELECT id FROM lance_fts('t', 'body', '{"prefix": {"terms": "goo"}}');
+--> 1
+SELECT id FROM lance_fts('t', 'body', '{"phrase": {"terms": "goose lake", "slop": 2}}');
+--> 1
+SELECT id FROM lance_fts('t', 'body', '{"boost": {"positive": {"match": {"terms": "duck"}}, "negative": {"match": {"terms": "lake"}}, "negative_boost": 0.5}}') ORDER BY _score DESC;
+--> 2
+--> 0
+
+--= lance_hybrid_search · every parameter
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, version := 3, filter := 'id < 9', prefilter := true);
+--> 1
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, tag := 'v1', metric := 'l2', use_index := true);
+--> 1
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, asof := TIMESTAMP '2999-01-01', recall := 0.9);
+--> 1
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, branch := 'dev', nprobes := 1, ef := 9, refine_factor := 1);
+--> 1
+SELECT id FROM lance_hybrid_search('t', 'vec', [1, 0]::FLOAT[], 'body', 'goose', k := 1, nprobs := 1, explain_verbose := false);
+--> 1
+
+--= INSERT INTO · by position
+INSERT INTO q BY POSITION SELECT 9 AS vec, [1, 0]::FLOAT[2] AS k RETURNING k;
+--> 9
+INSERT INTO t DEFAULT VALUES RETURNING id;
+--> NULL
+
+--= CREATE TABLE · every option
+CREATE TABLE lance.o (id INTEGER) WITH (enable_v2_manifest_paths = false, max_bytes_per_file = 1000000, max_rows_per_group = 512);
+CREATE TABLE lance.old WITH (data_storage_version = '0.1', max_rows_per_group = 2) AS SELECT 1 AS id FROM range(5);
+--> 5
+CREATE TABLE lance.alike LIKE o;
+SELECT count(*) FROM alike;
+--> 0
+
+--= INVERTED · every option
+CREATE INDEX i ON t USING INVERTED (body) WITH (analyzer = 'text', lance_tokenizer = 'text', block_size = 256, format_version = 3, memory_limit = '256MB', num_workers = 1, document_granularity = 'row', remove_stop_words = false);
+SELECT id FROM t WHERE match(body, 'goose');
+--> 1
+CREATE TABLE lance.texts AS SELECT 1 AS id, ['duck lake', 'goose'] AS body;
+--> 1
+CREATE INDEX i ON texts USING INVERTED (body) WITH (document_granularity = 'list_element', with_position = true);
+SELECT _doc_index FROM lance_fts('texts', 'body', 'goose');
+--> [1]
+CREATE INDEX j ON t USING INVERTED (body) WITH (base_tokenizer = 'icu');
+--! icu
+CREATE INDEX j ON t USING INVERTED (body) WITH (split_identifiers = true, split_on_numerics = true, preserve_original = true, index_operators = true);
+--! split_identifiers
+
+--= Vector indexes · every option
+CREATE TABLE lance.v AS SELECT [i, i % 7, i % 5, i % 3]::FLOAT[4] AS vec FROM range(300) r(i);
+--> 300
+CREATE INDEX a ON v USING IVF_FLAT (vec) WITH (ivf_centroids = [[50, 3, 2, 1], [200, 3, 2, 1]], index_file_version = 'V3');
+CREATE INDEX b ON v USING IVF_PQ (vec) WITH (ivf_centroids = [[50, 3, 2, 1]], num_sub_vectors = 2, num_bits = 4, pq_codebook = [[[c, c] FOR c IN range(16)] FOR s IN range(2)]);
+CREATE INDEX c ON v USING IVF_HNSW_FLAT (vec) WITH (num_partitions = 1, max_level = 4, hnsw_m = 8, hnsw_ef_construction = 40);
+CREATE INDEX d ON v USING IVF_HNSW_FLAT (vec) WITH (num_partitions = 1, hnsw_max_level = 4, distance_type = 'l2', max_iterations = 10);
+CREATE INDEX e ON v USING IVF_FLAT (vec) WITH (num_partitions = 1, metric_type = 'dot');
+SELECT count(*) FROM lance_indexes('v');
+--> 5
+
+--= lance_indexes · at a time
+SELECT count(*) FROM lance_indexes('t', asof := TIMESTAMP '2999-01-01');
+--> 0
+SELECT count(*) FROM lance_indexes('t', tag := 'v1');
+--> 0
+SELECT count(*) FROM lance_indexes('t', branch := 'dev');
+--> 0
+
+--= OPTIMIZE · every option
+OPTIMIZE t WITH (max_rows_per_group = 512, max_bytes_per_file = 1000000, batch_size = 100, max_overlays_per_fragment = 5, excluded_fragment_ids = [0], max_source_rows = 100, max_source_bytes = 1000000);
+--> compact | dir/t.lance | …
+OPTIMIZE x WITH (defer_index_remap = true, data_storage_version = '2.1');
+--> compact | dir/x.lance | …
+OPTIMIZE t WITH (remap_indices = false, materialize_deletions = false, compaction_mode = 'reencode', io_buffer_size = 1000000, binary_copy_read_batch_bytes = 1000000, max_source_fragments = 10);
+--> compact | dir/t.lance | …
+
+--= VACUUM · every option
+VACUUM t WITH (versions = [2], delete_unverified = true, delete_rate_limit = 100);
+--> cleanup | dir/t.lance | …
+VACUUM t WITH (retain_versions = 100);
+--> cleanup | dir/t.lance | …
+VACUUM t WITH (retain_n_versions = 100);
+--> cleanup | dir/t.lance | …
+VACUUM t WITH (older_than_seconds = 86400);
+--> cleanup | dir/t.lance | …
+SELECT count(*) FROM lance_versions('t');
+--> 3

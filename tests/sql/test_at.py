@@ -66,7 +66,7 @@ def test_parameters_stand_for_versions(con: ld.Connection, rows: Rows) -> None:
     assert rows(con, f"{IDS} t AT (VERSION => ?) WHERE id > ?", [1, 1]) == [([2],)]
     assert rows(con, f"{IDS} t AT (VERSION => $v)", {"v": "dev"}) == [([1, 2, 3, 9],)]
     for clause in ("AT (VERSION => ?)", "AT (TIMESTAMP => ?)"):
-        with pytest.raises(InvalidInputError, match=r"an empty (version|time)"):
+        with pytest.raises(InvalidInputError, match=r"the (version|time) is empty"):
             con.execute(f"FROM t {clause}", [None])
     with pytest.raises(NotFoundError, match="no version 9: expected one of 2 to 3"):
         con.execute("FROM t AT (VERSION => 'dev:9')")

@@ -64,7 +64,7 @@ def test_many_sets_of_parameters_make_one_version(
     con.executemany(sql, sets)
     assert ld.dataset(folder / "trips.lance").version == version + 1
     assert [row for row in rows(con) if row not in ROWS] == changed
-    with pytest.raises(InvalidInputError, match="without parameters"):
+    with pytest.raises(InvalidInputError, match="needs parameters"):
         con.executemany(sql, [])
 
 

@@ -154,7 +154,7 @@ def test_other_cursors_never_see_the_version_of_a_transaction(con: ld.Connection
             assert con.execute(f"SELECT count(*) FROM {name}").fetchall() == [(0,)]
         assert other.execute(f"SELECT count(*) FROM {name}").fetchall() == [(7,)]
     if SPEAKS_SOURCE:
-        with pytest.raises(UnsupportedError, match="name the table in the statement itself"):
+        with pytest.raises(UnsupportedError, match="read the table directly in the statement"):
             con.execute("FROM v")
     else:
         assert con.execute("SELECT count(*) FROM v").fetchall() == [(0,)]

@@ -85,7 +85,7 @@ def test_a_query_gives_a_new_table_its_columns_and_perhaps_its_rows(con: ld.Conn
 @pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/b", "a\\b", ".."])
 def test_names_of_tables_stay_in_the_folder(con: ld.Connection, folder: Path, name: str) -> None:
     before = sorted(folder.parent.rglob("*.lance"))
-    with pytest.raises(InvalidInputError, match="name of a table"):
+    with pytest.raises(InvalidInputError, match="invalid table name"):
         con.execute(f'CREATE TABLE lance."{name}" AS SELECT 1 AS a')
     assert sorted(folder.parent.rglob("*.lance")) == before
 
@@ -126,7 +126,7 @@ def test_a_table_is_not_renamed_where_its_place_is_known_elsewhere(
     con.execute("ROLLBACK; CALL lance_create_branch('trips', 'dev')")
     with pytest.raises(UnsupportedError, match="branches dev"):
         con.execute("ALTER TABLE trips RENAME TO other")
-    with pytest.raises(UnsupportedError, match="named in connect"):
+    with pytest.raises(UnsupportedError, match=r"passed to connect\(\) by name"):
         connect({"given": folder / "dim.lance"}).execute("ALTER TABLE given RENAME TO other")
     with pytest.raises(UnsupportedError, match="read-only"):
         connect(folder, read_only=True).execute("ALTER TABLE dim RENAME TO other")

@@ -158,7 +158,7 @@ def test_a_table_made_again_by_sql_refuses_a_transaction_on_the_one_before(
     for _ in range(1, version):
         other.execute("INSERT INTO t VALUES (100)")
     data = sorted((folder / "t.lance" / "data").iterdir())
-    with pytest.raises(IncompatibleError, match="dropped and created again since it was read"):
+    with pytest.raises(IncompatibleError, match="another table replaced this one since it was read"):
         con.execute("COMMIT")
     for reader in (con, other):
         assert ids(reader, "t") == [100] * version

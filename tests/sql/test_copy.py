@@ -191,7 +191,7 @@ def test_what_is_no_table_is_not_written_over(con: ld.Connection, tmp_path: Path
         "CREATE OR REPLACE TABLE 'file.lance' AS FROM t",
         "CREATE TABLE lance.file AS FROM t",
     ):
-        with pytest.raises(AlreadyExistsError, match="a file is where the table"):
+        with pytest.raises(AlreadyExistsError, match="a file already has the path"):
             con.execute(sql)
     for sql in ("FROM file", "FROM 'file.lance'", "COPY 'file.lance' FROM 'plain.csv'"):
         with pytest.raises(LanceDuckError, match=r"file\.lance: .* expected a directory"):
@@ -212,7 +212,7 @@ def test_a_folder_of_another_format_is_never_made_a_table(tmp_path: Path, sql: s
     (path / "_delta_log").mkdir(parents=True)
     (path / "part-0.parquet").write_bytes(b"PAR1")
     with ld.connect(tmp_path) as con:
-        with pytest.raises(AlreadyExistsError, match=r"a folder with other files.*_delta_log, part-0\.parquet"):
+        with pytest.raises(AlreadyExistsError, match=r"contains other files.*_delta_log, part-0\.parquet"):
             con.execute(sql.format(path=path))
         with pytest.raises(NotFoundError):
             con.execute(f"DROP TABLE '{path}'")

@@ -151,7 +151,7 @@ def test_changes_keep_the_values_and_the_type(tmp_path: Path, con: ld.Connection
 def test_values_between_those_of_a_negative_scale_are_not_written(tmp_path: Path, con: ld.Connection) -> None:
     ld.write_dataset(pa.table({"d": pa.array([Decimal(900)], pa.decimal128(5, -2))}), tmp_path / "t.lance")
     for statement in ("INSERT INTO lance.t VALUES (950)", "UPDATE lance.t SET d = 950"):
-        with pytest.raises(InvalidInputError, match="column 'd', row 0: value does not fit the column"):
+        with pytest.raises(InvalidInputError, match="column 'd', row 0: the value does not fit the column"):
             con.execute(statement)
     assert con.execute("SELECT d FROM lance.t").fetchall() == [(Decimal(900),)]
 
@@ -180,7 +180,7 @@ def test_statements_that_read_wider_decimals_are_refused_by_column(
     before = ld.write_dataset(nested(type_), tmp_path / "t.lance")
     nests = [f"SELECT {column} FROM lance.t" for column in ("s", "l", "f", "m")]
     for statement in (*REFUSED, *nests):
-        with pytest.raises(UnsupportedError, match=r"column '[dslfm]': SQL has no type for decimal.*EXCLUDE"):
+        with pytest.raises(UnsupportedError, match=r"column '[dslfm]': SQL cannot represent decimal.*EXCLUDE"):
             con.execute(statement).fetchall()
         assert con.execute("SELECT 1").fetchall() == [(1,)]
     after = ld.dataset(tmp_path / "t.lance")

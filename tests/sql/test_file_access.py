@@ -237,5 +237,5 @@ def test_functions_on_a_plain_connection_of_duckdb_are_refused(places: dict[str,
 def test_duckdb_1_says_why_it_cannot_read_lance_tables(
     closed: ld.Connection, rows: Callable[..., list[tuple[Any, ...]]]
 ) -> None:
-    with pytest.raises(UnsupportedError, match="DuckDB 1 with enable_external_access = false"):
+    with pytest.raises(UnsupportedError, match="DuckDB 1 cannot read Lance tables with enable_external_access = false"):
         rows(closed, "SELECT s FROM t WHERE id = 3")

@@ -114,11 +114,11 @@ def test_explain_names_both_searches(con: ld.Connection, folder: Path) -> None:
         ("'pets', 'vec', [0, 0, 0, 0], 'text', 'puppy', oversample_factor := 0", "oversample_factor: expected 1"),
         ("'pets', 'vec', [0, 0, 0, 0], 'text', 'puppy', method := 'sum'", "'linear' or 'rrf'"),
         ("'pets', 'vec', [0, 0, 0, 0], 'text', 'puppy', nprobs := 0", "Nprobes must be > 0"),
-        ("'pets', 'vec', [0, 0, 0, 0], 'text', 'puppy', alpha := NULL", "without an alpha"),
+        ("'pets', 'vec', [0, 0, 0, 0], 'text', 'puppy', alpha := NULL", "needs an alpha"),
         ("'pets', 'vec', [[0, 0, 0, 0]], 'text', 'puppy'", "query vector: expected one"),
         ("'pets', 'vec', [0, 0], 'text', 'puppy'", "does not match"),
-        ("'pets', 'vec', [0, 0, 0, 0], 'id', 'puppy'", "must hold texts"),
-        ("'pets', 'vec', [0, 0, 0, 0], 'text', NULL", "without a query"),
+        ("'pets', 'vec', [0, 0, 0, 0], 'id', 'puppy'", "must contain strings"),
+        ("'pets', 'vec', [0, 0, 0, 0], 'text', NULL", "needs a query"),
     ],
 )
 def test_errors_say_what_is_wrong(con: ld.Connection, arguments: str, message: str) -> None:

@@ -404,7 +404,7 @@ def test_explain_tells_how_tables_are_read(both: tuple[ld.Connection, Any]) -> N
     assert "big.lance" in text
     rows = ours.sql(f"EXPLAIN ANALYZE {query}").fetchall()
     assert rows[-1][0] == "lance_plan"
-    assert "gave: " in rows[-1][1]
+    assert "returned: " in rows[-1][1]
     assert ours.execute("EXPLAIN SELECT 1").fetchall()[-1][0] == "physical_plan"
 
 

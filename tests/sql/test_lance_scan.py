@@ -71,12 +71,12 @@ def test_a_database_file_keeps_nothing_of_it(tmp_path: Path, folder: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("'/nosuch.lance'", "not a dataset"),
+        ("'/nosuch.lance'", "Lance table not found"),
         ("'{}', version := 99", "no version 99"),
         ("'{}', tag := 'x'", "no tag 'x'"),
-        ("'{}', version := 1, tag := 'second'", "more than one version"),
-        ("'{}', asof := 'yesterday'", "bad time"),
-        ("NULL", "without a path"),
+        ("'{}', version := 1, tag := 'second'", "several arguments choose a version"),
+        ("'{}', asof := 'yesterday'", "not a timestamp"),
+        ("NULL", "needs a path"),
     ],
 )
 def test_errors_say_what_is_wrong(plain: duckdb.DuckDBPyConnection, folder: Path, arguments: str, message: str) -> None:

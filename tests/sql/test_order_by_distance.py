@@ -216,9 +216,9 @@ def test_an_index_is_asked_as_the_settings_say(con: ld.Connection, folder: Path)
     sql = "SELECT id FROM indexed ORDER BY array_distance(vec, [0.1, 0.2, 0.3]) LIMIT 5"
     plan = "EXPLAIN " + sql
     assert "VectorIndexQuery: vec_idx" in con.execute(plan).fetchall()[-1][1]
-    assert "recall 0.95 asked for" in con.execute(plan).fetchall()[-1][1]
+    assert "target recall 0.95" in con.execute(plan).fetchall()[-1][1]
     con.execute("SET lance_recall = 0.8")
-    assert "recall 0.8 asked for" in con.execute(plan).fetchall()[-1][1]
+    assert "target recall 0.8" in con.execute(plan).fetchall()[-1][1]
     con.execute("SET lance_nprobes = 3")
     assert "partitions probed: 3" in con.execute(plan).fetchall()[-1][1]
     con.execute("set LANCE_NEAREST to 'exact'")

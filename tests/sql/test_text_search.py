@@ -121,7 +121,7 @@ def test_explain_names_the_index_or_says_why_there_is_none(con: ld.Connection, f
     is_indexed = bool(ld.dataset(folder / "notes.lance").list_indices())
     assert "MatchQuery 'duck' in body" in plan
     assert ("InvertedIndexQuery: body_idx" in plan) == is_indexed
-    assert ("not by an index: no index" in plan) != is_indexed
+    assert ("without an index: no index" in plan) != is_indexed
     assert "gave: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[-1][1]
     assert '"Lance Search Mode": "fts"' in con.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[-1][1]
 
@@ -135,13 +135,13 @@ def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, fo
     ("arguments", "message"),
     [
         ("'notes', 'nope', 'duck'", "nope"),
-        ("'notes', 'id', 'duck'", "must hold texts"),
+        ("'notes', 'id', 'duck'", "must contain strings"),
         ("'nosuch', 'body', 'duck'", "nosuch: no such table"),
-        ("NULL, 'body', 'duck'", "without a table"),
-        ("'notes', NULL, 'duck'", "without a column"),
-        ("'notes', 'body', NULL", "without a query"),
+        ("NULL, 'body', 'duck'", "needs a table"),
+        ("'notes', NULL, 'duck'", "needs a column"),
+        ("'notes', 'body', NULL", "needs a query"),
         ("'notes', 'body', 'duck', k := 0", "k: expected 1 or more, found 0"),
-        ("'notes', 'body', 'duck', k := NULL", "without a k"),
+        ("'notes', 'body', 'duck', k := NULL", "needs a k"),
         ("'notes', 'body', 'duck', filter := 'nope = 1'", "no column 'nope'"),
         ("'notes', 'body', '{duck'", "expected the JSON form of a query, found {duck"),
         ("""'notes', 'body', '{"match": {"terms": "duck", "fuzzy": 1}}'""", "fuzzy"),

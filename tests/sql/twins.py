@@ -25,7 +25,7 @@ from lance_duck.duck.statement.tokens import tokens_of
 from lance_duck.errors import LanceDuckError
 
 REFUSED: Final = (duckdb.Error, LanceDuckError)
-WITHOUT_EQUAL: Final = ("same kind", "is indexed", "; write version 2.2")
+WITHOUT_EQUAL: Final = ("same kind", "is indexed", "; write with data_storage_version='2.2'")
 """Words of refusals of ALTER: Lance casts within a kind of types, and columns without an index; 2.1 has no maps."""
 FAULT: Final = "Cannot cast list with length 0 to array"
 """What MERGE of DuckDB 2.0.0 says of arrays in its own tables, for some orders of the source's rows."""

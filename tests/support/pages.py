@@ -32,6 +32,12 @@ from support.command_line import run
 
 import lance_duck as ld
 
+_RANDOM = re.compile(
+    r"(?<=segments )[0-9a-f]{8}(?:, [0-9a-f]{8})*|(?<=took: )[\d.]+ m?s"
+    r"|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[01]{24}[0-9a-f]{26}\b"
+)
+"""Output that differs from run to run: ids of segments and transactions, times, and names of data files."""
+
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>raises|not run: [^\n]*) -->\n)?"
     r"^```(?P<language>python|sql|console)\n(?P<code>.*?)^```\n"
@@ -105,7 +111,8 @@ class Session:
             else:
                 assert not block.raises, "no error"
         text = printed.getvalue() + ("" if result is None else str(result))
-        return "\n".join(line.rstrip() for line in text.replace(os.getcwd(), "…").strip("\n").splitlines()) + "\n"
+        text = _RANDOM.sub("…", text.replace(os.getcwd(), "…"))
+        return "\n".join(line.rstrip() for line in text.strip("\n").splitlines()) + "\n"
 
     def _python(self, code: str) -> object:
         tree = ast.parse(code)

@@ -205,7 +205,7 @@ def test_sql_is_read_from_standard_input() -> None:
 
 
 def test_two_versions_at_once_are_refused() -> None:
-    with pytest.raises(ValueError, match="more than one version"):
+    with pytest.raises(ValueError, match="several options choose a version"):
         run("info", HISTORY, "--version", "1", "--tag", "first")
 
 
@@ -450,7 +450,7 @@ def test_search_colours_words_on_a_terminal(pets: str, monkeypatch: pytest.Monke
         (("dog", "--vector", "[0"), "--vector: expected numbers in JSON"),
         (("--vector", "[0, 0]", "--like", "1"), "both --vector and --like"),
         (("--like", "99"), "--like: expected the _rowid of a row"),
-        (("dog", "--column", "id"), "must hold texts"),
+        (("dog", "--column", "id"), "must contain strings"),
         (("dog", "--filter", "no_column = 1"), "no column 'no_column'"),
     ],
 )

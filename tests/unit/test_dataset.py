@@ -370,7 +370,7 @@ def test_a_schema_that_is_equal_to_that_of_the_table_is_accepted(two_columns: ld
             UnsupportedError,
             "expected pyarrow.Field<id: int64>, found pyarrow.Field<city",
         ),
-        (lambda schema: schema.append(pa.field("z", pa.int8())), UnsupportedError, "expected no more columns"),
+        (lambda schema: schema.append(pa.field("z", pa.int8())), UnsupportedError, "expected no further columns"),
         (lambda schema: schema.set(0, pa.field("id", pa.int32())), UnsupportedError, "id: int32"),
         (lambda schema: ["id"], InvalidInputError, "expected a pyarrow.Schema, found list"),
     ],

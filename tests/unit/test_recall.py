@@ -74,7 +74,7 @@ def test_settings_are_combined(table: ld.LanceDataset) -> None:
 def test_neighbours_have_to_pass_the_filter(table: ld.LanceDataset) -> None:
     report = ld.recall_report(table, "vec", sample=5, nprobes=8, filter="id < 4")
     assert report.table["recall"].to_pylist() == [1, 1]
-    with pytest.raises(ld.InvalidInputError, match="no query has a neighbour"):
+    with pytest.raises(ld.InvalidInputError, match="the search does not return rows for any query"):
         ld.recall_report(table, "vec", sample=5, filter="id < 0")
 
 

@@ -28,7 +28,7 @@ SELECT 'view', schema_name, view_name FROM duckdb_views()
 WHERE database_name = 'memory' AND NOT internal AND NOT temporary
 ORDER BY kind, schema_name, name
 """
-"""Tables and views of the database that DuckDB makes for unqualified names."""
+"""Query for tables and views in DuckDB's own database, which holds unqualified names by default."""
 _NAMED: Final = 5
 
 
@@ -60,7 +60,7 @@ def sql(
 
 
 def _run(runner: StatementRunner, scripts: Sequence[Script], *, keep_going: bool) -> bool:
-    """Run scripts until one fails; return whether all succeeded."""
+    """Run scripts until one fails. Returns whether all succeeded."""
     is_good = True
     for script in scripts:
         is_good &= runner.run_script(script, keep_going=keep_going)
@@ -70,7 +70,7 @@ def _run(runner: StatementRunner, scripts: Sequence[Script], *, keep_going: bool
 
 
 def _scripts(files: Sequence[Path], text: str | None) -> Iterator[Script]:
-    """Yield the scripts: first the files, then the SQL given on the command line."""
+    """Yield the scripts: files first, then the SQL argument."""
     for file in files:
         yield _standard_input() if str(file) == STANDARD_INPUT else read_script(file)
     if text is not None:
@@ -82,14 +82,14 @@ def _standard_input() -> Script:
 
 
 def _lost_message(connection: ld.Connection, places: Sequence[str]) -> str | None:
-    """Name the tables and views that end with a connection, as DuckDB holds them in memory, and how to keep them.
+    """Warn about in-memory tables and views that end with the connection, and name the way to keep them.
 
     Args:
-        connection: The connection, outside of a transaction.
-        places: The folder or the tables that it is connected to.
+        connection: The connection, outside a transaction.
+        places: The folder or the tables to which it is connected.
 
     Returns:
-        One line, or None if memory holds no tables and views.
+        One line, or None if no tables or views are in memory.
     """
     lost = connection.native.execute(_LOST).fetchall()
     if not lost:
@@ -109,5 +109,5 @@ def _spelled(schema: str, name: str) -> str:
 
 
 def _has_folder(places: Sequence[str]) -> bool:
-    """Return whether new tables of the database `lance` have a folder."""
+    """Return whether the database `lance` has a folder for new tables."""
     return len(places) == 1 and VERSIONS not in (open_store(places[0]).folders() or ())

@@ -1,4 +1,4 @@
-"""Completion of SQL: keywords, functions, tables and their columns."""
+"""SQL completion: keywords, functions, tables and columns."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class CompletionWords:
     """Vocabulary for completing a statement.
 
     Attributes:
-        columns: Names of columns, by table name.
-        functions: Names of functions.
-        keywords: Words of SQL, in lower case.
-        reserved: Keywords that need quotes when used as a name.
+        columns: Column names, by table name.
+        functions: Function names.
+        keywords: SQL keywords, in lower case.
+        reserved: Keywords that must be quoted when used as a name.
     """
 
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -50,11 +50,11 @@ class CompletionWords:
         return cls(columns, sorted(row[0] for row in functions), sorted({row[0] for row in keywords}), reserved)
 
     def spelled(self, name: str) -> str:
-        """Return a name as SQL spells it, quoted if necessary."""
+        """Return a name in SQL syntax, quoted if necessary."""
         return name if _PLAIN.fullmatch(name) and name not in self.reserved else quoted(name)
 
     def columns_of(self, tables: Iterable[str]) -> list[str]:
-        """Return the columns of tables, each name once."""
+        """Return the distinct column names of tables."""
         names = {folded(table) for table in tables}
         return list(dict.fromkeys(c for table, cs in self.columns.items() if folded(table) in names for c in cs))
 
@@ -68,10 +68,10 @@ def candidates(vocabulary: CompletionWords, before: str, after: str = "") -> tup
         after: The text after the position.
 
     Returns:
-        The part of the word that is already typed, and the words that begin with it, likely ones first.
+        The typed part of the word, and the words that begin with it, likely ones first.
     """
     last = _LAST_WORD.search(before)
-    assert last is not None  # the pattern also matches the empty text
+    assert last is not None  # the pattern also matches the empty string
     word, table = last["word"], last["table"]
     named = _tables_named(vocabulary, before[: last.start()] + " " + after)
     previous = Clauses.of(before[: last.start()])
@@ -94,8 +94,8 @@ class SqlCompleter(Completer):
     """Completer of statements and of shell commands.
 
     Args:
-        vocabulary: Returns the current vocabulary of SQL.
-        commands: Commands of the shell, with their leading dot.
+        vocabulary: Returns the current SQL vocabulary.
+        commands: Dot commands of the shell, with their dot.
     """
 
     def __init__(self, vocabulary: Callable[[], CompletionWords], commands: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ def _spelled_columns(vocabulary: CompletionWords, tables: Iterable[str]) -> list
 
 
 def _tables_named(vocabulary: CompletionWords, sql: str) -> dict[str, str]:
-    """Return the tables that a statement names, by alias or name."""
+    """Return the tables in a statement, by alias or name."""
     clauses = Clauses.of(sql)
     tables = {}
     for place in range(len(clauses)):

@@ -1,4 +1,4 @@
-"""Commands of the shell, which begin with a dot."""
+"""Shell commands, which begin with a dot."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ORDER BY database <> 'lance', database, schema, name
 
 @dataclass(frozen=True)
 class DotCommand:
-    """A command of the shell.
+    """A shell command.
 
     Attributes:
-        arguments: The arguments as `.help` shows them; optional ones in brackets.
+        arguments: The arguments as shown by `.help`, with optional ones in brackets.
         what: Description for `.help`.
-        run: Runs the command with its argument, or with an empty text.
+        run: Runs the command with its argument, or with an empty string.
     """
 
     arguments: str
@@ -41,14 +41,14 @@ class DotCommand:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The allowed numbers of arguments."""
+        """The valid argument counts."""
         if not self.arguments:
             return (0,)
         return (0, 1) if self.arguments.startswith("[") else (1,)
 
 
 def run_dot_command(runner: StatementRunner, text: str) -> bool:
-    """Run a command of the shell; return False if the shell should end. Errors go to stderr."""
+    """Run a shell command. Returns False if the shell should end. Errors go to stderr."""
     name, _, rest = text.partition(" ")
     if name in _LEAVE:
         return False

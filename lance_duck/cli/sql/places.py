@@ -1,4 +1,4 @@
-"""The places that a command line names, and a connection to the tables there."""
+"""Tables and folders named on the command line, and a connection to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STANDARD_INPUT: Final = "-"
 
 @dataclass(frozen=True)
 class VersionArguments:
-    """The version that a command reads, given in one of three ways; the newest if all are None."""
+    """The version to read, given in one of three ways. The newest version if all are None."""
 
     version: int | None = None
     tag: str | None = None
@@ -31,12 +31,12 @@ class VersionArguments:
 
     @property
     def is_newest(self) -> bool:
-        """Whether no version is named."""
+        """Whether no version is given."""
         return (self.version, self.tag, self.asof) == (None, None, None)
 
 
 def places_and_sql(words: Sequence[str]) -> tuple[list[str], str | None]:
-    """Divide the words of a command line into places and SQL: the last word is SQL if it is not a place."""
+    """Split arguments into locations and SQL. The last argument is SQL unless it is a location."""
     if not words or _is_place(words[-1]):
         return list(words), None
     is_alone = len(words) == 1
@@ -46,16 +46,16 @@ def places_and_sql(words: Sequence[str]) -> tuple[list[str], str | None]:
 
 
 def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: bool) -> ld.Connection:
-    """Connect to a folder, or to tables, which are named after their folders without `.lance`.
+    """Connect to a folder, or to tables. Tables are named after their folders, without `.lance`.
 
     Args:
         places: A folder, or any number of tables.
-        version: Version of the tables; a version chosen explicitly can only be read.
-        read_only: Refuse changes of Lance tables.
+        version: Version of the tables. An explicit version is read-only.
+        read_only: Reject changes to Lance tables.
 
     Raises:
-        NotFoundError: There is no such table or version, or no such folder to read.
-        InvalidInputError: The places cannot be connected at once.
+        NotFoundError: A table, version or folder to read does not exist.
+        InvalidInputError: The locations cannot be combined in one connection.
     """
     tables: dict[str, str | ld.LanceDataset] = {}
     folders = []
@@ -77,7 +77,7 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
         tables[table] = place if version.is_newest else dataset
     if folders and (tables or len(folders) > 1):
         raise InvalidInputError(
-            "these places cannot be connected at once",
+            "these paths cannot be opened together",
             expected="one folder, or tables",
             found=", ".join(places),
             remedy="name further ones in SQL: FROM 'dir/x.lance', or ATTACH 'dir' AS name (TYPE lance)",
@@ -88,15 +88,15 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
 
 
 def _check_new(folder: str) -> None:
-    """Say that a folder does not exist. Raises NotFoundError if it is like another one, which was probably meant."""
+    """Report that a folder does not exist yet. Raises NotFoundError if its name resembles an existing folder's."""
     other = did_you_mean_path(folder)
     if other is not None:
-        raise NotFoundError("no such folder", where=folder, remedy=f"{other} Make the folder if it is a new one")
+        raise NotFoundError("no such folder", where=folder, remedy=f"{other} Create the folder if it is new")
     complain(f"{folder}: no such folder yet; a first CREATE TABLE makes it")
 
 
 def is_missing(folder: str) -> bool:
-    """Return whether a folder does not exist, nor a file of its name."""
+    """Return whether neither a folder nor a file of this name exists."""
     path = local_path(folder)
     return not os.path.lexists(path) if path is not None else open_store(folder).folders() is None
 

@@ -1,4 +1,4 @@
-"""Results of statements on stdout."""
+"""Statement results on stdout."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PLAN: Final = ["explain_key", "explain_value"]
 
 @dataclass
 class Results:
-    """Writer of the results of statements, one after the other.
+    """Writer of consecutive statement results.
 
     Attributes:
-        form: Output format of rows.
-        max_rows: Maximum rows of a table on a terminal.
+        form: Output format for rows.
+        max_rows: Maximum number of rows of a terminal table.
     """
 
     form: Form
@@ -36,7 +36,7 @@ class Results:
         """Write the result of a statement: rows, or the number of changed rows.
 
         Args:
-            relation: Result of `Connection.sql`; None if there is none.
+            relation: Result of `Connection.sql`, or None.
             sql: The statement.
         """
         if relation is None:
@@ -55,14 +55,14 @@ class Results:
                 write_rows(rows, names, self.form, self.max_rows)
 
     def _separate(self) -> None:
-        """Separate the CSV of a result from the previous one by an empty line."""
+        """Write an empty line between the CSV of two results."""
         if self.form is Form.csv and self._written:
             write_line()
         self._written += 1
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Make column names unique: a repeated name gets a number, as in DuckDB's subqueries."""
+    """Make column names unique with a number, as in DuckDB's subqueries."""
     taken: set[str] = set()
     result = []
     for name in names:
@@ -81,7 +81,7 @@ def _rows(reader: pa.RecordBatchReader, names: list[str]) -> Iterator[Row]:
 
 
 def _write_plans(rows: Iterator[Row]) -> None:
-    """Write the plans of an EXPLAIN as DuckDB draws them; the cell of a table would truncate them."""
+    """Write EXPLAIN plans as DuckDB draws them. A table cell would truncate them."""
     console = Console()
     for row in rows:
         console.print(printable(row["explain_key"]), style="dim", markup=False)

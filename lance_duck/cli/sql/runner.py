@@ -1,4 +1,4 @@
-"""Runs statements one after the other, reports the ones that fail, and lets Ctrl-C stop them."""
+"""Runs statements in order, reports failures, and lets Ctrl-C stop them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _UNPLACED: Final = ("Binder Error", "Catalog Error")
 
 @dataclass
 class StatementRunner:
-    """Runner of statements on one connection.
+    """Runs statements on one connection.
 
     Attributes:
         connection: The connection.
-        results: Where results go.
-        is_timed: Whether the run time of each statement is written.
+        results: Writer of the results.
+        is_timed: Whether to write the run time of each statement.
     """
 
     connection: ld.Connection
@@ -38,11 +38,11 @@ class StatementRunner:
     is_timed: bool = False
 
     def run_script(self, script: Script, *, keep_going: bool = False) -> bool:
-        """Run the statements of a script until one fails; return whether all succeeded.
+        """Run the statements of a script until one fails. Returns whether all succeeded.
 
         Args:
             script: The statements.
-            keep_going: Continue after a failed statement.
+            keep_going: Whether to continue after a failed statement.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed.
@@ -56,7 +56,7 @@ class StatementRunner:
         return is_good
 
     def _run(self, statement: ScriptStatement) -> bool:
-        """Run a statement and write its result; return False if it failed, with the reason on stderr."""
+        """Run a statement and write its result. If it fails, writes the reason to stderr and returns False."""
         begun = time.perf_counter()
         with interruptible(self.connection) as interruption:
             try:
@@ -73,22 +73,22 @@ class StatementRunner:
         return True
 
     def leave(self) -> None:
-        """Roll back a transaction that is still open, and report that."""
+        """Roll back an open transaction, and report it."""
         if self.connection.in_transaction:
             self.connection.rollback()
-            complain("the transaction that was open is rolled back: COMMIT was never said")
+            complain("the open transaction was rolled back, because it ended without COMMIT")
 
 
 def _placed_message(connection: ld.Connection, statement: ScriptStatement, error: Exception) -> str:
     """Return the message of a failed statement, with the line of the error if it can be found.
 
-    `DuckDBPyConnection.sql` binds a statement without its text, so its errors do not show where an unknown name stands.
-    DuckDB does show it when it explains the statement, which runs nothing.
+    `DuckDBPyConnection.sql` binds a statement without its text, and the error does not locate an unknown name. EXPLAIN
+    reports the location without running the statement.
     """
     message = message_of(error)
     if not message.startswith(_UNPLACED) or "\nLINE " in message or first_word(statement.text) not in _EXPLAINED:
         return statement.located(message)
-    # An error in a transaction may abort it, and then nothing more can be asked.
+    # An error may abort the transaction, after which further queries fail.
     cursor = connection.cursor() if connection.in_transaction else connection
     try:
         cursor.execute(_EXPLAIN + statement.text)
@@ -104,18 +104,18 @@ def _placed_message(connection: ld.Connection, statement: ScriptStatement, error
 
 @dataclass
 class Interruption:
-    """Whether Ctrl-C was pressed."""
+    """A flag that is set when Ctrl-C is pressed."""
 
     happened: bool = False
 
 
 @contextmanager
 def interruptible(connection: ld.Connection) -> Iterator[Interruption]:
-    """Let Ctrl-C stop the statement that a connection runs, by KeyboardInterrupt or by an error of DuckDB before that.
+    """Let Ctrl-C stop the running statement, with KeyboardInterrupt or with an earlier DuckDB error.
 
-    Python runs signal handlers between its own instructions, which may be minutes apart while DuckDB computes the rows
-    of a query. The number of the signal is written to a socket at once, though, and a thread waiting there interrupts
-    DuckDB. Has no effect outside the main thread, since signals do not reach other threads.
+    Python runs signal handlers between its own instructions, which may be minutes apart while DuckDB runs a query.
+    However, the signal number is written to a socket immediately. A thread that waits on the socket interrupts
+    DuckDB. Has no effect outside the main thread, because other threads do not receive signals.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():

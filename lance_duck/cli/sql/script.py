@@ -1,4 +1,4 @@
-"""Scripts of several statements, with the line of each."""
+"""Scripts of several statements, with their line numbers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _LINE: Final = re.compile(r"^LINE (\d+): ")
 
 @dataclass(frozen=True)
 class Script:
-    """A text of SQL.
+    """A SQL script.
 
     Attributes:
-        sql: The text.
-        name: File name for error messages; if None, messages name no line.
+        sql: The SQL text.
+        name: File name for error messages. If None, messages do not include lines.
     """
 
     sql: str
     name: str | None = None
 
     def statements(self) -> Iterator[ScriptStatement]:
-        """Yield the statements in order, and at the end text without tokens, such as a comment or half of one."""
+        """Yield the statements in order, then any remaining text, such as a comment or an unterminated one."""
         statements = statements_of(self.sql)
         for statement in statements:
             yield self._statement(statement.start, statement.text.rstrip())
@@ -55,7 +55,7 @@ class ScriptStatement:
     script: str | None = None
 
     def located(self, message: str) -> str:
-        """Return an error message with line numbers of the script instead of the statement."""
+        """Return an error message with the script's line numbers instead of the statement's."""
         lines, line, shift = [], self.line, 0
         for text in message.split("\n"):
             if shift and not text.strip(" ^"):
@@ -74,7 +74,7 @@ def read_script(file: Path) -> Script:
     """Read a file of statements.
 
     Raises:
-        NotFoundError: There is no such file.
+        NotFoundError: The file does not exist.
         InvalidInputError: The file is not text.
     """
     try:
@@ -82,22 +82,22 @@ def read_script(file: Path) -> Script:
     except FileNotFoundError as error:
         raise NotFoundError("no such SQL file", where=str(file)) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError("the file is not SQL text", where=str(file), found=str(error)) from error
+        raise InvalidInputError("the file is not valid UTF-8", where=str(file), found=str(error)) from error
 
 
 def is_complete(sql: str) -> bool:
-    """Return whether a text is empty or its last statement ends with a semicolon."""
+    """Return whether the input is empty or its last statement ends with a semicolon."""
     tokens = Clauses.of(sql).tokens
     return tokens[-1].text == ";" if tokens else not sql.strip()
 
 
 def first_word(sql: str) -> str:
-    """Return the first word of a statement in lower case; empty if the first token is not a word."""
+    """Return a statement's first word in lower case, or an empty string if the first token is not a word."""
     return Clauses.of(sql).word(0) or ""
 
 
 def _end_of_last(sql: str, statements: list[Clauses]) -> int:
-    """Return the end of the semicolon after the last statement, or of the text if there is none."""
+    """Return the end of the semicolon after the last statement, or of the input if there is none."""
     if not statements:
         return 0
     last = statements[-1]

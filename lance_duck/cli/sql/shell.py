@@ -1,4 +1,4 @@
-"""A shell for SQL on a terminal."""
+"""An interactive SQL shell."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _SECRET: Final = re.compile(r"secret|password|token", re.IGNORECASE)
 
 
 class Shell:
-    """Loop that reads statements from a terminal and runs them, until the user leaves.
+    """Reads statements from a terminal and runs them until the user leaves.
 
     Args:
         runner: Runs the statements.
-        options: Arguments of `prompt_toolkit.PromptSession` that override the defaults.
+        options: `prompt_toolkit.PromptSession` arguments that override the defaults.
     """
 
     def __init__(self, runner: StatementRunner, **options: Any) -> None:
@@ -54,7 +54,7 @@ class Shell:
         )
 
     def run(self) -> None:
-        """Read and run statements until .quit or Ctrl-D; Ctrl-C discards the input or stops the running statement."""
+        """Run statements until .quit or Ctrl-D. Ctrl-C discards the input or stops the running statement."""
         write_line(_GREETING)
         if self._trouble is not None:
             complain(self._trouble)
@@ -69,7 +69,7 @@ class Shell:
                 return
 
     def _run(self, text: str) -> bool:
-        """Run the input; return False if the shell should end."""
+        """Run the input. Returns False if the shell should end."""
         self._vocabulary = None
         if text.startswith("."):
             return run_dot_command(self._runner, text)
@@ -80,7 +80,7 @@ class Shell:
         return _PROMPT_IN_TRANSACTION if self._runner.connection.in_transaction else _PROMPT
 
     def _words(self) -> CompletionWords:
-        """Return the vocabulary for completion, by a separate cursor: the connection may be in a failed transaction."""
+        """Return the completion vocabulary. Uses a new cursor, because the connection's transaction may have failed."""
         if self._vocabulary is None:
             if self._cursor is None:
                 self._cursor = self._runner.connection.cursor()
@@ -93,7 +93,7 @@ def _key_bindings() -> KeyBindings:
 
     @bindings.add("enter")
     def _(event: KeyPressEvent) -> None:
-        """Accept the selected completion, run a complete statement, or begin another line."""
+        """Accept the selected completion, run a complete statement, or start a new line."""
         buffer = event.current_buffer
         state = buffer.complete_state
         if state is not None and state.current_completion is not None:
@@ -107,7 +107,7 @@ def _key_bindings() -> KeyBindings:
 
 
 class StatementHistory(FileHistory):
-    """History in a file that only its user can read; statements that mention secrets are left out."""
+    """History in a file that only the user can read. Statements that mention secrets are not stored."""
 
     def store_string(self, string: str) -> None:
         """Append a statement to the file."""
@@ -116,16 +116,16 @@ class StatementHistory(FileHistory):
 
 
 def _user_history() -> tuple[History, str | None]:
-    """Return the history of the user, and the reason if it cannot be kept on disk, else None."""
+    """Return the user's history, and the reason if it cannot be kept on disk, else None."""
     path = platformdirs.user_state_path("lance-duck", appauthor=False) / "history.sql"
     try:
         return file_history(path), None
     except OSError as error:
-        return InMemoryHistory(), f"no history is kept: {error}"
+        return InMemoryHistory(), f"the history cannot be saved: {error}"
 
 
 def file_history(path: Path) -> StatementHistory:
-    """Return the history in a file, which is created if it does not exist.
+    """Return the history in a file, creating the file if necessary.
 
     Raises:
         OSError: The file cannot be written.

@@ -4,5 +4,5 @@ You hold: SQL text, the names of Lance tables, a connection of DuckDB. You get: 
 same statement on a native table (a count, or the RETURNING rows), after at most one new version. `runner` finds the
 changed table by the statement's tokens and the names on the connection. Modules open with the grammar of their
 statements, and name the verbs that run them. Statements that do not change a Lance table are left alone.
-Never here: SELECT, which passes `rules` and `run`; and how a version is written, which is known to `verbs`.
+Never here: SELECT, which `rules` and `run` handle; and the writing of versions, which `verbs` handles.
 """

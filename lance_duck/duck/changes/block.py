@@ -1,9 +1,9 @@
 """Changes that are committed together, between BEGIN and COMMIT or in `executemany`.
 
 The changes create versions in memory. Between BEGIN and COMMIT, a changed table's name refers to that version. Other
-tables are read at the version current at their first mention. If other connections already read a different one, a
-temporary view replaces the name, and DuckDB's ROLLBACK removes the view. A DuckDB transaction can only write to one
-database. A macro in the `lance` database, dropped at COMMIT, makes DuckDB count a change of a Lance table as a write.
+tables are read at the version current at their first mention. If other connections already read a different version, a
+temporary view replaces the name. DuckDB's ROLLBACK removes it. A DuckDB transaction can only write to one database. A
+macro in the `lance` database, dropped at COMMIT, makes DuckDB count a change of a Lance table as a write.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class TransactionBlock:
             raise UnsupportedError(
                 "a transaction can change only one Lance table",
                 where=name,
-                found=f"{self.name} was changed in it before",
-                remedy="COMMIT first: each table has versions of its own",
+                found=f"earlier changes of {self.name}",
+                remedy="COMMIT this change first, then change the other table in a new transaction",
             )
         return self._pending
 
@@ -121,7 +121,7 @@ class TransactionBlock:
         """Commit all changes as one version.
 
         Raises:
-            CommitConflictError: Others changed the same rows; all changes are lost.
+            CommitConflictError: Other writers changed the same rows. All changes are lost.
         """
         pending, handle = self._pending, self.handle
         if pending is None or handle is None:
@@ -161,7 +161,7 @@ class DuckTransaction(TransactionBlock):
         names: Meaning of names on the connection.
 
     Attributes:
-        versions: The version at which each table is read.
+        versions: The version of each table that the transaction reads.
     """
 
     def __init__(self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names) -> None:
@@ -215,10 +215,10 @@ class DuckTransaction(TransactionBlock):
             self._names.show(view, database)
 
     def finish(self) -> None:
-        """Commit our changes before DuckDB commits; DuckDB has only the macro and temporary objects.
+        """Commit the Lance changes before DuckDB commits. DuckDB has only the macro and temporary objects.
 
         Raises:
-            InvalidInputError: The transaction failed before; DuckDB itself would not report that.
+            InvalidInputError: The transaction failed earlier, and DuckDB itself would not report that.
             CommitConflictError: See `commit`.
         """
         if self.is_empty:

@@ -28,7 +28,7 @@ def alias_of(part: Clauses, mention: TableName, name: str) -> str:
 
 
 def reads_table(part: Clauses, place: int) -> bool:
-    """Return whether a table is read where a string constant stands."""
+    """Return whether a string constant is read as a table."""
     before = part.text_at(place - 1).lower()
     if before == "(":
         return reads_table(part, place - 1)

@@ -1,12 +1,12 @@
-"""CREATE INDEX and DROP INDEX, which end in `create_index`, `create_scalar_index` and `drop_index`.
+"""CREATE INDEX and DROP INDEX, implemented by `create_index`, `create_scalar_index` and `drop_index`.
 
     CREATE [OR REPLACE] INDEX [IF NOT EXISTS] [name] ON target [USING kind] (column) [WITH (option = value, …)]
     CREATE [OR REPLACE] INDEX [IF NOT EXISTS] [name] ON target (column) [USING kind] [WITH (option = value, …)]
     DROP INDEX [IF EXISTS] name ON target
 
 Options are the parameters of the verbs. `metric_type` and `distance_type` mean `metric`, and `params` is JSON of more
-options. The kind is BTREE by default; an index on vectors must name its kind. UNIQUE is refused, because indexes do not
-make values unique. `upkeep.statements` reads the other statements about indexes.
+options. The kind defaults to BTREE. An index on vectors must specify its kind. UNIQUE is rejected, because indexes do
+not enforce uniqueness. `upkeep.statements` reads the other statements about indexes.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class CreateIndexStatement(TableStatement):
             kind = self._default_kind(dataset, column)
         if self.unique:
             raise UnsupportedError(
-                "UNIQUE of an index", where=f"table {self.target.name}", remedy="CREATE INDEX without it"
+                "Lance indexes cannot enforce UNIQUE", where=f"table {self.target.name}", remedy="leave out UNIQUE"
             )
         session.explain_words(f"An index of kind {kind} would be made over {column}. Nothing was written.")
         session.refuse_in_transaction("CREATE INDEX")
@@ -108,7 +108,7 @@ class CreateIndexStatement(TableStatement):
                 raise IndexExistsError(
                     "the table has an index of this name" if self.name is None else f"index {self.name!r} exists",
                     where=f"table {self.target.name}",
-                    remedy="CREATE OR REPLACE INDEX makes it anew, IF NOT EXISTS leaves it as it is",
+                    remedy="CREATE OR REPLACE INDEX rebuilds it, CREATE INDEX IF NOT EXISTS keeps it",
                 ) from error
         return nothing("Count", "BIGINT")
 
@@ -124,7 +124,7 @@ class CreateIndexStatement(TableStatement):
         schema = dataset.handle.snapshot.schema
         if isinstance(schema.by_path(column_path(schema, column)).storage_type, pa.FixedSizeListType):
             raise InvalidInputError(
-                "an index on vectors without its kind",
+                "CREATE INDEX on a vector column needs an index kind",
                 where=f"table {self.target.name}",
                 expected=f"USING one of {', '.join(VECTOR_KINDS)}",
                 found=f"column {column}",
@@ -197,7 +197,7 @@ def _column(columns: Clauses) -> ColumnPath:
     path = ColumnPath.at(columns, 0)
     if path is None or path.after != len(columns):
         raise UnsupportedError(
-            "columns of an index", where="CREATE INDEX", expected="one column", found=columns.text.strip()
+            "an index covers one column", where="CREATE INDEX", expected="one column", found=columns.text.strip()
         )
     return path
 

@@ -2,8 +2,8 @@
 
     [WITH] (name = value, …)
 
-Instead of `=` there may be `:=`, `=>` or nothing. A value is an expression, which DuckDB evaluates, or a bare word,
-which is read as a string. Names in parentheses are read as a list of strings. A name without a value means true.
+`:=`, `=>` or nothing can replace `=`. A value is an expression, which DuckDB evaluates, or a bare word, which is read
+as a string. Names in parentheses are read as a list of strings. A name without a value means true.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class Options:
             return cls({}, where)
         if clauses.text_at(opener) != "(" or clauses.closer(opener) != len(clauses) - 1:
             raise InvalidInputError(
-                "end of the statement", where=where, expected="WITH (name = value, …)", found=clauses.text.strip()
+                "unexpected text after the statement",
+                where=where,
+                expected="WITH (name = value, …)",
+                found=clauses.text.strip(),
             )
         texts: dict[str, str] = {}
         for option in clauses.part(opener + 1, len(clauses) - 1).split():
@@ -64,7 +67,7 @@ class Options:
     def values(
         self, session: ChangeSession, names: Iterable[str], aliases: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Return the values by the names of the options, as DuckDB evaluates them; fractions are floats.
+        """Return the option values by name, as DuckDB evaluates them. Fractions are floats.
 
         Args:
             session: Evaluates them.
@@ -72,7 +75,7 @@ class Options:
             aliases: Aliases of option names.
 
         Raises:
-            WrongTypeError: A name does not exist; says which one was probably meant.
+            WrongTypeError: An option does not exist. The message suggests the closest name.
             InvalidInputError: Two names refer to one option.
         """
         aliases = aliases or {}
@@ -89,14 +92,14 @@ class Options:
 
 
 def _option(option: Clauses, where: str) -> tuple[str, str]:
-    """Return the name of an option and SQL of its value."""
+    """Return an option's name and the SQL of its value."""
     if len(option) == 1 and option.tokens[0].name is not None:
         return folded(option.tokens[0].name), "true"
     name, value = named_argument(option)
     if name is None and len(option) > 1 and option.tokens[0].name is not None:  # as COPY and ATTACH have it
         name, value = folded(option.tokens[0].name), option.part(1)
     if name is None or not value.tokens:
-        raise InvalidInputError("an option", where=where, expected="name = value", found=option.text.strip())
+        raise InvalidInputError("not an option", where=where, expected="name = value", found=option.text.strip())
     names = _names(value)
     if names:
         return name, f"[{', '.join(map(literal, names))}]"
@@ -105,7 +108,7 @@ def _option(option: Clauses, where: str) -> tuple[str, str]:
 
 
 def _names(value: Clauses) -> list[str]:
-    """Return the names that a value in parentheses lists; none for other values."""
+    """Return the names in a parenthesized list. Empty for other values."""
     if value.text_at(0) != "(" or value.closer(0) != len(value) - 1:
         return []
     items = value.part(1, len(value) - 1).split()

@@ -1,4 +1,4 @@
-"""Parameters of a statement whose clauses run separately: each part gets those that it uses."""
+"""Parameters of a statement whose clauses run separately. Each part gets only the parameters that it uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class StatementParameters:
 
     Args:
         sql: The statement; its `?` are numbered.
-        values: As DuckDB takes them: by position, by name, or None.
+        values: Parameters in DuckDB's forms: by position, by name, or None.
 
     Raises:
         InvalidInputError: There are more or fewer than the statement has placeholders.
@@ -31,7 +31,7 @@ class StatementParameters:
             self._values = {str(number): value for number, value in enumerate(values, 1)}
         else:
             raise InvalidInputError(
-                "parameters of a statement", expected="a list or a mapping", found=type(values).__name__
+                "parameters have the wrong type", expected="a list or a mapping", found=type(values).__name__
             )
         if names != self._values.keys():
             raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Prepared statements of one connection: their texts are stored, and EXECUTE runs the text.
+"""Prepared statements of one connection. Their texts are stored, and EXECUTE runs the text.
 
     PREPARE x AS statement
     [EXPLAIN …] EXECUTE x [(e, …) | (name := e, …)]   →  the statement, with (e) in place of $1 or $name
@@ -57,7 +57,7 @@ class _Prepared:
 
     Attributes:
         text: The statement, with numbered placeholders.
-        is_ours: Whether its text is always run, and never what DuckDB prepared.
+        is_ours: Whether to always run the text, and never DuckDB's prepared statement.
     """
 
     text: str
@@ -80,18 +80,18 @@ class PreparedStatements:
 
         Args:
             preparation: The statement.
-            is_ours: Whether its text is always run, and never what DuckDB prepared.
+            is_ours: Whether to always run the text, and never DuckDB's prepared statement.
         """
         text = Statement.of(preparation.text).numbered
         self._prepared[folded(preparation.name)] = _Prepared(text, is_ours)
 
     def executed(self, sql: str, reads_ours: Callable[[str], bool] | None) -> str:
-        """Return the statement that an EXECUTE runs; any other statement as it is. A DEALLOCATE lets go of one.
+        """Return the statement that an EXECUTE runs, and other statements unchanged. A DEALLOCATE drops one.
 
         Args:
             sql: The statement.
-            reads_ours: In a transaction, which reads tables at versions that DuckDB did not prepare the statement for:
-                returns whether a statement may read a Lance table.
+            reads_ours: Given in a transaction, which reads tables at other versions than DuckDB's prepared statement.
+                Returns whether a statement may read a Lance table.
 
         Raises:
             InvalidInputError: The values do not fit the statement.
@@ -127,9 +127,9 @@ class PreparedStatements:
             )
         if any(placeholders_of(value.text) or "?" in value.text for value in values.values()):
             raise InvalidInputError(
-                "a parameter in place of a value of EXECUTE",
+                "EXECUTE takes values, and cannot take parameters of the connection",
                 where=f"prepared statement {quoted(name)}",
-                remedy="execute(sql, parameters) runs the statement itself with parameters",
+                remedy="write the values, or run the statement with execute(sql, parameters)",
             )
         texts = {
             each: f"({value.text})" if _is_literal(value) else self._evaluated(value) for each, value in values.items()
@@ -149,7 +149,7 @@ class PreparedStatements:
 
 
 def _is_literal(value: Clauses) -> bool:
-    """Return whether a value is made of numbers, texts and signs alone, so that it is the same wherever it stands."""
+    """Return whether a value consists only of numbers, strings and signs, and therefore means the same everywhere."""
     return not any(token.text == "(" or (token.name and token.word not in _CONSTANTS) for token in value.tokens)
 
 

@@ -77,7 +77,7 @@ class ProcedureCall(LanceStatement):
         return f"{PREFIX}{self.operation.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the name is unqualified, or qualified by a database of Lance tables."""
+        """Return whether the name is unqualified, or qualified by a Lance database."""
         database, *schema = self.call.name[:-1] or (session.catalog.name,)
         return session.catalog.database(database) is not None and schema in ([], [SCHEMA])
 
@@ -88,7 +88,9 @@ class ProcedureCall(LanceStatement):
         if not operation.in_transaction:
             session.refuse_in_transaction(f"CALL {self.subject}")
         elif session.block is None:
-            raise InvalidInputError(f"{self.subject} outside a transaction", remedy="BEGIN first, then COMMIT")
+            raise InvalidInputError(
+                f"{self.subject} needs an open transaction", remedy="run it between BEGIN and COMMIT"
+            )
         texts = {name: f"CAST(({argument.text}) AS {types[name]})" for name, argument in self.arguments.items()}
         values = operation.values(session, Options(texts, f"CALL {self.subject}"), {})
         about = session.block if operation.in_transaction else self._table(session, values.pop(TABLE))
@@ -110,7 +112,7 @@ class ProcedureCall(LanceStatement):
 
 @dataclass(frozen=True)
 class UnknownProcedure(LanceStatement):
-    """A CALL of a name that is close to the name of a procedure.
+    """A CALL with a name similar to a procedure's name.
 
     Attributes:
         name: The unknown name.

@@ -14,9 +14,9 @@ from lance_duck.duck.statement.head import StatementHead
 from lance_duck.errors import UnsupportedError
 
 _BEFORE_VIEW: Final = frozenset({"create", "or", "replace", "recursive"})
-"""Words before VIEW with which a view comes into the database that its name tells."""
+"""Words before VIEW for which the view is created in the database given by its name."""
 _NAMED_AFTER: Final = {"insert": "into", "update": "update", "delete": "from", "merge": "into", "truncate": "truncate"}
-"""The word after which each change names its table."""
+"""The keyword before the table name, for each change."""
 _OBJECTS: Final = frozenset({"view", "macro", "function", "sequence", "type"})
 
 
@@ -44,15 +44,15 @@ class RefusedStatement(TableStatement):
         if body.says(0, "drop", "view"):
             return cls._of(name_after_if_exists(body, 2), "DROP VIEW", "DROP TABLE drops the table")
         if body.says(0, "alter", "view"):
-            remedy = "a table is called what its folder is called: CREATE TABLE AS makes another one"
+            remedy = "ALTER TABLE … RENAME TO renames a table"
             return cls._of(name_after_if_exists(body, 2), "ALTER VIEW", remedy)
         if body.says(0, "alter", "index"):
             index = name_after_if_exists(body, 2)
             target = None if index is None or body.word(index.after) != "on" else TableName.at(body, index.after + 1)
-            remedy = "OPTIMIZE takes options; an index keeps its name: DROP INDEX, and CREATE INDEX with another one"
+            remedy = "to rename an index, DROP INDEX and CREATE INDEX again; options go after OPTIMIZE"
             return cls._of(target, "this form of ALTER INDEX", remedy)
         if body.says(0, "comment", "on", "view"):
-            return cls._of(TableName.at(body, 3), "COMMENT ON VIEW", "COMMENT ON TABLE keeps the text")
+            return cls._of(TableName.at(body, 3), "COMMENT ON VIEW", "COMMENT ON TABLE stores a comment")
         return None
 
     @classmethod
@@ -74,7 +74,7 @@ class RefusedObject(TableStatement):
 
     Attributes:
         kind: The word for it.
-        may_exist: IF NOT EXISTS. The statement then does nothing if a table has the name.
+        may_exist: IF NOT EXISTS. The statement then does nothing if a table of this name exists.
     """
 
     kind: str
@@ -98,7 +98,7 @@ class RefusedObject(TableStatement):
         return f"{self.kind} {self.target.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it would be in a database of Lance tables."""
+        """Return whether it would be in a Lance database."""
         database = session.database_of_new(self.target)
         return database is not None and not (self.may_exist and database.find(self.target.name) is not None)
 
@@ -111,20 +111,20 @@ class RefusedObject(TableStatement):
         """Raise UnsupportedError."""
         if self.kind == "view" and session.is_ours(self.target):
             raise UnsupportedError(
-                "CREATE VIEW under the name of a table is not supported on Lance tables",
+                "a Lance table already has this name, and a view cannot replace it",
                 where=f"table {self.target.name}",
                 remedy="DROP TABLE first, or give the view another name",
             )
         raise UnsupportedError(
-            f"CREATE {self.kind.upper()} in a database of Lance tables, which holds only tables",
+            f"CREATE {self.kind.upper()} is not supported in a database of Lance tables",
             where=self.subject,
-            remedy=f"CREATE {self.kind.upper()} memory.main.{self.target.name}, or in another database of DuckDB's own",
+            remedy=f"create it in a native database: CREATE {self.kind.upper()} memory.main.{self.target.name}",
         )
 
 
 @dataclass(frozen=True)
 class RefusedAlias(LanceStatement):
-    """An ALTER DATABASE of a database of Lance tables, whose tables would be known by no name.
+    """An ALTER DATABASE of a Lance database, after which its tables would be unreachable by name.
 
         ALTER DATABASE [IF EXISTS] lance SET ALIAS TO other
 
@@ -154,7 +154,7 @@ class RefusedAlias(LanceStatement):
         raise UnsupportedError(
             "ALTER DATABASE is not supported on databases of Lance tables",
             where=self.subject,
-            remedy="ATTACH 'folder' AS other (TYPE lance) gives a folder another name",
+            remedy="DETACH the database, then ATTACH its folder under another name",
         )
 
 
@@ -174,9 +174,9 @@ class NestedChange(TableStatement):
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
         raise UnsupportedError(
-            "a change of a Lance table as a common table expression",
+            "changes of a Lance table inside a common table expression are not supported",
             where=f"table {self.target.name}",
-            remedy="run it as a statement of its own, and keep what it returns",
+            remedy="run the change as a separate statement, and store its RETURNING rows",
         )
 
 

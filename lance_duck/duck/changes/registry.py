@@ -1,4 +1,4 @@
-"""The statements that are run here, by the word that each begins with."""
+"""The statements that this package runs, by their first word."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
 """Readers to try in order, by the first keyword of a statement after EXPLAIN and WITH."""
 
 WORDS: Final = (*(READERS.keys() - {"select", "from"}), *PROCEDURES)
-"""Every text with one of these statements contains one of these words."""
+"""Every text with one of these statements contains at least one of these words."""
 
 
 def nested_changes(head: StatementHead) -> Sequence[LanceStatement]:

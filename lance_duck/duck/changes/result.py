@@ -52,7 +52,7 @@ def counted(rows: int) -> ChangeResult:
 
 
 def nothing(name: str = "Success", type_: str = "BOOLEAN") -> ChangeResult:
-    """Return the result that DuckDB has for a statement that counts nothing."""
+    """Return DuckDB's result for a statement without a row count."""
     return ChangeResult(f"SELECT NULL::{type_} AS {quoted(name)} WHERE false")
 
 

@@ -76,12 +76,12 @@ class Change:
 
     @property
     def table(self) -> str:
-        """Name of the table that it changes, without qualifiers. Empty if it changes none."""
+        """Unqualified name of the changed table. Empty if it changes none."""
         return self.statement.target.name if isinstance(self.statement, TableStatement) else ""
 
 
 class ChangeRunner:
-    """Runner of the changes of Lance tables on one connection.
+    """Runs changes to Lance tables on one connection.
 
     Args:
         native: DuckDB's connection.
@@ -91,7 +91,7 @@ class ChangeRunner:
 
     Attributes:
         read_only: Likewise.
-        rowcount: Number of rows that the last statement changed, or None if it changed no Lance table.
+        rowcount: Number of rows changed by the last statement, or None if it did not change a Lance table.
         count: The same as a result that is not fetched yet.
     """
 
@@ -129,7 +129,7 @@ class ChangeRunner:
             self.drop_rows()  # names cannot be looked up while rows are unfetched
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
-            return None  # do not cut a long list of rows for a native table
+            return None  # do not tokenize a long list of rows for a native table
         readable = Statement.of(sql).readable
         statements = statements_of(edited(readable, self._versions_called(readable)))
         if len(statements) != 1:
@@ -139,7 +139,8 @@ class ChangeRunner:
     def several(self, sql: str) -> list[str] | None:
         """Return the statements of a script that must run one by one. None for other texts, and for a single statement.
 
-        They must if one is not run by DuckDB, if one changes the meaning of names, or if a retry would repeat a change.
+        They must run separately if DuckDB does not run one of them, if one changes the meaning of names, or if a retry
+        would repeat a change.
         """
         if ";" not in sql or not _CONCERNED.search(sql):
             return None
@@ -221,7 +222,9 @@ class ChangeRunner:
 
     def _check_writable(self, statement: LanceStatement, where: str) -> None:
         if self.read_only:
-            raise UnsupportedError("the connection is read-only", where=where, remedy="connect without read_only=True")
+            raise UnsupportedError(
+                "the connection is read-only", where=where, remedy="open the connection without read_only=True"
+            )
         for database in statement.databases(self._session()):
             database.check_writable(where)
 
@@ -249,7 +252,7 @@ class ChangeRunner:
         Args:
             change: The change.
             method: DuckDB's `sql`, `execute` or `executemany`.
-            options: Further arguments, of which those for parameters count.
+            options: Further arguments. Only parameters are used.
             later: Whether to return a relation. None for several parameter sets.
         """
         parameters = options.get("parameters", options.get("params"))
@@ -287,7 +290,7 @@ class ChangeRunner:
         """Append rows to a Lance table as one version, or in the transaction. Returns False for other tables.
 
         Args:
-            name: As SQL spells it.
+            name: In SQL syntax.
             rows: A table of Python, as DuckDB reads it.
             by_name: Whether columns are matched by name instead of position.
         """
@@ -307,7 +310,7 @@ class ChangeRunner:
         return True
 
     def refuse_appender(self, what: str, *, of: str) -> None:
-        """Refuse a DuckDB appender to a Lance table.
+        """Reject a DuckDB appender to a Lance table.
 
         Args:
             what: The method.
@@ -319,9 +322,9 @@ class ChangeRunner:
         parts = parts_of_name(of)
         if (parts and self._names.are_ours(parts, later=True)) or self.find(of) is not None:
             raise UnsupportedError(
-                f"{what} of a Lance table",
+                f"{what} is not supported on a Lance table",
                 where=of,
-                remedy="append(name, frame) and executemany add rows as one version",
+                remedy="add rows with append(name, frame), executemany or INSERT",
             )
 
     def drop_rows(self) -> None:
@@ -337,7 +340,7 @@ class ChangeRunner:
         """
         sets = list(parameters or ())
         if not sets:
-            raise InvalidInputError("executemany without parameters", expected="a list of at least one set of them")
+            raise InvalidInputError("executemany needs parameters", expected="a list of at least one set of them")
         values = [StatementParameters(change.sql, each) for each in sets]
         if isinstance(change.statement, InsertStatement) and change.statement.is_plain:
             return change.statement.run_many([self._session(each) for each in values])
@@ -382,7 +385,7 @@ class ChangeRunner:
 
         Args:
             sql: A statement that reads them, or the name of a table.
-            later: Rows are read at some later time.
+            later: Whether rows are read later.
         """
         block = self._block
         if block is None:
@@ -396,7 +399,7 @@ class ChangeRunner:
             yield
 
     def visible(self, lifted: LiftedText) -> LiftedText:
-        """Have a statement read the versions of the transaction, whatever names it uses."""
+        """Make a statement read the versions of the transaction, under any name."""
         if self._block is None:
             return lifted
         called = lifted.edited(self._versions_called(lifted.text))
@@ -420,7 +423,7 @@ class ChangeRunner:
     def _begin(self, native: Callable[[], Any]) -> Any:
         answer = native()
         if not self._catalog.binder.access.is_open:
-            watch(self._native)  # a name that DuckDB does not find would end the transaction
+            watch(self._native)  # an unknown name would abort DuckDB's transaction
         self._block = DuckTransaction(self._native, self._catalog, self._names)
         return answer
 

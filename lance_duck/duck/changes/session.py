@@ -60,7 +60,7 @@ Evaluate = Callable[[TargetTable], tuple[RowEdits, ChangeResult]]
 
 _SCHEMAS: Final[LruCache[tuple[str, ...]]] = LruCache(64)
 _PLAN: Final = "lance_change"
-_NOTE: Final = "The plan is that of the rows that would be changed. Nothing was written."
+_NOTE: Final = "This is the plan that finds the rows to change. Nothing was written."
 _PINNED: Final = "__lance_pinned"
 _NOT_IN_NAMES: Final = frozenset("/\\\0")
 
@@ -69,7 +69,7 @@ def check_table_name(name: str) -> None:
     """Check that a table's folder can have a name. Raises InvalidInputError."""
     if name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name):
         raise InvalidInputError(
-            "name of a table", where=repr(name), expected="no slash, backslash or zero byte", found=name
+            "invalid table name", where=repr(name), expected="no slash, backslash or zero byte", found=name
         )
 
 
@@ -125,14 +125,14 @@ class ChangeSession:
         return handle
 
     def unknown_table(self, name: TableName) -> LanceDuckError:
-        """Return the error for a name that must belong to a Lance table and does not."""
+        """Return the error for a name that does not refer to a Lance table but must."""
         where = ".".join(name.parts)
         try:
             self.native.sql(f"FROM {'.'.join(map(quoted, name.parts))} LIMIT 0")
         except duckdb.Error:
             remedy = did_you_mean(name.name, [t for each in self.catalog.databases for t in each.tables])
             return self.catalog.missing_folder(where) or NotFoundError("no such table", where=where, remedy=remedy)
-        return UnsupportedError("not a Lance table", where=where, found="a table or view of DuckDB's own")
+        return UnsupportedError("not a Lance table", where=where, found="a native table or view")
 
     def dataset(self, name: TableName) -> LanceDataset:
         """Return a Lance table as statements read it, including changes of the open transaction."""
@@ -168,13 +168,13 @@ class ChangeSession:
         database = self.database_of_new(name)
         if database is None or database.folder is None:
             raise UnsupportedError(
-                "no folder for new tables",
+                "the connection does not have a folder for new tables",
                 where=name.name,
-                remedy="lance_duck.connect(folder), ATTACH a folder, or CREATE TABLE 'x.lance'",
+                remedy="open lance_duck.connect(folder), ATTACH a folder, or name a path: CREATE TABLE 'x.lance'",
             )
         if len(name.parts) > 2 and folded(name.parts[1]) != SCHEMA:
             raise UnsupportedError(
-                f"schema {name.parts[1]!r} in a database of Lance tables", where=name.name, expected=SCHEMA
+                f"a database of Lance tables does not have schema {name.parts[1]!r}", where=name.name, expected=SCHEMA
             )
         check_table_name(name.name)
         present = database.find(name.name)
@@ -183,7 +183,7 @@ class ChangeSession:
         return database.folder.place_of_new(name.name)
 
     def check_place(self, uri: str) -> None:
-        """Refuse to create a table over a file, or in a folder of other files, which DROP TABLE would remove.
+        """Reject a new table at the path of a file, or in a folder with other files, which DROP TABLE would remove.
 
         Raises:
             AlreadyExistsError: The location is in use.
@@ -193,16 +193,18 @@ class ChangeSession:
             return
         if os.path.isfile(path):
             raise AlreadyExistsError(
-                "a file is where the table would be created", where=uri, remedy="another name, or remove the file"
+                "a file already has the path of the new table",
+                where=uri,
+                remedy="choose another name, or remove the file",
             )
         entries = {name for name in os.listdir(path) if not name.startswith(".")}
         others = sorted(entries - FOLDERS)
         if others and VERSIONS not in entries:
             raise AlreadyExistsError(
-                "a folder with other files is where the table would be created",
+                "the folder of the new table contains other files",
                 where=uri,
                 found=", ".join(others[:5]),
-                remedy="another name, or remove the folder",
+                remedy="choose another name, or remove the folder",
             )
 
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
@@ -213,9 +215,11 @@ class ChangeSession:
             return None
 
     def refuse_in_transaction(self, statement: str) -> None:
-        """Refuse an operation that commits its own version between BEGIN and COMMIT. Raises UnsupportedError."""
+        """Reject an operation between BEGIN and COMMIT that commits its own version. Raises UnsupportedError."""
         if self.block is not None:
-            raise UnsupportedError(f"{statement} of a Lance table in a transaction", remedy="COMMIT first")
+            raise UnsupportedError(
+                f"{statement} of a Lance table cannot run in a transaction", remedy="COMMIT or ROLLBACK first"
+            )
 
     # Evaluation by DuckDB.
 
@@ -223,7 +227,7 @@ class ChangeSession:
         """Return the rows of a query as a relation.
 
         Args:
-            sql: The query; it sees the variables of the caller, and Lance tables by name and path.
+            sql: The query. It can use the caller's variables, and Lance tables by name and path.
             tables: More tables, by name.
         """
         return self._call(self.native.sql, "params", sql, tables)
@@ -259,9 +263,10 @@ class ChangeSession:
         return call(edited(sql, edits), tables)
 
     def _binds(self, sql: str, tables: Mapping[str, Any]) -> bool:
-        """Return whether DuckDB accepts a query: it ends a transaction in which it refuses one.
+        """Return whether DuckDB accepts a query. A rejected query would abort the transaction.
 
-        Another cursor is asked. What that does not see, such as temporary tables, makes the answer no.
+        The check runs on another cursor. Queries of objects that it cannot see, such as temporary tables, count as
+        rejected.
         """
         path = call_as_user(partial(self.native.sql, "SELECT current_setting('search_path')")).fetchall()[0][0]
         with self.native.cursor() as cursor:
@@ -296,7 +301,7 @@ class ChangeSession:
     def answer(self, sql: str, tables: Mapping[str, Any]) -> tuple[pa.Table, list[str], list[str]]:
         """Run a statement, and return its rows, column titles and column types.
 
-        Column titles of a SELECT may repeat; DuckDB numbers repeated titles of other statements.
+        Column titles of a SELECT may repeat. In other statements, DuckDB numbers repeated titles.
         """
 
         def read() -> tuple[pa.Table, list[str], list[str]]:
@@ -311,7 +316,7 @@ class ChangeSession:
         call_as_user(self.relation(f"EXPLAIN {sql}", tables).fetchall, tables)
 
     def keeps_order(self) -> bool:
-        """Return whether DuckDB stores rows in the order in which they come."""
+        """Return whether DuckDB preserves insertion order."""
         setting = call_as_user(partial(self.native.sql, "SELECT current_setting('preserve_insertion_order')"))
         return bool(setting.fetchall()[0][0])
 
@@ -335,7 +340,7 @@ class ChangeSession:
     def stream(self, sql: str, tables: Mapping[str, Any], table: TargetTable) -> Iterator[pa.RecordBatchReader]:
         """Open the rows of a query in batches, as a table takes them.
 
-        The connection can run nothing else meanwhile: DuckDB 1.x would end the rows without a word.
+        The connection must stay idle meanwhile, because DuckDB 1.x would silently truncate the rows.
         """
         self.explain_query(sql, tables)
         with self.stream_of(lambda: self.relation(sql, tables), tables) as reader:
@@ -368,7 +373,7 @@ class ChangeSession:
         Args:
             table: The table at that version.
             name: Its name in the statement.
-            parts: Clauses; those that read the table name no column that `TargetTable.ambiguous` has.
+            parts: Clauses. Those that read the table must not name columns in `TargetTable.ambiguous`.
 
         Yields: The text of each clause, and the tables that it reads.
         """
@@ -391,14 +396,14 @@ class ChangeSession:
                 unbind_name(self.native, each)
 
     def _unqualified(self, identity: tuple[str, VersionChoice], parts: Sequence[Clauses]) -> list[str]:
-        """Return the unqualified names by which clauses may read a table, but for those that a transaction shows."""
+        """Return the unqualified names with which clauses may read a table, except names of the transaction."""
         mentioned = {name for part in parts for name in unqualified_names(part)} & self.catalog.vocabulary.names
         names = [name for name in sorted(mentioned) if self.block is None or not self.block.is_shown(name)]
         handles = {name: self.names.table((name,), later=True) for name in names}
         return [name for name, handle in handles.items() if handle is not None and handle.identity == identity]
 
     def visible(self, sql: str) -> list[Edit]:
-        """Return edits by which a statement reads the versions of the transaction, whatever names it uses."""
+        """Return edits that make a statement read the versions of the transaction, under any name."""
         tables, part = (() if self.block is None else self.block.shown.values()), Clauses.of(sql)
         return [edit for each in tables for edit in self._respellings(part, each.identity, each.name, each.view)]
 
@@ -411,7 +416,7 @@ class ChangeSession:
             part: The clause.
             identity: The location and version of the table.
             name: Its unqualified name, which stays.
-            source: The name from which it is read instead.
+            source: The name to read instead.
         """
         at = 0
         while at < len(part):
@@ -434,7 +439,7 @@ class ChangeSession:
             end = part.tokens[mention.after - 1].end
             return Edit(start, end, quoted(source) + alias_of(part, mention, mention.name))
         if part.says(mention.after, "at") and part.text_at(mention.after + 1) == "(":
-            return None  # another version, which the name itself finds
+            return None  # another version, found by the name itself
         for size in range(len(mention.parts), 1, -1):
             parts = mention.parts[:size]
             handle = self.names.table(parts, later=True)
@@ -469,7 +474,7 @@ class ChangeSession:
         base = current.handle.base
 
         def attempt(snapshot: Snapshot) -> tuple[Snapshot | None, ChangeResult]:
-            # The caller's own dataset may move to another version meanwhile.
+            # The caller's dataset may move to another version meanwhile.
             is_current = snapshot is base and handle.given is None
             edits, result = evaluate(self.table(name, current if is_current else dataset_of(snapshot)))
             return None if edits.is_empty else edit_rows(snapshot, edits, predicate), result

@@ -1,4 +1,4 @@
-"""Base classes of the statements that this room runs."""
+"""Base classes of the statements that change tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LanceStatement(ABC):
 
     @property
     def writes(self) -> bool:
-        """Whether the statement changes anything. Read-only connections refuse such statements."""
+        """Whether the statement changes anything. Read-only connections reject such statements."""
         return True
 
     @property
@@ -39,7 +39,7 @@ class LanceStatement(ABC):
 
     @abstractmethod
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the statement is about Lance tables. Others are left to DuckDB."""
+        """Return whether the statement is about Lance tables. DuckDB runs all other statements."""
 
     def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
         """Return the databases of Lance tables that the statement changes."""

@@ -24,11 +24,11 @@ from lance_duck.snapshot import Snapshot
 SOURCE: Final = "__lance_target"
 """Name of the table in generated statements. Its last column is the row address."""
 ADDRESS: Final = f"__lance_address_{TOKEN}"
-"""Name of the address column. Users cannot name it, since a native table would not have it."""
+"""Name of the address column. Users cannot refer to it, because native tables do not have it."""
 
 _ARRAY: Final = re.compile(r'("(?:[^"]|"")*")|\[\d+\]')
 _OUTER_JOINS_LOSE_ARRAYS: Final = duckdb.__version__.startswith("2.0.0")
-"""Whether DuckDB fails in outer joins that hash the side with arrays, or makes zeros of NULL; 2.0.1 does not."""
+"""Whether DuckDB's outer joins fail, or turn NULL into zeros, if they hash the side with arrays. 2.0.1 does not."""
 
 
 class AddressedTable(TableWithColumns):
@@ -50,7 +50,7 @@ class AddressedTable(TableWithColumns):
     def accepts(self, predicate: Any) -> bool:
         """Apply every DuckDB filter that can be applied exactly, since a change usually needs few rows.
 
-        Sampling the table, as queries do, does not pay off for a version that is read once.
+        Sampling the table, as queries do, is not worthwhile for a version that is read once.
         """
         accepted = predicate_from_node(predicate, self.filtered_schema(self.dataset)) is not None
         self._offered(predicate, accepted=accepted)
@@ -79,7 +79,7 @@ class TargetColumn:
         return quoted(self.name)
 
     def read(self, expression: str) -> str:
-        """Return SQL of a value as Arrow takes it, under the name of the column: durations as microseconds.
+        """Return SQL of a value in Arrow's form, aliased as the column. Durations become microseconds.
 
         Args:
             expression: SQL of the value, in the type of the column.
@@ -89,36 +89,36 @@ class TargetColumn:
 
     @property
     def joined_type(self) -> str:
-        """The type as which an outer join may bring its values: arrays as lists."""
+        """The type that an outer join can return: lists instead of arrays."""
         if not _OUTER_JOINS_LOSE_ARRAYS:
             return self.type
         return _ARRAY.sub(lambda found: found[1] or "[]", self.type)
 
     @property
     def is_lost_by_joins(self) -> bool:
-        """Whether no outer join may bring its values: some are arrays."""
+        """Whether outer joins cannot return its values, because they contain arrays."""
         return self.joined_type != self.type
 
     @property
     def is_duration(self) -> bool:
-        """Whether it holds durations, which are intervals in DuckDB."""
+        """Whether it contains durations, which are intervals in DuckDB."""
         return bool(pa.types.is_duration(self.arrow))
 
     @cached_property
     def ambiguous(self) -> Mapping[str, list[str]]:
-        """The names of fields of structs in it that differ by case alone, by the name in lower case."""
+        """Struct field names that differ only by case, by lower-case name."""
         return _ambiguous_fields(self.arrow)
 
     def refuse_ambiguous(self, where: str = "") -> None:
-        """Raise InvalidInputError if names of fields differ by case alone."""
+        """Raise InvalidInputError if field names differ only by case."""
         for name, names in self.ambiguous.items():
             raise ambiguous_name(name, names, f"{where}, column {self.name}" if where else f"column {self.name}")
 
     def cast(self, expression: str) -> str:
-        """Return SQL of a value as the column holds it, under the name of the column.
+        """Return SQL that casts a value to the column's type, aliased as the column.
 
         Args:
-            expression: SQL, with a newline where a comment may end it.
+            expression: SQL, followed by a newline if it may end with a comment.
         """
         return f"{self.value(expression)} AS {self.quoted}"
 
@@ -135,10 +135,10 @@ class TargetColumn:
 
 @dataclass(frozen=True)
 class TargetTable:
-    """A table that a statement changes, at the version that all its mentions in the statement are read at.
+    """A table that a statement changes, at the version at which the whole statement reads it.
 
     Attributes:
-        name: Its name in the statement, without what qualifies it.
+        name: Its unqualified name in the statement.
         dataset: The version.
         columns: Its columns, in order.
     """
@@ -176,7 +176,7 @@ class TargetTable:
 
     @cached_property
     def ambiguous(self) -> Mapping[str, list[str]]:
-        """The names of columns that differ by case alone, by the name in lower case."""
+        """Column names that differ only by case, by lower-case name."""
         names: dict[str, list[str]] = {}
         for column in self.columns:
             names.setdefault(folded(column.name), []).append(column.name)
@@ -189,7 +189,7 @@ class TargetTable:
         return self if len(columns) == len(self.columns) else replace(self, columns=columns)
 
     def refuse_ambiguous(self) -> None:
-        """Refuse columns that native tables cannot have, because names differ by case alone.
+        """Reject columns that native tables do not support, because names differ only by case.
 
         Raises:
             InvalidInputError: There are some.
@@ -200,7 +200,7 @@ class TargetTable:
             column.refuse_ambiguous(f"table {self.name}")
 
     def refuse_ambiguous_names(self, part: Clauses) -> None:
-        """Refuse a clause that has the name of a column or field whose name differs from another by case alone.
+        """Reject a clause that uses a column or field whose name differs from another only by case.
 
         Raises:
             InvalidInputError: It has one.
@@ -212,7 +212,7 @@ class TargetTable:
                 raise ambiguous_name(token.name, known[folded(token.name)], f"table {self.name}")
 
     def named(self, names: Sequence[str]) -> list[TargetColumn]:
-        """Return the columns by their names, each of which may come once.
+        """Return the columns with the given names, which must be distinct.
 
         Raises:
             InvalidInputError: One is not there, or comes twice.
@@ -235,9 +235,9 @@ class TargetTable:
                 continue
             if _has_inner_duration(column.arrow):
                 raise UnsupportedError(
-                    "SQL cannot write durations inside structs, lists and maps",
+                    "SQL cannot write durations inside structs, lists or maps",
                     where=f"table {self.name}, column {column.name}",
-                    remedy="update, merge_insert and insert of LanceDataset write them",
+                    remedy="use update, merge_insert or insert of LanceDataset",
                 )
             if column.is_duration:
                 values = values.set_column(place, column.name, values.column(place).cast(pa.duration("us")))
@@ -245,12 +245,12 @@ class TargetTable:
 
 
 def ambiguous_name(name: str, names: Sequence[str], where: str) -> InvalidInputError:
-    """Return the error for a name that several columns or fields have, if case does not count."""
+    """Return the error for a name that matches several columns or fields ignoring case."""
     return InvalidInputError(
-        f"{name!r} names several columns or fields, which differ by case alone",
+        f"{name!r} matches several columns or fields that differ only in case",
         where=where,
         found=", ".join(map(repr, names)),
-        remedy="alter_columns of LanceDataset renames one: it compares names with case",
+        remedy="rename one with LanceDataset.alter_columns, which is case-sensitive",
     )
 
 
@@ -274,7 +274,7 @@ def _has_inner_duration(type_: pa.DataType) -> bool:
 
 
 def dataset_of(snapshot: Snapshot) -> LanceDataset:
-    """Return a dataset on a version that is open, which need not be one on disk."""
+    """Return a dataset on an open version, which may be in memory only."""
     return LanceDataset(snapshot.uri, table=TableScan(snapshot))
 
 

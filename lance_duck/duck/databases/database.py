@@ -33,7 +33,7 @@ COMMENT: Final = "comment"
 
 @dataclass
 class LanceDatabase:
-    """Names of tables in one database, which all cursors of its instance share.
+    """The tables of one database, shared by all cursors of its instance.
 
     Attributes:
         name: Name of the database.
@@ -75,7 +75,7 @@ class LanceDatabase:
         return [*folder, *(handle.uri for handle in list(self.given.values()))]
 
     def find(self, name: str) -> TableHandle | None:
-        """Return the table of this name; names are matched as DuckDB does, without case."""
+        """Return the table with this name. Names are case-insensitive, as in DuckDB."""
         return next(
             (view[0] for table_name, view in list(self._views.items()) if folded(table_name) == folded(name)), None
         )
@@ -88,7 +88,9 @@ class LanceDatabase:
         """Check that the tables may be changed. Raises UnsupportedError."""
         if self.read_only is not None:
             raise UnsupportedError(
-                f"the database {self.name} is {self.read_only}", where=where, remedy="ATTACH the folder without that"
+                f"database {self.name} is {self.read_only}",
+                where=where,
+                remedy="ATTACH the folder without this option to change its tables",
             )
 
     def broken(self, name: str) -> LanceDuckError | None:
@@ -112,7 +114,7 @@ class LanceDatabase:
     def show_changed_columns(self) -> None:
         """Update the columns and comments that DuckDB lists for tables that anybody has changed.
 
-        Tables that cannot be read keep their old listing; statements that read them raise the errors.
+        Tables that cannot be read keep their old listing. Statements that read them raise the errors.
         """
         with self._lock:
             for name, (handle, _) in list(self._views.items()):
@@ -129,7 +131,7 @@ class LanceDatabase:
         self.show_columns(name)  # other writers may have changed them
 
     def let_go(self) -> None:
-        """Close all tables; one that is read again is opened again."""
+        """Close all tables. They are reopened when they are read again."""
         for handle, _ in list(self._views.values()):
             handle.let_go()
 
@@ -158,10 +160,10 @@ class LanceDatabase:
             return True
 
     def refresh(self, *, force: bool = False) -> bool:
-        """Look for tables again; return True if some appeared or disappeared.
+        """List the tables again. Returns whether some appeared or disappeared.
 
         Args:
-            force: Look even if nothing seems to have changed, and retry tables that could not be opened.
+            force: List even if nothing seems to have changed, and retry tables that could not be opened.
         """
         if self._stamp is not None and not force and (self.folder is None or self.folder.stamp() == self._stamp):
             return False
@@ -188,15 +190,15 @@ class LanceDatabase:
             self._broken[name] = error
         except duckdb.InterruptException:
             raise
-        except duckdb.Error as error:  # a table that DuckDB refuses must not hide the others
+        except duckdb.Error as error:  # a table that DuckDB rejects must not hide the others
             if name in self.given:
                 raise
             self._broken[name] = own_error(error) or UnsupportedError(
-                "DuckDB does not take it as a table", where=name, found=str(error).strip()
+                "DuckDB cannot read the table", where=name, found=str(error).strip()
             )
 
     def _wanted(self) -> tuple[dict[str, str], LanceDuckError | None]:
-        """Return the present URI of each table, and the error if the folder is gone."""
+        """Return the current URI of each table, and the error if the folder no longer exists."""
         found: dict[str, str] = {}
         missing = None
         try:
@@ -208,12 +210,15 @@ class LanceDatabase:
     def _create_view(self, name: str, handle: TableHandle) -> None:
         if not is_unicode(name):
             raise InvalidInputError(
-                f"name {name!a} of a table, which SQL cannot spell", remedy='give {"name": path} with another name'
+                f"table name {name!a} is not valid Unicode, and SQL cannot refer to it",
+                remedy='pass the table to connect() under another name: {"name": path}',
             )
         table = handle.current()
         if not table.schema.names:
             raise UnsupportedError(
-                "SQL has no tables without columns", where=handle.uri, remedy="LanceDataset.add_columns adds some"
+                "SQL cannot read a table without columns",
+                where=handle.uri,
+                remedy="add a column with LanceDataset.add_columns",
             )
         before = self._views.get(name)
         source = self.binder.register(DuckTable(handle.shared)) if SPEAKS_SOURCE else None
@@ -253,7 +258,7 @@ def _is_listed(table: LanceDataset, listed: tuple[pa.Schema, str | None] | None)
 
 
 def _show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDataset) -> None:
-    """Give a new view and its columns the comments that a table and its columns have.
+    """Copy the comments of a table and its columns to a new view.
 
     Args:
         cursor: A cursor of the instance.

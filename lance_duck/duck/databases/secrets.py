@@ -1,4 +1,4 @@
-"""Secrets: settings of object stores by scope, a beginning of URIs; their values are never shown."""
+"""Secrets: object store settings by scope, which is a URI prefix. Their values are never shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Secret:
 
     Attributes:
         name: Its name.
-        scopes: Beginnings of the URIs that the secret is for; empty for all URIs.
+        scopes: URI prefixes to which the secret applies. Empty for all URIs.
         options: Storage options.
     """
 
@@ -38,7 +38,7 @@ class Secret:
     options: Mapping[str, str] = field(repr=False)
 
     def length(self, uri: str) -> int:
-        """Return the length of the longest scope that a URI is in; -1 if it is in none."""
+        """Return the length of the longest matching scope, or -1."""
         if "://" not in uri:
             return -1
         fitting = (len(scope) for scope in self.scopes if _is_within(uri, scope))
@@ -46,7 +46,7 @@ class Secret:
 
 
 class Secrets:
-    """The secrets of one instance of DuckDB; safe for many threads."""
+    """The secrets of one DuckDB instance. Thread-safe."""
 
     def __init__(self) -> None:
         self._secrets: dict[str, Secret] = {}
@@ -61,7 +61,8 @@ class Secrets:
         with self._lock:
             if folded(secret.name) in self._secrets and not replaces:
                 raise AlreadyExistsError(
-                    f"secret {secret.name!r} already exists", remedy="CREATE OR REPLACE SECRET, or IF NOT EXISTS"
+                    f"secret {secret.name!r} already exists",
+                    remedy="use CREATE OR REPLACE SECRET, or CREATE SECRET IF NOT EXISTS",
                 )
             self._secrets = {**self._secrets, folded(secret.name): secret}
 
@@ -81,7 +82,7 @@ class Secrets:
 
 
 def storage_options(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the storage options of a secret, from DuckDB's names or from names of storage options.
+    """Return the storage options of a secret, given DuckDB's names or names of storage options.
 
     Raises:
         InvalidInputError: A value is invalid.

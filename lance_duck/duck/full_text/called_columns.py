@@ -89,7 +89,7 @@ class CalledColumns:
         columns = [name for table in tables for name in table.dataset.schema.names]
         name, expected = ".".join(parts), known_names(columns)
         error = UnknownColumnError(
-            f"no column {name!r} of a Lance table",
+            f"no column {name!r} in a Lance table",
             where=call.function,
             expected=expected,
             remedy=did_you_mean(name, columns),
@@ -124,16 +124,16 @@ class CalledColumns:
             has_it = [(replace(origin.table, read=each), origin.column) for each, origin in traced]
         if has_it and not named:
             aliases = ", ".join(table.read.alias for table, _ in has_it)
-            what, remedy = f"column {parts[0]!r} is of several tables: {aliases}", "write the table before the column"
+            what, remedy = f"column {parts[0]!r} exists in several tables: {aliases}", "qualify it with its table"
             raise self.placed(call, InvalidInputError(what, where=call.function, remedy=remedy))
         if named or len(tables) < len(seen):
             raise self.placed(
                 call,
                 InvalidInputError(
-                    f"{'.'.join(parts)} is not known to be a column of a Lance table",
+                    f"{'.'.join(parts)} is not a column of a Lance table that this SELECT reads",
                     where=call.function,
                     expected="a column of a Lance table that the SELECT reads by its name or path",
-                    remedy="call it in the SELECT that reads the table, or write the table before the column",
+                    remedy="call the function in the SELECT that reads the table, or qualify the column with its table",
                 ),
             )
         return None
@@ -159,7 +159,10 @@ class CalledColumns:
             raise self.placed(call, error) from error
         if field.below:
             raise self.placed(
-                call, UnsupportedError("texts of structs in a list", where=call.function, found=field.path)
+                call,
+                UnsupportedError(
+                    "full-text functions cannot search structs in a list", where=call.function, found=field.path
+                ),
             )
         return field
 

@@ -162,7 +162,7 @@ def run(asked_table: AskedTable, request: Request, database: Database) -> Rewrit
 def searched(
     statement: Statement, parameters: Mapping[str, Any], table_of: Callable[[TableRead], DuckTable | None]
 ) -> tuple[list[Edit], Mapping[str, TableWithColumns]]:
-    """Return edits that let searches answer the calls of a query, and the tables that the edited query reads, by name.
+    """Return edits that make searches compute the calls of a query, and the tables that it then reads, by name.
 
     Args:
         statement: The query.

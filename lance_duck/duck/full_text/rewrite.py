@@ -242,7 +242,7 @@ class _Rewriting:
             raise self._columns.placed(
                 call,
                 InvalidInputError(
-                    f"there is no match of {table_read.alias!r} in the SELECT that reads it",
+                    f"the SELECT that reads {table_read.alias!r} needs a match of one of its columns",
                     where=SCORE,
                     expected=f"WHERE match({table_read.alias}.column, 'words')",
                 ),
@@ -289,7 +289,9 @@ class _Rewriting:
     def _check_alone(self, call: TextCall) -> None:
         inside = [each for each in self._found.calls if call.start < each.start < call.end]
         if inside:
-            raise self._columns.placed(inside[0], InvalidInputError(f"{inside[0].function} inside {call.function}"))
+            raise self._columns.placed(
+                inside[0], InvalidInputError(f"{inside[0].function} cannot be an argument of {call.function}")
+            )
 
     def _arguments(self, call: TextCall, column: CalledColumn) -> _Match:
         table, words = column.table, call.positional[1]

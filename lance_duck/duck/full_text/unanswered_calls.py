@@ -64,12 +64,12 @@ def run(call: StandingCall, request: Request, database: Database) -> Rewriting |
         return None
     if call.table is not None and not request.is_free(call.table.start, call.table.end):
         return None  # a search has found the rows
-    return Rewriting((), plan=f"match of {call.texts}: each text is compared, {_reason(call, database)}")
+    return Rewriting((), plan=f"match of {call.texts} reads every row, {_reason(call, database)}")
 
 
 def _reason(call: StandingCall, database: Database) -> str:
     if _KNOWN.fullmatch(call.words.strip()) is None:
-        return "for its words are neither a constant nor a parameter"
+        return "because its words are neither a constant nor a parameter"
     request = TextRequest.of(call.request)
     try:
         table = call.table
@@ -77,9 +77,9 @@ def _reason(call: StandingCall, database: Database) -> str:
         handle = read or database.catalog.path_handle(request.table)
         has_index = text_route(handle.current().handle.snapshot, request.column, None).name is not None
     except LanceDuckError:
-        return "for its table cannot be read"
+        return "because its table cannot be read"
     if not has_index:
-        return f"for no full-text index covers {request.column} of {request.table}"
+        return f"because {request.table} does not have a full-text index on {request.column}"
     if read is None:
-        return "for the column comes through a query or a clause that no column can be added to"
-    return "for rows of the table are used as values, or its options are expressions"
+        return "because the column comes from a query or a clause that cannot return more columns"
+    return "because rows of the table are used as values, or options are expressions"

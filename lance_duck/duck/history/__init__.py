@@ -4,5 +4,5 @@ You hold: a table at a version, and the arguments of a function. You get: a sour
 functions, `functions` runs them (settings, metadata and indexes: `duck/tables/facts`). `about` and `storage` build
 tables from manifests, `table_changes` streams changed rows. The SQL of the functions is in `sql/history` at the root of
 the repository, one file for each function.
-Never here: which rows a version changed, which is known to `verbs.versions.row_changes`; and what names mean.
+Never here: row changes of a version, which `verbs.versions.row_changes` computes; and name resolution.
 """

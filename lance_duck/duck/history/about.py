@@ -77,7 +77,7 @@ _INFO: Final = pa.schema(
 
 
 def versions(dataset: LanceDataset) -> pa.Table:
-    """Return a row for each version of a branch, oldest first; in a transaction, of those that were there for it."""
+    """Return a row for each version of a branch, oldest first. A transaction sees only its own versions."""
     snapshot = dataset.handle.snapshot
     newest = None if pinned_versions() is None else (snapshot.base or snapshot).version
     manifests = [each for each in load_all(snapshot.store) if newest is None or each.version <= newest]

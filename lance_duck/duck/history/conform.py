@@ -13,7 +13,7 @@ from lance_duck.errors import UnsupportedError
 
 
 def conformed(values: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
-    """Return the values of an older column in the type that it has now; members that a struct got later are null.
+    """Return the values of an older column in its current type. Struct members added later are null.
 
     Raises:
         UnsupportedError: A value does not fit the type.
@@ -24,16 +24,16 @@ def conformed(values: pa.ChunkedArray, field: pa.Field, where: str) -> pa.Chunke
         return pa.chunked_array([_cast(chunk, field.type) for chunk in values.chunks], field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedError(
-            f"values of column {field.name!r} do not fit the type that it has later",
+            f"older values of column {field.name!r} do not fit its newer type",
             where=where,
             expected=str(field.type),
             found=f"{values.type}: {error}",
-            remedy="ask for the versions before and after that change one after the other",
+            remedy="request the versions before and after the type change separately",
         ) from error
 
 
 def differing(values: pa.ChunkedArray, others: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Return which rows of two columns of one type differ; NaN is equal to NaN, and null to null."""
+    """Return a mask of rows in which two columns of the same type differ. NaN equals NaN, and null equals null."""
     if len(values) == 0:
         return np.zeros(0, np.bool_)
     if pa.types.is_nested(values.type) or isinstance(values.type, pa.BaseExtensionType):
@@ -65,7 +65,7 @@ def _cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _is_other(one: Any, other: Any) -> bool:
-    """Return whether two Python values differ; NaN is equal to NaN."""
+    """Return whether two Python values differ. NaN equals NaN."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() != other.keys() or any(_is_other(value, other[name]) for name, value in one.items())
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):

@@ -1,4 +1,4 @@
-"""The names of the functions of history and metadata, and which texts may call one."""
+"""The names of the history and metadata functions, and a check for texts that may call one."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ _CALL: Final = re.compile(rf'(?:\b{PREFIX}|\.\s*"?)(?:{_WORDS})\b', re.IGNORECAS
 
 
 def may_be_called(text: str) -> bool:
-    """Return whether a text may call one of the functions, or speaks of one."""
+    """Return whether a text may contain a call of one of the functions."""
     return _CALL.search(text) is not None

@@ -13,7 +13,7 @@ MAP: Final = pa.map_(pa.string(), pa.string())
 
 
 def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
-    """Return a table of rows, each of which has a value for every column."""
+    """Return rows as a table. Each row has a value for every column."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(values, field.type) for field, values in zip(schema, columns, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -18,7 +18,7 @@ Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 
 
 class BatchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Rows computed at each scan by DuckDB, which applies all filters itself, if it can be told so.
+    """Rows that are computed at each scan. DuckDB applies all filters if its version supports that.
 
     Args:
         schema: Columns, in types that DuckDB reads.
@@ -60,7 +60,7 @@ class BatchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._reader(names).__arrow_c_stream__(), columns is not None
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
-        """See `ScanSource.pushed_scanner`; DuckDB 1.x does not ask whether a filter is accepted."""
+        """See `ScanSource.pushed_scanner`. DuckDB 1.x does not check whether a filter is accepted."""
         names = self._schema.names if columns is None else list(columns)
         condition = None if filter is None else predicate_from_pushed(filter, self._schema)
         return PushedScan(self._wanted(names), lambda: self._reader(names, condition))

@@ -41,7 +41,7 @@ _FILES: Final = pa.schema(
 
 
 def fragments(dataset: LanceDataset) -> pa.Table:
-    """Return a row for each fragment of a version, in the order of the table."""
+    """Return a row for each fragment of a version, in table order."""
     snapshot = dataset.handle.snapshot
 
     def rows() -> Iterable[Sequence[Any]]:

@@ -46,8 +46,8 @@ class Bound:
     """First or last version of the requested span.
 
     Attributes:
-        text: A number or the name of a tag. Defaults to the newest version.
-        time: A time, if the text is neither a number nor a tag.
+        text: A version number or a tag name. Defaults to the newest version.
+        time: A time, if the string is neither a number nor a tag.
     """
 
     text: str | None
@@ -63,7 +63,7 @@ class Bound:
 
         Args:
             snapshot: The newest version of the branch.
-            is_first: Resolve a time to the first version at or after it, instead of the last one at or before it.
+            is_first: Whether a time resolves to the first version at or after it, not to the last one at or before it.
 
         Raises:
             InvalidInputError: The text is not a number, tag or time.
@@ -79,7 +79,9 @@ class Bound:
             return tag.version
         if self.time is None:
             raise InvalidInputError(
-                f"no version {text!r}", where=snapshot.uri, expected="a number, a time or a tag of this branch"
+                f"version {text!r} does not exist",
+                where=snapshot.uri,
+                expected="a number, a time or a tag of this branch",
             )
         times = [(manifest.version, manifest.timestamp) for manifest in load_all(snapshot.store)]
         if is_first:
@@ -88,16 +90,16 @@ class Bound:
 
 
 def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> BatchRows:
-    """Return the rows that versions changed; they are read when DuckDB scans them.
+    """Return the rows that versions changed. They are read when DuckDB scans them.
 
     Args:
-        dataset: The newest version of a branch, or a transaction's own on top of one.
-        start: The first version whose changes are asked for; None: the first there is.
+        dataset: The newest version of a branch, or a transaction's version on top of it.
+        start: The first requested version, or None for the first that exists.
         end: The last one.
 
     Raises:
         InvalidInputError: The bounds are invalid, or in the wrong order.
-        NotFoundError: A version does not exist, or the one before the first was cleaned up.
+        NotFoundError: A version does not exist, or the version before the first one was cleaned up.
     """
     newest = dataset.handle.snapshot
     newest = newest.base or newest  # changes of a transaction are not in a version yet
@@ -119,19 +121,19 @@ def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> BatchRows:
 
 
 def _check_there(newest: Snapshot, number: int) -> None:
-    """Refuse a version that is not on the branch."""
+    """Reject a version that is not on the branch."""
     newest.checkout(number)  # its error lists the versions
     if is_detached(number):
         raise InvalidInputError(
             f"version {number} is detached",
             where=newest.uri,
             expected="a version of the branch",
-            remedy="lance_versions lists those there are",
+            remedy="lance_versions lists the versions of the branch",
         )
 
 
 def _check_known(newest: Snapshot, span: range, numbers: set[int]) -> None:
-    """Refuse versions whose changes cannot be known, because the version before is not there."""
+    """Reject versions whose changes are unknown because the previous version no longer exists."""
     if not span:
         return
     needed = range(max(span[0] - 1, 1), span[-1] + 1)
@@ -146,12 +148,12 @@ def _check_known(newest: Snapshot, span: range, numbers: set[int]) -> None:
             f"branch {newest.branch!r} begins with version {span[0]}",
             where="table_changes",
             expected=f"versions from {span[0] + 1} on",
-            remedy="versions up to there are those of the branch that it was made from",
+            remedy="read earlier versions from the parent branch",
         )
     raise NotFoundError(
-        f"no version {missing}, without which the changes of version {missing + 1} are not known",
+        f"the changes of version {missing + 1} need version {missing}, which does not exist",
         where=newest.uri,
-        remedy="it was cleaned up; versions() lists those there are",
+        remedy="it was probably cleaned up; versions() lists the existing versions",
     )
 
 
@@ -212,7 +214,7 @@ class _Changes:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken yet, in DuckDB's way, and take it."""
+    """Reserve and return an unused name, chosen like DuckDB's."""
     candidates = (name, *(f"{name}_{i}" for i in range(1, len(taken) + 2)))
     free = next(candidate for candidate in candidates if candidate.lower() not in taken)
     taken.add(free.lower())
@@ -242,7 +244,7 @@ def _replaces_schema(snapshot: Snapshot) -> bool:
 
 
 def _with_returned(columns: Columns, last: Snapshot, earlier: Snapshot) -> Columns:
-    """Return the names of columns with those that some later version lacks, and the last one has as they were."""
+    """Return the column names, including columns that some later version lacks but the last one has again."""
     before, after = earlier.schema.arrow, last.schema.arrow
     read = set(columns.values())
     returned = {
@@ -262,7 +264,7 @@ class _Side:
     columns: Columns
 
     def rows(self, addresses: UInt64s, output: pa.Schema) -> list[pa.ChunkedArray]:
-        """Return the values of columns at some addresses, in the order of these; null for columns that are missing."""
+        """Return column values at the given addresses, in that order. Missing columns are null."""
         table = TableScan(self.snapshot)
         types = duckdb_arrow_schema(self.snapshot.schema.arrow)
         read = [name for field in output if (name := self.columns.get(field.name)) is not None]
@@ -323,7 +325,7 @@ class _Images:
         yield from table.combine_chunks().to_batches()
 
     def _updated(self, rows: ChangedRows) -> ChangedRows:
-        """Return the rows that were updated, of those that may have been."""
+        """Return the rows that were updated, among candidates."""
         if rows.fields is None:
             return rows
         assert self.before is not None

@@ -42,7 +42,7 @@ class IdentifiedTable:
     may_be_value: bool
 
     def is_value(self, columns: Iterable[str]) -> bool:
-        """Return whether the table name refers to whole rows, which would include the added columns.
+        """Return whether the table name is used as a row value, which would include the added columns.
 
         Args:
             columns: Names of its stored columns.

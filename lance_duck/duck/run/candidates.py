@@ -1,4 +1,4 @@
-"""Finds rows of a table that may be among the nearest by DuckDB's own arithmetic.
+"""Finds rows of a table that may be among the nearest according to DuckDB's arithmetic.
 
 DuckDB computes float32 distances of float32 vectors and sums them in a different order; a search computes each distance
 in float64. The candidates therefore include every row within the last distance wanted plus the maximum rounding error,
@@ -41,7 +41,7 @@ class Ask:
         largest_first: Ordered by a similarity.
         column: Name of the column of vectors.
         vector: The query: one vector, or a row for each of several.
-        rough: How far each may lie from what DuckDB reads.
+        rough: Maximum rounding difference of each value from DuckDB's.
         limit: Number of rows for each vector.
         condition: Condition on the rows, or None.
         parameters: Values of the parameters of the condition.
@@ -95,19 +95,19 @@ class Ask:
 
     @property
     def first(self) -> int:
-        """Number of rows of the first search."""
+        """Row count of the first search."""
         return self.limit * (self.settings.refine_factor or 1) + max(MORE, self.limit // 4)
 
 
 class NotFoundHere(Exception):  # noqa: N818  # a sign between functions
-    """DuckDB does it alone; the text says why."""
+    """DuckDB runs the statement alone. The text explains why."""
 
 
 def candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
-    """Return candidate rows for the statement; for several vectors, with a `query_index`.
+    """Return candidate rows for the statement, with a `query_index` if there are several vectors.
 
     Raises:
-        NotFoundHere: DuckDB has to look at all rows.
+        NotFoundHere: DuckDB must read all rows.
     """
     try:
         return _candidates(dataset, ask)

@@ -1,4 +1,4 @@
-"""Thresholds that decide whether proposals are carried out or left to DuckDB, each with its unit and reason.
+"""Thresholds that decide whether proposals are executed or left to DuckDB, each with its unit and reason.
 
 A threshold changes speed, never the rows of a statement. `benchmarks/sql.py`, `benchmarks/sql_indexes.py` and
 `benchmarks/tpch.py` measure their combined effect; none was measured in isolation.

@@ -38,7 +38,7 @@ def keys_as(values: Sequence[Any], sql_type: str, type_: pa.DataType) -> pa.Arra
 
 
 def _same(sql_type: str, type_: pa.DataType) -> bool:
-    """Return whether DuckDB sees the column as of this type, and compares it as Arrow does."""
+    """Return whether DuckDB reads the column as this type, and compares it like Arrow."""
     match sql_type:
         case "VARCHAR":
             return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))

@@ -41,7 +41,7 @@ def named(native: duckdb.DuckDBPyConnection, table: Any) -> NamedTable:
 
 
 def keep_for(result: Any, tables: Sequence[NamedTable]) -> None:
-    """Keep the tables that a relation reads, for as long as it or a relation made of it is there."""
+    """Keep the tables of a relation alive while it, or a relation derived from it, exists."""
     if _REGISTERS and tables and isinstance(result, duckdb.DuckDBPyRelation):
         result._handles = (*result._handles, *(table.handle for table in tables))
 

@@ -36,7 +36,7 @@ _SAME: Final = re.compile(
     r"(TINY|SMALL|BIG|UTINY|USMALL|UBIG|U)?INT(EGER)?|FLOAT|DOUBLE|BOOLEAN|VARCHAR|BLOB|DATE|TIMESTAMP"
     r"|(FLOAT|DOUBLE)(\[\d*\])|DECIMAL\(\d+,\s*\d+\)"
 )
-"""Types whose values are the same after a way through Arrow."""
+"""Types whose values survive a round trip through Arrow."""
 _FRAMES: Final = ("pandas", "polars")
 
 
@@ -131,7 +131,7 @@ class NearestSearch:
             values: Values of its parameters.
 
         Raises:
-            NotFoundHere: The table is large, cannot be read twice, or would change on the way through Arrow.
+            NotFoundHere: The table is large, cannot be read twice, or does not survive a round trip through Arrow.
         """
         proposal, native = self.proposal, self.database.native
         variable = None if len(proposal.name) > 1 else user_variable(proposal.name[0])

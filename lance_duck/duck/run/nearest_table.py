@@ -75,13 +75,13 @@ class NearestTable(DuckTable):
         return self._found(output, any_form=True).__arrow_c_stream__(), columns is not None
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
-        """See `ScanSource.pushed_scanner`; a filter that passes the limit around it is a join's, which applies it."""
+        """See `ScanSource.pushed_scanner`. Filters pushed through the limit come from a join, which applies them."""
         schema = duckdb_arrow_schema(self.dataset.schema)
         output = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return PushedScan(output, lambda: self._found(output, any_form=False))
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
-        """See `DuckTable.explained`; its search is all there is to say."""
+        """See `DuckTable.explained`. Only the search is described."""
         return "\n".join(explained(self.dataset, self._ask)) + "\n"
 
     def _found(self, output: pa.Schema, *, any_form: bool) -> pa.RecordBatchReader:

@@ -65,7 +65,7 @@ class _OrderBySearch:
         request: The run of the statement.
         database: The database that it runs on.
         handle: The table.
-        dataset: The version of it that is searched now.
+        dataset: The version to search.
         vectors: Its column of vectors, as DuckDB sees it.
         tables: Tables that the edited text reads.
         edits: Edits of the text.
@@ -89,7 +89,7 @@ class _OrderBySearch:
         """Replace the table by its candidate rows.
 
         Raises:
-            NotFoundHere: DuckDB has to look at all rows.
+            NotFoundHere: DuckDB must read all rows.
         """
         proposal, names = self.proposal, self.database.names
         later = self.request.later or proposal.explained
@@ -108,7 +108,7 @@ class _OrderBySearch:
         self.edits.append(proposal.place.reading(inner))
 
     def cast(self) -> None:
-        """Cast the vector to an array if DuckDB would refuse a list."""
+        """Cast the vector to an array if DuckDB would reject a list."""
         if self.proposal.bare is not None:
             start, end = self.proposal.bare
             kind = "DOUBLE" if self.vectors.type.value_type == pa.float64() else "FLOAT"
@@ -167,7 +167,7 @@ class _OrderBySearch:
             raise NotFoundHere("there is no vector")
         table = named(self.database.native, rows)
         self.tables.append(table)
-        # The parameters of the query stay, since DuckDB refuses unused values.
+        # The parameters of the query stay, because DuckDB rejects unused values.
         is_known = "".join(f" AND typeof({mark}) IS NOT NULL" for _, _, mark in self.proposal.vector_keys)
         self.edits.append(Edit(*place, f'SELECT v FROM "{table.name}" WHERE true{is_known}'))  # noqa: S608
         return vector_numbers(rows.column(0)[0].as_py())

@@ -18,7 +18,7 @@ class ParameterValues:
     """Values for a run of a statement.
 
     Args:
-        lists: Lists of numbers of the text: see `LiftedText`.
+        lists: Number lists from the text: see `LiftedText`.
         bound: Values as DuckDB takes them, by position or by name.
     """
 

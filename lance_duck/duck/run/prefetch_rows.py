@@ -3,8 +3,8 @@
 DuckDB calls Python from several threads that wait for each other, and binds a view before it reaches a table. That
 takes longer than a point lookup. Rows that an index finds are therefore read before the statement runs. Rows of plain
 types are passed as parameter values: DuckDB does not scan a Python object, and the text stays the same, so that it is
-parsed once. Rows of other types are passed as an Arrow table. The manifest likewise provides count(*), and the ends of
-an index provide the minimum and maximum of a column.
+parsed once. Rows of other types are passed as an Arrow table. The manifest likewise provides count(*), and the first
+and last entries of an index provide a column's minimum and maximum.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TYPES: Final = {
 
 
 def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting | None:
-    """Replace a table by few rows. Returns None if no index finds them, or if they are many."""
+    """Replace a table by few rows. Returns None if no index can find them, or if there are too many."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=False)
@@ -97,7 +97,7 @@ def _about(aggregate: Aggregate) -> About:
 
 
 def _value(dataset: LanceDataset, aggregate: Aggregate) -> pa.Array | None:
-    """Return the value of an aggregate in DuckDB's type. Returns None if that takes a scan."""
+    """Return the value of an aggregate in DuckDB's type. Returns None if that requires a scan."""
     if aggregate.column is None:
         return pa.array([dataset.count_rows()], pa.int64())
     columns = [field for field in dataset.schema if folded(field.name) == folded(aggregate.column)]
@@ -135,7 +135,7 @@ def _rewriting(proposal: PlainWhere, request: Request, database: Database, datas
 
 
 def _few_rows(proposal: PlainWhere, dataset: LanceDataset, values: Sequence[Any]) -> pa.Table | None:
-    """Read the matching rows. Returns None if no index finds them, or if they are many.
+    """Read the matching rows. Returns None if no index can find them, or if there are too many.
 
     Conditions and their index results are cached by text and values, as for other scans.
     """

@@ -35,11 +35,11 @@ _KINDS: Final = {
     **dict.fromkeys(("prefilter", "use_index"), bool),
 }
 _MEANINGS: Final = About.SYNTAX | About.VALUES | About.TEXTS | About.MOMENTS
-"""A filter is read by none of the settings that change these."""
+"""Settings that change these do not apply to filters."""
 
 
 def run(call: VectorCall, request: Request, database: Database) -> Rewriting | None:
-    """Replace a call by the rows that it finds. Returns None if its arguments are not known yet."""
+    """Replace a call by the rows that it finds. Returns None if its arguments are unknown."""
     if not request.is_free(call.start, call.end):
         return None
     if not database.names.dialect((FUNCTION,), later=False).is_usual(About.SYNTAX):
@@ -92,7 +92,7 @@ def _value(name: str, value: Any, parameters: ParameterValues) -> Any:
     """Return the value of an argument, checked against the parameter type.
 
     Raises:
-        NotFoundHere: The value has another type, or DuckDB would refuse it.
+        NotFoundHere: The value has another type, or DuckDB would reject it.
     """
     if name == "query_vector":
         key = value.key

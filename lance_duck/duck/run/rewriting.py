@@ -34,7 +34,7 @@ class Rewriting:
 
 @dataclass(frozen=True)
 class Database:
-    """The connection that proposals are carried out on.
+    """The connection on which proposals are executed.
 
     Attributes:
         native: DuckDB's connection.

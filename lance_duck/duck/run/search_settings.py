@@ -1,6 +1,6 @@
 """Settings of searches on a connection: `SET lance_nearest`, `lance_nprobes`, `lance_ef` and others.
 
-Scripts for the DuckDB extension `lance` run, too: its settings `lance_knn_…` are aliases, and INSTALL and LOAD of it do
+Scripts for the DuckDB extension `lance` also run. Its settings `lance_knn_…` are aliases, and its INSTALL and LOAD do
 nothing.
 """
 
@@ -42,10 +42,10 @@ _ALIASES: Final[Mapping[str, str]] = {
 """Maps settings of the DuckDB extension to lance_duck's names."""
 _PREFILTER: Final = "knn_prefilter"
 _WITHOUT_MEANING: Final[Mapping[str, str]] = {
-    _PREFILTER: "WHERE holds before a search; lance_vector_search(…, prefilter := false) searches first",
-    "knn_max_k": "leave it out: a search gives as many rows as LIMIT says",
+    _PREFILTER: ("WHERE always filters before the search; lance_vector_search(…, prefilter := false) filters after it"),
+    "knn_max_k": "leave it out: LIMIT decides how many rows a search returns",
 }
-"""Further settings of the extension that are refused, each with the remedy."""
+"""Other settings of the extension, which are rejected, each with an alternative."""
 _TRUE: Final = frozenset({"true", "t", "1", "on", "yes", "y"})
 _FALSE: Final = frozenset({"false", "f", "0", "off", "no", "n"})
 
@@ -127,7 +127,7 @@ class Session:
             self.settings = self.settings.changed(match["set"].lower(), value)
 
     def shown(self, lifted: LiftedText) -> list[Edit]:
-        """Return edits that put values in place of `current_setting('lance_…')`.
+        """Return edits that replace `current_setting('lance_…')` by values.
 
         Raises:
             InvalidInputError: The setting does not exist.

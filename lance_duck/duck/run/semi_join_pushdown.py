@@ -33,7 +33,7 @@ _FRAMES: Final = ("pandas", "polars")
 
 
 class NarrowedTable(DuckTable):
-    """A table without the rows that fail a condition, as long as the condition is known to be implied.
+    """A table without the rows that fail a condition, while the statement is known to imply the condition.
 
     Args:
         resolve: See `DuckTable`.
@@ -51,7 +51,7 @@ class NarrowedTable(DuckTable):
         self._holds = holds
 
     def rows(self) -> int:
-        """Return an estimate of the number of rows."""
+        """Return the estimated row count."""
         return self._rows
 
     @property
@@ -139,7 +139,7 @@ class _Pushdown:
         if len(condition.values) * PER_KEY > table.count_rows():
             return None
         rows = table.index_estimate(condition)
-        if rows is None:  # many values that lie anywhere: only their rows would tell
+        if rows is None:  # many scattered values cannot be estimated without reading their rows
             rows = len(condition.values)
         if rows * SELECTIVE > table.count_rows():
             return None
@@ -147,7 +147,7 @@ class _Pushdown:
         return NarrowedTable(handle.current, condition, rows, holds)
 
     def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
-        """Return the key sources. Returns None if one cannot be read twice, or if they are not small."""
+        """Return the key sources. Returns None if one cannot be read twice or is not small."""
         tables, rows, native = [], 0, False
         for name in join.reads:
             if self.database.catalog.is_repeated(name):
@@ -187,7 +187,7 @@ class _Pushdown:
                     again = _Runner(cursor, clock, later=False).keys(join.keys, parameters)
                 except duckdb.Error:
                     return False
-            # Other connections were idle, or at least did not change the keys temporarily.
+            # Other connections were idle, or at least did not change the keys in between.
             same = again is not None and again.transaction == expected and again.type == keys.type
             return again is not None and same and set(again.values) == set(keys.values)
 
@@ -200,7 +200,7 @@ class _KeyQuery:
 
     Attributes:
         tables: Lance tables, and the versions that were read.
-        native: Whether tables of DuckDB are among them, which others may change.
+        native: Whether native tables are among them, which other connections may change.
     """
 
     tables: tuple[tuple[TableHandle, int], ...]
@@ -271,7 +271,7 @@ class _Runner:
         return _Keys(values or [], type_.removesuffix("[]"), transaction, self.clock.statements)
 
     def has_collations(self) -> bool:
-        """Return whether texts may compare other than by their bytes."""
+        """Return whether a collation may apply, so that strings do not compare bytewise."""
         return bool(self.rows(HAS_COLLATIONS)[0][0])
 
 

@@ -1,4 +1,4 @@
-"""Runs conditions on parts of texts: tables are read without rows that an n-gram index excludes.
+"""Runs substring conditions on tables without the rows that an n-gram index excludes.
 
 The conditions themselves stay, and DuckDB evaluates them on the remaining rows.
 """
@@ -28,7 +28,7 @@ class TextTable(NarrowedTable):
     @property
     def condition_words(self) -> str:
         """Plan text for the origin of the condition."""
-        return "trigrams: implied by the conditions of the statement, which DuckDB asks of the rows that are left"
+        return "trigrams: implied by the statement's conditions, which DuckDB then checks on the remaining rows"
 
 
 def run(proposal: TextSelect, request: Request, database: Database) -> Rewriting | None:
@@ -67,7 +67,7 @@ def _narrowed(
 
 
 def _trigrams(predicate: Predicate | None) -> Predicate | None:
-    """Return the predicate if it uses trigrams, or else None. DuckDB pushes down other predicates itself."""
+    """Return the predicate if it uses trigrams, otherwise None. DuckDB pushes down other predicates itself."""
     if predicate is None or not any(isinstance(leaf, HasTrigrams) for leaf in predicate.leaves()):
         return None
     return predicate

@@ -49,9 +49,9 @@ class Call:
         for argument in body.part(name.after + 1, close).split():
             key, value = named_argument(argument)
             if not value.tokens:
-                raise InvalidInputError("an argument without a value", where=where)
+                raise InvalidInputError("an argument does not have a value", where=where)
             if key is None and named:
-                raise InvalidInputError("an argument without a name follows one with a name", where=where)
+                raise InvalidInputError("positional arguments must come before named arguments", where=where)
             if key is not None and key in named:
                 raise InvalidInputError(f"argument {key!r} is given twice", where=where)
             if key is None:
@@ -85,7 +85,7 @@ class Call:
             arguments[name] = argument
         missing = [name for name in parameters[:required] if name not in arguments]
         if missing:
-            raise InvalidInputError(f"no argument {missing[0]!r}", where=where, expected=expected)
+            raise InvalidInputError(f"argument {missing[0]!r} is missing", where=where, expected=expected)
         return {name: arguments[name] for name in parameters if name in arguments}
 
 

@@ -24,7 +24,7 @@ _CACHED: Final = 256
 
 @dataclass(frozen=True)
 class Clauses:
-    """A part of a statement as tokens with their depths.
+    """A range of a statement: its tokens and their nesting depths.
 
     Attributes:
         sql: The whole text.
@@ -177,7 +177,7 @@ class TableName:
 
     @classmethod
     def at(cls, clauses: Clauses, place: int) -> TableName | None:
-        """Read the name that begins at a token. None if the token is not a name."""
+        """Parse the name that begins at a token. None if the token is not a name."""
         tokens = clauses.tokens
         if place >= len(tokens):
             return None

@@ -30,7 +30,7 @@ def user_message(message: str, sql: str, table: str = "") -> str:
     Args:
         message: DuckDB's message.
         sql: The statement of the user.
-        table: The table that it changes; empty if it changes none.
+        table: The changed table, or empty.
     """
     drawing = _DRAWING.search(message)
     if drawing is not None and not _is_of(drawing, sql):
@@ -49,7 +49,7 @@ def told_of(sql: str, table: str = "") -> Iterator[None]:
 
     Args:
         sql: The statement of the user.
-        table: The table that it changes; empty if it changes none.
+        table: The changed table, or empty.
     """
     try:
         yield

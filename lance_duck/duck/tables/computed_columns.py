@@ -1,7 +1,7 @@
 """A table with computed columns: each has a value for the address of a row.
 
-A statement reads them by names that no user can spell. DuckDB filters on them become filters on addresses, so that a
-scan only reads matching rows.
+A statement reads them under names that users cannot write. DuckDB filters on them become filters on addresses, so that
+a scan only reads matching rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lance_duck.scan.text.matches import Matches
 from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 
 TOKEN: Final = secrets.token_hex(8)
-"""A part of the name of each such column."""
+"""Part of the name of each computed column."""
 Addresses = NDArray[np.uint64]
 
 
@@ -50,7 +50,7 @@ class ComputedColumn(ABC):
 
     @abstractmethod
     def values(self, dataset: LanceDataset, addresses: pa.Array) -> pa.Array:
-        """Return the values of rows, none of which is null.
+        """Return the values of rows, without nulls.
 
         Args:
             dataset: The version that is read.
@@ -59,7 +59,7 @@ class ComputedColumn(ABC):
 
     @abstractmethod
     def condition(self, dataset: LanceDataset, leaf: Predicate) -> Predicate:
-        """Return a condition of this column as one of its source."""
+        """Translate a condition on this column to its source."""
 
 
 class AddressColumn(ComputedColumn):
@@ -209,7 +209,7 @@ class AskedColumns:
 
 
 class TableWithColumns(DuckTable):
-    """A table with computed columns after its own.
+    """A table followed by computed columns.
 
     Args:
         resolve: See `DuckTable`.
@@ -303,5 +303,5 @@ class TableWithColumns(DuckTable):
 
 
 def with_columns(dataset: LanceDataset, columns: Sequence[ComputedColumn]) -> TableWithColumns:
-    """Return a version of a table with columns, for a statement that reads it by a name of our own."""
+    """Return a table version with computed columns, for statements that read it under a generated name."""
     return TableWithColumns(lambda: dataset, columns, pinned=True, hidden=False)

@@ -92,7 +92,7 @@ def _column_metadata(dataset: LanceDataset, column: str | None) -> Rows:
 
 
 def _texts(metadata: Mapping[Any, Any]) -> Rows:
-    """Return metadata as texts; bytes that are not UTF-8 are escaped."""
+    """Return metadata as strings. Bytes that are not UTF-8 are escaped."""
     return sorted((_text(key), _text(value)) for key, value in metadata.items())
 
 

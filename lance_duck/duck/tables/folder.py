@@ -51,7 +51,7 @@ class Folder:
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
 
     def missing(self) -> LanceDuckError | None:
-        """Return an error if the folder does not exist, or else None."""
+        """Return an error if the folder does not exist, otherwise None."""
         return self._missing() if self._store.folders() is None else None
 
     def _exists(self) -> bool:
@@ -93,7 +93,7 @@ class Folder:
         path = None if self._local is None else os.path.join(self._local, name + TABLE_SUFFIX)
         if path is None or "\0" in path or not os.path.isfile(path):
             return None
-        return NotFoundError("no table, but a file", where=path, expected="a directory")
+        return NotFoundError("this path is a file, not a table", where=path, expected="a directory")
 
     def _is_deregistered(self, name: str) -> bool:
         """Return whether a namespace has deregistered a table."""
@@ -114,7 +114,7 @@ class Folder:
 
 def _is_a_table(place: str) -> InvalidInputError:
     return InvalidInputError(
-        "a table where a folder of tables is expected",
+        "this path is a table, not a folder of tables",
         where=place,
-        remedy='give the folder above it, or {"name": path} to make one table known by a name',
+        remedy='pass the folder that contains it, or pass the table under a name: {"name": path}',
     )

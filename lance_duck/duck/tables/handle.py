@@ -26,7 +26,7 @@ class VersionChoice:
     """The requested version of a table. Without attributes, the newest version.
 
     Attributes:
-        version: Number, name of a tag or a branch, or `branch:number`, as text.
+        version: Version number, tag name, branch name or `branch:number`, as a string.
         tag: Name of a tag.
         asof: Time in ISO format.
         branch: Branch that the other attributes refer to. Defaults to the opened branch.
@@ -40,9 +40,9 @@ class VersionChoice:
     def __post_init__(self) -> None:
         for what, text in (("version", self.version), ("time", self.asof)):
             if text is not None and not text.strip():
-                raise InvalidInputError(f"an empty {what}", expected=f"a {what}", found="NULL or an empty string")
+                raise InvalidInputError(f"the {what} is empty", expected=f"a {what}", found="NULL or an empty string")
         if sum(part is not None for part in (self.version, self.tag, self.asof)) > 1:
-            raise InvalidInputError("more than one version asked for", expected="one of version, tag and asof")
+            raise InvalidInputError("several arguments choose a version", expected="only one of version, tag and asof")
 
     @property
     def is_newest(self) -> bool:
@@ -51,7 +51,7 @@ class VersionChoice:
 
     @property
     def is_number(self) -> bool:
-        """Whether a number is chosen, and not a tag or a time, which may move."""
+        """Whether a version number is given, unlike a tag or a time, which may move."""
         return self.branch is None and self.version is not None and _is_number(self.version)
 
     @property
@@ -114,7 +114,7 @@ class TableHandle:
         uri: Location of the table.
         choice: The chosen version.
         storage_options: Credentials and settings of its object store.
-        given: The dataset, if the caller passed one; it is read at its own version.
+        given: The dataset that the caller passed, if any. It is read at its own version.
         check: Raises an error if statements may not access the location.
     """
 
@@ -151,7 +151,8 @@ class TableHandle:
         """Return the dataset for a source that all connections read.
 
         Raises:
-            UnsupportedError: The transaction of this connection reads another version, which others must not see.
+            UnsupportedError: The transaction of this connection reads another version, which other connections must not
+                see.
         """
         newest, pinned = self.newest(), pinned_versions()
         if pinned is None:
@@ -160,9 +161,9 @@ class TableHandle:
         if pinned.is_newest(self, newest):
             return newest
         raise UnsupportedError(
-            "a view, or a statement that was prepared earlier, reads a Lance table that this transaction has changed",
+            "a view or a prepared statement reads a Lance table that this transaction changed",
             where=self.uri,
-            remedy="name the table in the statement itself, or COMMIT first",
+            remedy="read the table directly in the statement, or COMMIT first",
         )
 
     def newest(self) -> LanceDataset:
@@ -188,7 +189,7 @@ class TableHandle:
             return opened_dataset
 
     def let_go(self) -> None:
-        """Close the table; the next look-up opens it again."""
+        """Close the table. The next lookup reopens it."""
         with self._lock:
             self._opened = self._stamp = None
         path = local_path(self.uri)
@@ -214,10 +215,10 @@ class TableHandle:
 class PinnedVersions:
     """The table versions that a transaction reads.
 
-    A table is read at the version current at its first mention, or with the transaction's own changes.
+    A table is read at the version that is current on first use, or with the transaction's own changes.
 
     Attributes:
-        is_over: Whether the transaction has ended, so that tables are read at their newest versions again.
+        is_over: Whether the transaction has ended. Tables are then read at their newest versions again.
     """
 
     def __init__(self) -> None:
@@ -245,7 +246,7 @@ class PinnedVersions:
         return dataset is newest or (same_manifest and dataset.version == newest.version)
 
     def note_bound(self) -> None:
-        """Note that DuckDB bound a table that it will look up again, possibly outside the transaction."""
+        """Record that DuckDB bound a table that it will look up again, possibly outside the transaction."""
         self._bound = True
 
     def take_bound(self) -> bool:
@@ -277,7 +278,7 @@ def _constant(dataset: LanceDataset) -> Callable[[], LanceDataset]:
 
 
 def _stamp(opened_dataset: LanceDataset) -> str | None:
-    """Return a stamp that differs if another table has replaced this one, or None on object stores."""
+    """Return a stamp that changes if another table replaces this one, or None on object stores."""
     snapshot = opened_dataset.handle.snapshot
     if local_path(snapshot.uri) is None:
         return None
@@ -289,7 +290,7 @@ def _time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise InvalidInputError("bad time", expected="such as 2025-11-20 08:15:00", found=repr(text)) from error
+        raise InvalidInputError("not a timestamp", expected="such as 2025-11-20 08:15:00", found=repr(text)) from error
     with suppress(OverflowError):
         return time + timedelta(microseconds=1)
     return time

@@ -1,4 +1,4 @@
-"""A table of which DuckDB sees only rows that match words, or the best of them."""
+"""A table that shows DuckDB only rows that match words, or the best of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MatchAsk:
     """The full-text matches that a statement requests.
 
     Attributes:
-        queries: All of them have to match; scores add up.
+        queries: All queries must match, and their scores are added.
         limit: Number of best rows, plus ties with the last one. Defaults to all rows.
         where: Condition on the rows, as for `LanceDataset.scanner`. Only with `limit`.
     """
@@ -119,7 +119,7 @@ class MatchedTable(TableWithColumns):
         return last[1]
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
-        """See `DuckTable.explained`; its search is all there is to say."""
+        """See `DuckTable.explained`. Only the search is described."""
         ask = self._matches.ask
         scanner = self.dataset.scan(columns=[], full_text_query=ask.query, filter=ask.where, limit=ask.limit)
         lines = [line for line in scanner.explain_plan().splitlines() if not line.startswith("  columns:")]

@@ -43,7 +43,7 @@ class NamespaceFolder(Folder):
         """Claim the name of a new table. Returns its location and the settings of its store."""
         try:
             place = self._namespace.declare_table((*self._name, name))
-        except AlreadyExistsError:  # declared but not written, or else the table would be known
+        except AlreadyExistsError:  # declared but not written, otherwise the table would be listed
             place = self._namespace.describe_table((*self._name, name))
         return place.location, place.storage_options or None
 
@@ -56,7 +56,7 @@ class NamespaceFolder(Folder):
         self._namespace.drop_table((*self._name, name))
 
     def rename(self, name: str, new_name: str, uri: str) -> None:
-        """Give a table another name: see `Namespace.rename_table`."""
+        """Rename a table. See `Namespace.rename_table`."""
         self._namespace.rename_table((*self._name, name), (*self._name, new_name))
 
     def explain(self, name: str) -> LanceDuckError | None:
@@ -64,7 +64,7 @@ class NamespaceFolder(Folder):
         return None
 
     def missing(self) -> LanceDuckError | None:
-        """Return None. A missing namespace is already refused by ATTACH."""
+        """Return None. ATTACH already rejects a missing namespace."""
         return None
 
     def stamp(self) -> object:

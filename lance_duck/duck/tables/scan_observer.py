@@ -1,4 +1,4 @@
-"""An observer of what DuckDB binds, offers and scans, for EXPLAIN."""
+"""Observes DuckDB's binds, filter pushdowns and scans, for EXPLAIN."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.scan.predicate.tree import Predicate
 
 @dataclass
 class Scan:
-    """A scan that took place.
+    """A completed or running scan.
 
     Attributes:
         dataset: The dataset.
@@ -25,7 +25,8 @@ class Scan:
         rows: Number of rows returned so far.
         batches: Number of batches returned so far.
         seconds: Time spent producing the batches.
-        plan: How the rows were found, in words. Defaults to the plan of a scan with these columns and this predicate.
+        plan: Description of how the rows were found. Defaults to the plan of a scan with these columns and this
+            predicate.
     """
 
     dataset: LanceDataset
@@ -53,7 +54,7 @@ class Scan:
 
 @dataclass
 class ScanObserver:
-    """What DuckDB asked of Lance tables during one statement.
+    """DuckDB's requests to Lance tables during one statement.
 
     Attributes:
         bound: Tables, once for each time that they were bound.

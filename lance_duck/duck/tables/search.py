@@ -1,4 +1,4 @@
-"""The source behind functions of SQL that search: it searches when DuckDB scans it."""
+"""The source behind the SQL search functions. It runs the search when DuckDB scans it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ADDRESS: Final = "_rowaddr"
 
 
 class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Rows that a search finds, best first: the table's columns in DuckDB types, and the search's own.
+    """The rows of a search, best first: the table's columns in DuckDB types, then the search's columns.
 
     Created at each bind. DuckDB applies the filters of the enclosing statement to the rows found.
 
@@ -39,7 +39,7 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns, and the search's own."""
+        """The table's columns, then the search's columns."""
         return self._schema
 
     def __arrow_c_schema__(self) -> object:
@@ -81,8 +81,8 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`.
 
-        Only runtime filters of DuckDB 1.x joins arrive here, see `select_found`. They are ignored: the join applies
-        them, and the search would find other rows with them.
+        Only runtime filters of DuckDB 1.x joins arrive here, see `select_found`. They are ignored. The join applies
+        them, and a filtered search would find other rows.
         """
         output = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
         return PushedScan(output, lambda: self._found(output))
@@ -102,7 +102,7 @@ def has_own_types(dataset: LanceDataset, output: pa.Schema, made: Sequence[str])
 
     Args:
         dataset: One version of a table.
-        output: Table columns in DuckDB types, and some that the search adds.
+        output: Table columns in DuckDB types, and columns added by the search.
         made: Names of these.
     """
     stored = dataset.schema
@@ -131,8 +131,8 @@ def rows_of_search(dataset: LanceDataset, output: pa.Schema, neighbours: pa.Tabl
 
 
 def select_found(source: str, k: int) -> str:
-    """Return SQL for the rows of a source that holds `SearchRows`, as SQL spells it.
+    """Return SQL that reads a source of `SearchRows`, given its SQL name.
 
-    The limit does not drop rows; it only keeps DuckDB from pushing filters into the search.
+    The limit does not drop rows. It only keeps DuckDB from pushing filters into the search.
     """
     return f"SELECT * FROM {source} LIMIT {k}"  # noqa: S608

@@ -1,4 +1,4 @@
-"""One version of each table in a statement, however often and by whatever name it is looked up."""
+"""One version of each table within a statement, even if it is looked up repeatedly or under several names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOUND: ContextVar[dict[Hashable, LanceDataset] | None] = ContextVar("lance_duck
 
 
 def with_one_version(call: Callable[[], T]) -> T:
-    """Run a statement in which `found_once` looks each table up only once.
+    """Run a statement. Within it, `found_once` looks up each table only once.
 
     A nested statement looks tables up again. Look-ups in threads that the statement starts are not cached.
     """
@@ -22,14 +22,14 @@ def with_one_version(call: Callable[[], T]) -> T:
 
 
 def statement_context() -> Context:
-    """Return a context for one statement, as `with_one_version` runs it: whatever ends it leaves nothing behind."""
+    """Return a context for one statement, as in `with_one_version`. It is cleaned up even after errors."""
     context = copy_context()
     context.run(_FOUND.set, {})
     return context
 
 
 def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) -> LanceDataset:
-    """Return a table as the statement reads it; outside statements, as it is found.
+    """Return a table at the version that the statement reads, or as found outside statements.
 
     Args:
         key: Returns the cache key: location and requested version.

@@ -44,7 +44,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
     Args:
         resolve: Returns the dataset to read, such as the newest version; called at each bind.
         pinned: Whether to resolve only once, at creation.
-        hidden: Whether to add the hidden column; without it, the source can be read with `SELECT *`.
+        hidden: Whether to add the hidden column. Without it, the source can be read with `SELECT *`.
     """
 
     def __init__(self, resolve: Callable[[], LanceDataset], *, pinned: bool = False, hidden: bool = True) -> None:
@@ -70,7 +70,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._schema(self.dataset)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the schema for a bind, which comes first and so decides on the dataset."""
+        """Return the schema for a bind. The bind comes first and selects the dataset."""
         if not self._pinned:
             self._refresh()
         self._noted()

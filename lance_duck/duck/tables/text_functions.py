@@ -1,4 +1,4 @@
-"""The functions behind `match`, `score`, `highlight` and `snippet`: DuckDB calls them for batches of texts.
+"""The functions behind `match`, `score`, `highlight` and `snippet`. DuckDB calls them with batches of texts.
 
     __lance_match([text, …], request, words, values) → BOOLEAN, NULL without a text or without words
     __lance_score([text, …], request, words, values) → FLOAT, 0 without a match
@@ -98,17 +98,17 @@ class TextFunctions:
         return number
 
     def match(self, texts: Any, requests: Any, words: Any, values: Any) -> pa.Array:
-        """Return whether texts match; the arguments are columns of Arrow's."""
+        """Return whether texts match. The arguments are Arrow arrays."""
         scores, known = self._asked(texts, requests, words, values)
         return pa.array(~np.isnan(scores), mask=~known)
 
     def score(self, texts: Any, requests: Any, words: Any, values: Any) -> pa.Array:
-        """Return the scores of texts; the arguments are columns of Arrow's."""
+        """Return the scores of texts. The arguments are Arrow arrays."""
         scores, _ = self._asked(texts, requests, words, values)
         return pa.array(np.nan_to_num(scores, nan=0.0))
 
     def highlight(self, texts: Any, requests: Any, words: Any, values: Any, pre: Any, post: Any) -> pa.Array:
-        """Return texts with marks around words; the arguments are columns of Arrow's."""
+        """Return texts with marks around matching words. The arguments are Arrow arrays."""
         return self._marked(highlight, texts, requests, words, values, pre, post)
 
     def snippet(
@@ -168,12 +168,12 @@ class TextFunctions:
             return self._open(request.table, request.choice(values))
         dataset = self._held.find(request.held)
         if dataset is None:
-            raise NotFoundError("the transaction in which this was read has ended", where=request.table)
+            raise NotFoundError("the transaction that read these rows has ended", where=request.table)
         return dataset
 
 
 def matcher_of(dataset: LanceDataset, query: MatchQuery | PhraseQuery) -> TextMatcher:
-    """Return a matcher that evaluates a query on texts as if they stood in a table."""
+    """Return a matcher that evaluates a query on texts as if they were stored in a table."""
     return search_of(dataset, query).text_matcher()
 
 
@@ -184,7 +184,7 @@ def search_of(dataset: LanceDataset, query: MatchQuery | PhraseQuery) -> TextSea
 
 
 def _has_texts(lists: pa.ListArray) -> NDArray[np.bool_]:
-    """Return whether each list has an element that is not null; an empty one, of a column of lists, counts as well."""
+    """Return whether each list has a non-null element. Empty lists of a list column also count."""
     present: NDArray[np.bool_] = lists.is_valid().to_numpy(zero_copy_only=False).copy()
     elements = lists.flatten()
     if not elements.null_count:

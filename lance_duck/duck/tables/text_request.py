@@ -1,4 +1,4 @@
-"""The arguments of a `match` call, as a JSON string that DuckDB passes to the functions behind it.
+"""The arguments of a `match` call, as JSON. DuckDB passes them to the functions that implement it.
 
 {"table": name or path, "column": path of the column, "kind": "match" or "match_phrase", "options": {…},
 "named": [options whose values are passed separately, in order], "version": [likewise, of the table], "held": number}
@@ -37,7 +37,7 @@ class TextRequest:
         named: Names of the other options.
         version: Names of the arguments of `lance_scan` that choose the version.
         held: Number of a transaction's dataset. Defaults to the dataset that `table` refers to.
-        is_value: Whether the texts are values taken out of the JSON in the column.
+        is_value: Whether the texts are extracted from JSON in the column.
     """
 
     table: str
@@ -90,7 +90,7 @@ class TextRequest:
 
 
 def check_option(kind: str, name: str) -> None:
-    """Refuse an option that a function does not have.
+    """Reject an option that a function does not support.
 
     Raises:
         WrongTypeError: The option does not exist.
@@ -99,7 +99,7 @@ def check_option(kind: str, name: str) -> None:
 
 
 def _value(kind: str, name: str, text: str) -> Any:
-    """Return the value of an option that DuckDB has written as text; an empty one is NULL."""
+    """Parse the value of an option from DuckDB's string form. An empty string means NULL."""
     if not text:
         return None
     if name == "operator":

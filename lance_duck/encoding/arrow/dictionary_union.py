@@ -117,7 +117,7 @@ def _distinct(dictionaries: list[pa.Array]) -> pa.Array:
 
 def _outgrown(path: Path, type_: pa.DictionaryType, most: int, found: int) -> ArrayLimitError:
     return ArrayLimitError(
-        "more dictionary entries in one data file than the indices can count",
+        "a data file has more dictionary entries than the index type can address",
         where=f"column {'.'.join(path)!r}",
         expected=f"at most {most} entries of {type_}",
         found=found,

@@ -145,7 +145,7 @@ def _refusal(where: str, row: int, found: object) -> InvalidInputError:
         where=f"{where}, row {row}",
         expected="JSON in Lance's binary form",
         found=found,
-        remedy="write the text of JSON as strings",
+        remedy="write JSON documents as strings",
     )
 
 

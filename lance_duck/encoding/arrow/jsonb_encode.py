@@ -30,7 +30,7 @@ _REASONS: Final = {
     parse.BAD_VALUE: "a value",
     parse.BAD_STRING: "an escape that JSON knows",
     parse.BAD_NUMBER: "a number",
-    parse.BAD_PLACE: "a key in quotes, a colon, a comma or the end of what is open",
+    parse.BAD_PLACE: "a quoted key, a colon, a comma or a closing bracket",
     parse.ENDS: "more text",
     parse.TRAILING: "nothing after the value",
     parse.DUPLICATE: "an object whose keys differ",
@@ -52,7 +52,7 @@ def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
         InvalidInputError: A text is not JSON, and the message names its row; or the array does not hold strings.
     """
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        raise InvalidInputError("JSON to encode", where=where, expected="texts", found=texts.type)
+        raise InvalidInputError("JSON to encode", where=where, expected="strings", found=texts.type)
     skip = np.zeros(len(texts), np.uint8)
     if texts.null_count:
         skip = texts.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
@@ -131,7 +131,7 @@ def _text_buffers(texts: pa.Array) -> tuple[Bytes, NDArray[np.int64]]:
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise InvalidInputError("text is not valid UTF-8", where="JSON", found=error) from error
+        raise InvalidInputError("the string is not valid UTF-8", where="JSON", found=error) from error
     _, raw_offsets, raw_data = texts.buffers()
     kind = np.int32 if pa.types.is_string(texts.type) else np.int64
     offsets = np.zeros(1, np.int64)

@@ -51,7 +51,7 @@ def check_utf8(array: pa.Array, block: VariableWidth, where: str) -> None:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise CorruptError("text is not UTF-8", where=where, found=str(error)) from error
+        raise CorruptError("the string is not valid UTF-8", where=where, found=str(error)) from error
 
 
 def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:

@@ -159,7 +159,9 @@ def _packed_struct(array: pa.StructArray, where: str) -> PackedStruct:
         if not _is_full(field, outer):
             name = array.type.field(i).name
             raise InvalidInputError(
-                "null in a packed struct", where=f"{where}.{name}", remedy="packed structs hold no nulls"
+                "packed structs cannot contain nulls",
+                where=f"{where}.{name}",
+                remedy="use a plain struct, because packed structs cannot contain nulls",
             )
         if field.type == pa.binary(0):
             raise UnsupportedError("values without bytes in a packed struct", where=where, found=field.type)

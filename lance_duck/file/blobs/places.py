@@ -85,7 +85,9 @@ class BlobPlace:
             return self.file.source
         beside = self.file.beside
         if beside is None:
-            raise UnsupportedError("blob beside a data file that is opened alone", where=self.file.source.path)
+            raise UnsupportedError(
+                "blobs in separate files need the whole table, not a single data file", where=self.file.source.path
+            )
         if self.kind == EXTERNAL:
             return beside.external(self.blob_id, self.uri)
         if self.kind == MANAGED:

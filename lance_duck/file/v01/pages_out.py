@@ -74,7 +74,7 @@ class Pages:
         most = np.iinfo(dtype).max
         if end > most:
             raise UnsupportedError(
-                "items of the lists of one batch of a file of version 0.1",
+                "too many list items for a data file of version 0.1",
                 where=f"column {path!r}",
                 expected=f"at most {most}",
                 found=end,
@@ -127,7 +127,7 @@ class Pages:
         most = np.iinfo(dtype).max
         if len(values) - 1 > most:
             raise UnsupportedError(
-                "dictionary with more values than its indices tell apart",
+                "the dictionary has more values than its index type can address",
                 where=f"column {path!r}",
                 expected=f"at most {most + 1}",
                 found=len(values),
@@ -208,7 +208,7 @@ def _texts(array: pa.Array, path: str, *, nullable: bool) -> tuple[np.ndarray, B
 def _refuse_empty(array: pa.Array, path: str) -> None:
     if pc.any(pc.equal(pc.binary_length(array), 0)).as_py():
         raise UnsupportedError(
-            "empty value in a nullable column of a file of version 0.1, which would be read as null",
+            "nullable columns in data files of version 0.1 cannot store empty values",
             where=f"column {path!r}",
             remedy=f"declare the column nullable=False, or write nulls, or {_REMEDY}",
         )
@@ -233,8 +233,8 @@ def _not_in_dictionary(value: object, path: str) -> UnsupportedError:
 
 def _null_refused(path: str) -> UnsupportedError:
     return UnsupportedError(
-        "null in a file of version 0.1, which would be read as another value",
+        "data files of version 0.1 cannot store nulls of this type",
         where=f"column {path!r}",
-        expected="nulls of texts and bytes, and columns of type null, only",
+        expected="nulls only in strings, bytes and null columns",
         remedy=f"fill the nulls, or {_REMEDY}",
     )

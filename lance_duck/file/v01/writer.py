@@ -79,9 +79,9 @@ class LegacyFileWriter:
         spare = max(self._pages) - min(self._pages) + 1 - len(self._pages)
         if spare > MOST_SPARE_IDS:
             raise UnsupportedError(
-                "field ids in a file of version 0.1, whose page table has a place for each id between two",
+                "the field ids are too far apart for a data file of version 0.1",
                 where=sink.path,
-                expected=f"at most {MOST_SPARE_IDS} that it does not hold",
+                expected=f"at most {MOST_SPARE_IDS} unused ids in between",
                 found=spare,
                 remedy="write data_storage_version='2.2'",
             )
@@ -111,7 +111,9 @@ class LegacyFileWriter:
             StoreError: The disk or the service failed. The writer can only be aborted then.
         """
         if batch.num_columns != len(self._schema.fields):
-            raise InternalError("batch with other columns", expected=len(self._schema.fields), found=batch.num_columns)
+            raise InternalError(
+                "the batch has other columns than the file", expected=len(self._schema.fields), found=batch.num_columns
+            )
         start = 0
         while start < batch.num_rows:
             piece = batch.slice(start, self._rows_of_group - self._pending_rows)

@@ -155,7 +155,9 @@ class FileWriter:
             StoreError: The disk or the service failed. After this the writer can only be aborted.
         """
         if batch.num_columns != len(self._columns):
-            raise InternalError("batch with other columns", expected=len(self._columns), found=batch.num_columns)
+            raise InternalError(
+                "the batch has other columns than the file", expected=len(self._columns), found=batch.num_columns
+            )
         if not batch.num_rows:
             return
         if self._dictionaries is not None:
@@ -297,7 +299,7 @@ class _Space:
     def sidecar(self) -> tuple[int, Sink]:
         if self._open_sidecar is None:
             raise UnsupportedError(
-                "blob too large to lie in the data file", where=self._sink.path, remedy="write it to a table"
+                "the blob is too large for the data file", where=self._sink.path, remedy="write it to a table"
             )
         with self._lock:
             blob_id = len(self._sidecars) + 1

@@ -50,7 +50,7 @@ def write_tree(
     """
     make = key_maker(type_)
     if make is None:
-        raise UnsupportedError("values of this type in a B-tree", found=type_)
+        raise UnsupportedError("B-tree indexes do not support values of this type", found=type_)
     progress = _Progress(options.progress)
     with ExitStack() as stack:
         spilled: list[SourceTree] = []

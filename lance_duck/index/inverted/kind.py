@@ -71,7 +71,7 @@ class InvertedKind:
         newest = parts[-1].index
         if not all(is_alike(part.index, newest) for part in parts):
             raise UnsupportedError(
-                "segments whose texts were analysed in different ways cannot be merged", remedy="build the index again"
+                "segments with different full-text parameters cannot be merged", remedy="build the index again"
             )
         settings = settings_of(newest)
         limit = memory_limit(settings, options) // HELD_SHARE
@@ -99,7 +99,7 @@ def settings_asked(schema: pa.Schema, options: BuildOptions) -> InvertedSettings
     settings = InvertedSettings.of(options.parameters)
     if settings.form.document_granularity == LIST_ELEMENT and not is_list(schema.field(VALUE).type):
         raise InvalidInputError(
-            "document_granularity LIST_ELEMENT", expected="lists of texts", found=schema.field(VALUE).type
+            "document_granularity LIST_ELEMENT", expected="lists of strings", found=schema.field(VALUE).type
         )
     return settings
 

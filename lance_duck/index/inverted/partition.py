@@ -375,7 +375,11 @@ class InvertedPartition:
             (lists,) = read_columns(file, {layout.OLD_POSITIONS: _OLD_POSITIONS}, rows)
             return positions.decode_old(lists, bounds, frequencies, file.path)
         if layout.POSITIONS not in file.schema.names:
-            raise UnsupportedError("no positions of terms", where=file.path, remedy="build it with with_position=True")
+            raise UnsupportedError(
+                "the index does not store positions, which phrases need",
+                where=file.path,
+                remedy="build the index with with_position=True",
+            )
         return positions.decode(self._stream(rows), bounds, frequencies, self._parameters.block_form, file.path)
 
     def _stream(self, rows: NDArray[np.int64] | slice | None) -> PositionStream:

@@ -73,7 +73,9 @@ def join_parts(
     _check_disjoint(parts, files.directory)
     if not parts:
         if not empty:
-            raise InvalidInputError("no parts of an index segment", where=files.directory, found=sorted(present)[:3])
+            raise InvalidInputError(
+                "the index segment does not have parts", where=files.directory, found=sorted(present)[:3]
+            )
         write_metadata(writer, [], empty[-1])
         return settings_of(InvertedSegment(files, empty[-1], [], _NO_FRAGMENTS)).details()
     inputs = [MergeInput(part, _follow, settings_of(part).details().value) for part in parts]
@@ -111,11 +113,11 @@ def _check_disjoint(parts: Sequence[InvertedSegment], where: str) -> None:
     twice = row_ids[1:][row_ids[1:] == row_ids[:-1]]
     if len(twice):
         raise InvalidInputError(
-            "parts of an index segment",
+            "the parts of an index segment overlap",
             where=where,
-            expected="no row in two of them",
+            expected="each row in one part",
             found=f"row {twice[0]} and {len(twice) - 1} more",
-            remedy="give each fragment to one worker, and build the index with a new uuid",
+            remedy="assign each fragment to one worker, and build the index with a new uuid",
         )
 
 

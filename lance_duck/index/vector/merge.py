@@ -101,7 +101,7 @@ def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:
             raise UnsupportedError(
                 f"segments of {first.kind} that were trained separately cannot be merged",
                 where=file.directory,
-                remedy="build the index again, or its segments with the same ivf_centroids and pq_codebook",
+                remedy="build the index again, or build its segments with the same ivf_centroids and pq_codebook",
             )
     filled = [model.bounds for file, model in zip(files, models, strict=True) if file.num_rows] or [first.bounds]
     return replace(first, bounds=(min(low for low, _ in filled), max(high for _, high in filled)))

@@ -170,7 +170,9 @@ def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
     number = file.metadata.get(NULL_BITMAP)
     if number is None:
         raise UnsupportedError(
-            "zones of an early writer, which do not record nulls", where=file.path, remedy="create the index again"
+            "the zones were written by an early version that does not record nulls",
+            where=file.path,
+            remedy="create the index again",
         )
     if not number.isdecimal() or not number.isascii() or len(number) > 9:
         raise CorruptError(f"metadata {NULL_BITMAP!r}", where=file.path, expected="a number", found=repr(number))

@@ -1,6 +1,6 @@
-"""Kernels of JSONB: from its bytes to text, and from text.
+"""Kernels that convert JSONB to JSON text and back.
 
-You hold: bytes of JSONB, or texts with their offsets. You get: the other form in arrays of the caller, or the place
-and the kind of the first error.
+You hold: JSONB bytes, or strings with their offsets. You get: the other form in the caller's arrays, or the location
+and kind of the first error.
 Never here: Arrow, and exceptions: a kernel returns a status.
 """

@@ -1,4 +1,4 @@
-"""Kernel of JSONB: the text of binary JSON values. The bytes are described in `encoding.arrow.jsonb`."""
+"""Kernel that converts binary JSON to text. `encoding.arrow.jsonb` describes the byte layout."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _word(data: Bytes, at: int) -> np.int64:
 
 @subroutine
 def put_byte(out: Bytes, at: int, byte: int) -> int:
-    """Write a byte if `out` has room for it. Return the next position, which may be beyond the end."""
+    """Write a byte if `out` has room. Returns the next position, which may be past the end."""
     if at < len(out):
         out[at] = byte
     return at + 1
@@ -84,7 +84,7 @@ def _put_integer(out: Bytes, at: int, value: np.uint64, negative: bool) -> int:
 
 @subroutine
 def _is_extension(data: Bytes, start: int, size: int) -> bool:
-    """Return whether the tag and the size of an extension value are known, and its time zone is one."""
+    """Return whether an extension value has a known tag and size and a valid time zone."""
     if size == 0:
         return False
     tag, width = int(data[start]), size - 1
@@ -103,7 +103,7 @@ def _is_extension(data: Bytes, start: int, size: int) -> bool:
 def _put_typed(
     start: int, size: int, out: Bytes, at: int, texts: Bytes, ends: Int64s, typed: Int64s, counts: Int64s
 ) -> int:
-    """Write the text of a decimal or an extension value; note where the value lies, if there is room."""
+    """Write the text of a decimal or extension value. If there is room, record its location."""
     number, place = counts[0], 3 * counts[1]
     if place + 2 < len(typed):
         typed[place], typed[place + 1], typed[place + 2] = number, start, size
@@ -157,7 +157,7 @@ def _put_number(
 
 @subroutine
 def _open(data: Bytes, start: int, end: int, stack: Int64s, depth: int) -> int:
-    """Push the container at `start`, which may reach up to `end`."""
+    """Push the container at `start`, which may extend to `end`."""
     if (depth + 1) * FRAME > len(stack):
         return TOO_DEEP
     if end - start < 4:
@@ -280,24 +280,24 @@ def jsonb_text(
     totals: Int64s,
     strict: bool,
 ) -> int:
-    """Write the text of all values, as much of it as `out` takes.
+    """Convert all values to text, as far as `out` has room.
 
     Args:
         data: The values.
-        offsets: (n + 1,), within `data`; an empty value has no text.
-        stack: Room for nesting: FRAME numbers for each level.
-        out: Receives the text, or nothing when it is empty.
-        ends_out: (n + 1,), receives the offsets of the texts.
-        texts: Texts of the floats and typed values, one after the other.
-        ends: Offsets of these texts, or empty when they are not known: then these values have no text.
-        floats: Receives the floats, as many as it takes; nothing at the positions of typed values.
-        typed: Receives of each decimal and extension value its position among floats, its first byte and its size.
-        totals: (3,), receives the number of floats and typed values, that of typed values, and the bytes of text; of a
-            broken value its kind and tag.
-        strict: Whether bytes that belong to no member are an error.
+        offsets: (n + 1,), within `data`. An empty value has no text.
+        stack: Nesting stack, FRAME numbers for each level.
+        out: Receives the text. If it is empty, nothing is written.
+        ends_out: (n + 1,), receives the string offsets.
+        texts: Text of the floats and typed values, concatenated.
+        ends: Offsets into `texts`. If they are empty, these values get no text.
+        floats: Receives floats, as far as it has room. Slots of typed values stay unset.
+        typed: Receives three numbers for each decimal or extension value: its index in `floats`, first byte, size.
+        totals: (3,), receives the count of floats and typed values, the count of typed values, and the text size in
+            bytes. For a broken value, receives its kind and tag.
+        strict: Whether bytes outside all members are an error.
 
     Returns:
-        A status in the low byte, the place of the value above it.
+        A status in the low byte, and the index of the value above it.
     """
     at = 0
     totals[0] = totals[1] = 0

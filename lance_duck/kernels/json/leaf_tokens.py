@@ -1,11 +1,11 @@
-"""Kernels of the tokens of JSON leaves: equal tokens get one number, then each is written as "path,type,value".
+"""Kernels for tokens of JSON leaves. Equal tokens share a number, and each is written once as "path,type,value".
 
-The key of a token in the table of distinct words:
+Key of a token in the table of distinct words:
 
     size | field
-    4    | number of the path
-    4    | for a text, the number of its term, and the end of the key; else 0xFFFFFFFF
-    1    | kind of the leaf
+    4    | path number
+    4    | for a string, the number of its term, which ends the key; otherwise 0xFFFFFFFF
+    1    | leaf kind
     any  | value, as in the document
 """
 
@@ -42,21 +42,21 @@ def number_tokens(
     bounds: Int64s,
     state: Int64s,
 ) -> int:
-    """Number the tokens of documents in order of their first occurrence, from the document on that `state` says.
+    """Number the tokens of documents in order of first occurrence. Starts at the document in `state`.
 
     Args:
         data: The documents.
         leaves: See `kernels.json.leaves`.
-        leaf_bounds: Leaves before each document.
-        cut: The word of each token of the texts of leaves, or LONG; tokens before each text; the term of each word, or
-            DROPPED.
-        table: Bytes of distinct tokens; where each begins; its bytes; the table of `word_number`.
-        ids: Number of each token, written; as many as leaves and tokens of texts.
-        bounds: Tokens before each document, written from the second one on.
-        state: int64 (4,), written: documents, tokens, distinct tokens, their bytes.
+        leaf_bounds: Number of leaves before each document.
+        cut: Three arrays: the word of each token of the string leaves, or LONG; the number of tokens before each
+            string; the term of each word, or DROPPED.
+        table: Four arrays: bytes, offsets and sizes of the distinct tokens, and the table of `word_number`.
+        ids: Output: the number of each token. Needs room for all leaves and string tokens.
+        bounds: Output from the second entry on: number of tokens before each document.
+        state: int64 (4,), output: document count, token count, distinct token count, size of the distinct tokens.
 
     Returns:
-        DONE, or WORDS_FULL: the table is, or its bytes are.
+        DONE, or WORDS_FULL if the table or its bytes are full.
     """
     words, word_bounds, terms = cut
     for document in range(state[0], len(leaf_bounds) - 1):
@@ -87,7 +87,7 @@ def number_tokens(
 
 @subroutine
 def _number_of_term(path: Any, term: Any, table: Any, state: Any) -> Any:
-    """Return the number of a token of a text; -1: there is no room for a new one."""
+    """Return the number of a string token, or -1 if there is no room for a new one."""
     known, begin = table[0], state[3]
     if begin + OF_TEXT > len(known):
         return np.int64(-1)
@@ -98,7 +98,7 @@ def _number_of_term(path: Any, term: Any, table: Any, state: Any) -> Any:
 
 @subroutine
 def _number_of_value(data: Bytes, leaves: Any, leaf: Any, table: Any, state: Any) -> Any:
-    """Return the number of the token of a leaf without text; -1: there is no room for a new one."""
+    """Return the token number of a leaf without text, or -1 if there is no room for a new one."""
     known, begin = table[0], state[3]
     first, size = leaves[leaf, 2], leaves[leaf, 3] - leaves[leaf, 2]
     if begin + HEAD + size > len(known):
@@ -112,7 +112,7 @@ def _number_of_value(data: Bytes, leaves: Any, leaf: Any, table: Any, state: Any
 
 @subroutine
 def _number(size: Any, table: Any, state: Any) -> Any:
-    """Return the number of the token behind the last distinct one, which stays there if it is new."""
+    """Return the number of the token after the last distinct one, and add it if it is new."""
     known = as_readonly(table[0])
     number = word_number(known, state[3], size, table[3], known, state[3], table[1], table[2], state[2])
     if number == FULL:
@@ -134,11 +134,11 @@ def write_terms(
     """Write distinct tokens as terms.
 
     Args:
-        tokens: Bytes of the tokens, where each begins, its bytes.
-        paths: Bytes of the texts of paths, and where each begins.
-        terms: Bytes of the terms of texts, and where each begins.
-        out: Receives the terms; empty: only their offsets are wanted.
-        offsets: One more than tokens, the first 0: receives where each term ends.
+        tokens: The bytes, offsets and sizes of the tokens.
+        paths: The bytes and offsets of the path strings.
+        terms: The bytes and offsets of the string terms.
+        out: Receives the terms. If it is empty, only the offsets are computed.
+        offsets: Receives the end of each term. Holds one number more than there are tokens, and begins with 0.
     """
     known, starts, sizes = tokens
     path_bytes, path_offsets = paths

@@ -1,7 +1,7 @@
-"""Kernel of JSON documents: the leaves of their trees, each with its path, in the order of the text.
+"""Kernel that lists the leaves of JSON documents with their paths, in document order.
 
-A path is a number: 0 is the root, and the others have a number each that is one more than the place of their entry in a
-table of distinct words (`kernels.tokens.words`). An entry is the number of the path before, uint32, and a key.
+Paths are numbered. The root is 0, and every other path is one more than the index of its entry in a table of distinct
+words (`kernels.tokens.words`). An entry consists of the parent path's number, as uint32, and a key.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from lance_duck.kernels.tokens.words import FULL, Slots, word_number
 Int64s = NDArray[np.int64]
 
 DONE, LEAVES_FULL, PATHS_FULL, TAPE_FULL, OTHER = range(5)
-"""How a run ends: at the end, where an array is full, or at a document that the kernel does not read."""
+"""Outcome of a run: finished, an array is full, or a document that the kernel does not support."""
 
 TEXT_LEAF, NUMBER_LEAF, BOOL_LEAF, NULL_LEAF = range(4)
 LEAF = 4
-"""Numbers of a leaf: its kind, its path; of a text its number, else where it begins and ends in the documents."""
+"""Number of fields of a leaf: kind, path, then the index of its string, or its byte range in the documents."""
 
 FRAME = 3
-"""Numbers of a container around a node: the node behind it, its path, the number of the object, or 0 of an array."""
+"""Number of fields of an enclosing container: next node, path, object number (0 for an array)."""
 
 PREFIX = 4
-"""Bytes of an entry of paths before the key."""
+"""Size of the path prefix of an entry, in bytes."""
 
 DOCUMENTS_READ, LEAVES_READ, TEXTS_READ, TEXT_BYTES, PATHS, PATH_BYTES, OBJECTS = range(7)
 
@@ -63,23 +63,23 @@ def read_leaves(
     bounds: Int64s,
     state: Int64s,
 ) -> int:
-    """Read documents from the one on that `state` says, each whole or not at all.
+    """Read documents, each completely or not at all. Starts at the document in `state`.
 
     Args:
         data: The documents, UTF-8.
-        offsets: Where each begins, one more than documents; within `data`.
-        parsing: The tape, the stack and the scratch of `parse_value`; and frames, one for each place in the stack.
-        paths: Bytes of the entries; where each begins; its bytes; the table; for each path the object that had it last,
-            0 at first, one more than entries.
-        texts: Receives the texts of leaves; as many bytes as documents.
-        text_ends: Receives where each text ends; as many as leaves.
+        offsets: Byte offset of each document, and the end of the last one. All lie within `data`.
+        parsing: Tape, stack and scratch of `parse_value`, then one frame for each stack slot.
+        paths: Five arrays: entry bytes, entry offsets, entry sizes, the hash table, and for each path the object that
+            used it last. The last array begins as zeros and has one slot more than there are entries.
+        texts: Receives the strings of the leaves. As long as the documents.
+        text_ends: Receives the end of each string. Has a slot for each leaf.
         leaves: (n, LEAF), receives the leaves.
-        bounds: Leaves before each document, one more than documents, written from the second one on.
-        state: int64 (7,), by the names above: what is read so far.
+        bounds: Output from the second entry on: number of leaves before each document.
+        state: int64 (7,): progress so far, with the fields named above.
 
     Returns:
-        DONE, LEAVES_FULL, PATHS_FULL or TAPE_FULL; OTHER: the document is no JSON, or has a key twice in an object, an
-        escaped surrogate, NaN or an infinity, or is nested too deeply.
+        DONE, LEAVES_FULL, PATHS_FULL or TAPE_FULL. Returns OTHER if a document is not JSON, repeats a key within an
+        object, holds an escaped surrogate, NaN or infinity, or is nested too deeply.
     """
     tape, stack, scratch, _ = parsing
     for i in range(state[DOCUMENTS_READ], len(offsets) - 1):
@@ -103,7 +103,7 @@ def read_leaves(
 
 @subroutine
 def _has_surrogates(data: Bytes, start: Any, stop: Any) -> bool:
-    r"""Return whether a text may have escapes of surrogates: \ud800 to \udfff."""
+    r"""Return whether a string may contain surrogate escapes: \ud800 to \udfff."""
     for at in range(start, stop - 3):
         if data[at] == 92 and data[at + 1] == 117 and (data[at + 2] | 32) == 100 and data[at + 3] >= 56:
             return True
@@ -114,7 +114,7 @@ def _has_surrogates(data: Bytes, start: Any, stop: Any) -> bool:
 def _put_leaves(
     data: Bytes, nodes: Any, parsing: Any, paths: Any, texts: Bytes, text_ends: Any, leaves: Any, state: Any
 ) -> Any:
-    """Write the leaves of a document on the tape, and count them once all are written; returns as the kernel does."""
+    """Write the leaves of the document on the tape. They count only once all are written."""
     tape, _, scratch, frames = parsing
     count, num_texts, size = state[LEAVES_READ], state[TEXTS_READ], state[TEXT_BYTES]
     depth, node = np.int64(-1), np.int64(0)
@@ -163,7 +163,7 @@ def _put_leaves(
 
 @subroutine
 def _path_below(path: Any, start: Any, size: Any, scratch: Bytes, paths: Any, state: Any) -> Any:
-    """Return the path of a key below a path; -1: there is no room for a new one."""
+    """Return the path number of a key below a path, or -1 if there is no room for a new path."""
     entries, starts, sizes, slots = paths[0], paths[1], paths[2], paths[3]
     begin = state[PATH_BYTES]
     if begin + PREFIX + size > len(entries):

@@ -1,9 +1,8 @@
-"""Kernel that parses JSON text: one value into a tape of nodes, in the order of the text.
+"""Kernel that parses one JSON value into a tape of nodes, in document order.
 
-A node is a row of the tape: its kind, where its payload begins in the scratch, the bytes that its value takes as JSONB,
-its number of children, and the first row after it and all nodes below it; two more numbers are for the kernel that
-writes it, and of a scalar say until then where it begins and ends in the text. A member of an object is two nodes, key
-and value.
+A node is a row of the tape: kind, payload offset in the scratch buffer, JSONB size, number of children, and the first
+row after the node and its descendants. Two more numbers belong to the writing kernel. Until it runs, they hold the byte
+range of a scalar in the text. An object member takes two nodes: key and value.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def _blanks(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _hex(data: Bytes, at: int, stop: int) -> int:
-    """Return the value of four hexadecimal digits; -1 when there are none."""
+    """Return the value of four hexadecimal digits, or -1 if they are invalid."""
     if stop - at < 4:
         return -1
     value = 0
@@ -59,7 +58,7 @@ def _hex(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _put_code(scratch: Bytes, end: int, code: int) -> int:
-    """Write a code point as UTF-8; return where it ends."""
+    """Write a code point as UTF-8. Returns the end of the bytes."""
     if code < 0x80:
         scratch[end] = code
         return end + 1
@@ -73,9 +72,9 @@ def _put_code(scratch: Bytes, end: int, code: int) -> int:
 
 @subroutine
 def _put_escape(data: Bytes, at: int, stop: int, scratch: Bytes, end: int) -> tuple[int, int]:
-    r"""Write the character of the escape at `at`; return (first byte after it, bytes used), (-1, used) for no escape.
+    r"""Write the character of the escape at `at`. Returns (next byte, scratch end), or (-1, scratch end) if invalid.
 
-    A \u that is half of a pair stays as it is written, and so does what follows in place of the other half.
+    An unpaired surrogate escape is copied unchanged, together with the \u escape that follows it.
     """
     if stop - at < 2:
         return -1, end
@@ -101,7 +100,7 @@ def _put_escape(data: Bytes, at: int, stop: int, scratch: Bytes, end: int) -> tu
 
 @subroutine
 def _string(data: Bytes, at: int, stop: int, scratch: Bytes, end: int) -> tuple[int, int, int]:
-    """Write the string whose quote is at `at`; return (status, first byte after it, bytes used)."""
+    """Write the string whose opening quote is at `at`. Returns (status, next byte, scratch end)."""
     at += 1
     while at < stop:
         byte = data[at]
@@ -128,7 +127,7 @@ def _digits(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _is_infinite(data: Bytes, start: int, point: int, mantissa: int, exponent: int) -> bool:
-    """Return whether the digits from `start` to `mantissa`, with the point at `point`, are too large for a float."""
+    """Return whether a number is too large for a float: digits `start` to `mantissa`, decimal point at `point`."""
     at = start
     while at < mantissa and (data[at] == 48 or data[at] == 46):
         at += 1
@@ -166,7 +165,7 @@ def _put_integer(scratch: Bytes, place: int, value: np.uint64, negative: bool) -
 
 @subroutine
 def _put_float_span(scratch: Bytes, place: int, start: int, stop: int) -> int:
-    """Write where the text of a float begins and ends, in the place of its 8 bytes and 8 more."""
+    """Write the byte range of a float's text into 16 bytes: its 8 value bytes and 8 more."""
     for i in range(8):
         scratch[place + i] = (start >> (8 * i)) & 255
         scratch[place + 8 + i] = (stop >> (8 * i)) & 255
@@ -175,7 +174,7 @@ def _put_float_span(scratch: Bytes, place: int, start: int, stop: int) -> int:
 
 @subroutine
 def _exponent(data: Bytes, at: int, stop: int) -> tuple[int, int]:
-    """Return the exponent after `e` as (next byte, value), capped at 10 ** 6; (-1, 0) if there is none."""
+    """Return (next byte, exponent) for the digits after `e`, capped at 10 ** 6, or (-1, 0) if there are none."""
     sign = 1
     if at < stop and (data[at] == 43 or data[at] == 45):
         sign = -1 if data[at] == 45 else 1
@@ -191,7 +190,7 @@ def _exponent(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 @subroutine
 def _number(data: Bytes, start: int, stop: int, scratch: Bytes, place: int) -> tuple[int, int, int, int]:
-    """Write the number at `start`; return (status, first byte after it, bytes used, kind)."""
+    """Write the number at `start`. Returns (status, next byte, scratch end, kind)."""
     negative = data[start] == 45
     first = start + 1 if negative else start
     point = mantissa = end = _digits(data, first, stop)
@@ -222,7 +221,7 @@ def _number(data: Bytes, start: int, stop: int, scratch: Bytes, place: int) -> t
 
 @subroutine
 def _word(data: Bytes, at: int, stop: int) -> int:
-    """Return the number of the word at `at`; -1 when it is none of the words."""
+    """Return the number of the literal at `at`, or -1 if it is not a literal."""
     for word in range(len(_WORD_KINDS)):
         size = _WORD_ENDS[word + 1] - _WORD_ENDS[word]
         if stop - at >= size:
@@ -236,7 +235,7 @@ def _word(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _scalar(data: Bytes, at: int, stop: int, scratch: Bytes, place: int, tape: Tape, node: int) -> tuple[int, int, int]:
-    """Read the scalar at `at` into a node; return (status, first byte after it, bytes used)."""
+    """Read the scalar at `at` into a node. Returns (status, next byte, scratch end)."""
     status, begin, kind, byte = OK, place, STRING, data[at]
     tape[node, PLACE] = at
     if byte == 34:
@@ -268,7 +267,7 @@ def _count_in(tape: Tape, stack: Int64s, depth: int, size: int, members: int) ->
 
 @subroutine
 def _close(tape: Tape, nodes: int, stack: Int64s, depth: int) -> int:
-    """Complete the container on top of the stack and count it as an item of the one around it."""
+    """Complete the top container and count it as an item of its parent."""
     node = stack[depth]
     tape[node, SKIP] = nodes
     _count_in(tape, stack, depth - 1, tape[node, SIZE], 1)
@@ -287,7 +286,7 @@ def _open(tape: Tape, node: int, is_object: bool, stack: Int64s, depth: int) -> 
 
 @subroutine
 def _key(data: Bytes, at: int, stop: int, scratch: Bytes, place: int, tape: Tape, node: int) -> tuple[int, int, int]:
-    """Read the key at `at` and the colon after it, as `_scalar` does."""
+    """Read the key at `at` and the colon after it, like `_scalar`."""
     if data[at] != 34:
         return BAD_PLACE, at, place
     status, at, place = _scalar(data, at, stop, scratch, place, tape, node)
@@ -301,19 +300,19 @@ def _key(data: Bytes, at: int, stop: int, scratch: Bytes, place: int, tape: Tape
 
 @subroutine
 def parse_value(data: Bytes, at: int, stop: int, tape: Tape, stack: Int64s, scratch: Bytes) -> tuple[int, int, int]:
-    """Parse the one value between `at` and `stop`.
+    """Parse the single value between `at` and `stop`.
 
     Args:
         data: The text.
         at: First byte of the value.
-        stop: One past its last byte.
-        tape: Receives the nodes; the status is NO_ROOM when there are more.
-        stack: Room for nesting, one number for each level.
-        scratch: Receives strings without escapes, and numbers as JSONB (floats as the extent of their text); at least
-            16 bytes, and 4 for each byte of the value.
+        stop: End of the value.
+        tape: Receives the nodes. The status is NO_ROOM if they do not fit.
+        stack: Nesting stack, one number for each level.
+        scratch: Receives unescaped strings, and numbers as JSONB (for floats, the byte range of their text). Needs at
+            least 16 bytes, and 4 for each byte of the value.
 
     Returns:
-        Status, the place in the text that it is about, number of nodes.
+        (status, text offset that the status refers to, number of nodes).
     """
     depth, nodes, place, status = -1, 0, 0, OK
     first = wants_key = after = False

@@ -1,4 +1,4 @@
-"""Kernel of the typed values of JSONB, which few columns have: decimals, bytes, dates, times, intervals."""
+"""Kernel for the rarer JSONB types: decimals, bytes, dates, times, intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TWO_64, _TWO_128 = 2.0**64, 2.0**128
 
 @subroutine
 def big_endian(data: Bytes, start: int, size: int) -> np.int64:
-    """Return the signed number of 1 to 8 bytes."""
+    """Return a signed big-endian number of 1 to 8 bytes."""
     value = np.int64(data[start])
     if value >= 128:
         value -= 256
@@ -41,7 +41,7 @@ def _u64(data: Bytes, start: int, flip: np.uint64) -> np.uint64:
 
 @subroutine
 def _u128_as_float(high: np.uint64, low: np.uint64) -> float:
-    """Return the nearest float; the top bit of `high` moves up first, so that one rounding is enough."""
+    """Return the nearest float. Shifting the top bit of `high` up first makes one rounding sufficient."""
     if high == 0:
         return float(low)
     shift = 0
@@ -59,7 +59,7 @@ def _u128_as_float(high: np.uint64, low: np.uint64) -> float:
 
 @subroutine
 def _coefficient(data: Bytes, start: int, size: int) -> float:
-    """Return the signed number of 8, 16 or 32 bytes as a float."""
+    """Return a signed number of 8, 16 or 32 bytes as a float."""
     if size == 8:
         return float(big_endian(data, start, 8))
     negative = data[start] >= 128
@@ -82,9 +82,9 @@ def _coefficient(data: Bytes, start: int, size: int) -> float:
 
 @subroutine
 def _decimal(data: Bytes, start: int, size: int) -> float:
-    """Return the value of a decimal of `size` bytes, its tag included.
+    """Return the value of a decimal of `size` bytes, including its tag.
 
-    The power of ten is made by squaring, as pylance does, so that the texts are equal.
+    The power of ten is computed by squaring, like pylance's, which makes the texts equal.
     """
     scale, base, power = int(data[start + size - 1]), 10.0, 1.0
     while True:
@@ -99,7 +99,7 @@ def _decimal(data: Bytes, start: int, size: int) -> float:
 
 @subroutine
 def _put_padded(out: Bytes, at: int, value: np.int64, width: int) -> int:
-    """Write a number that is not negative, with zeros up to a width."""
+    """Write a non-negative number, zero-padded to a width."""
     digits, rest = 1, value // 10
     while rest > 0:
         rest //= 10
@@ -114,7 +114,7 @@ def _put_padded(out: Bytes, at: int, value: np.int64, width: int) -> int:
 
 @subroutine
 def _put_date(out: Bytes, at: int, days: np.int64, long: bool) -> int:
-    """Write the date of a number of days since 1970; years before 0 have six digits if `long`, else three or more."""
+    """Write the date of a day number since 1970. Years before 0 get six digits if `long`, otherwise at least three."""
     days += 719_468
     era = days // 146_097
     day = days - era * 146_097
@@ -143,7 +143,7 @@ def _put_clock(out: Bytes, at: int, seconds: np.int64, micros: np.int64, always:
 
 @subroutine
 def _put_timestamp(out: Bytes, at: int, micros: np.int64, offset: np.int64) -> int:
-    """Write the time that clocks show which are `offset` seconds ahead."""
+    """Write a timestamp in local time, `offset` seconds ahead of UTC."""
     days = micros // _DAY_MICROS
     rest = micros - days * _DAY_MICROS + offset * 1_000_000
     moved = rest // _DAY_MICROS
@@ -162,7 +162,7 @@ def _put_zone(out: Bytes, at: int, offset: np.int64) -> int:
 
 @subroutine
 def _put_unit(out: Bytes, at: int, start: int, count: np.int64, unit: int) -> int:
-    """Write a part of an interval, unless it is 0."""
+    """Write one unit of an interval, unless it is 0."""
     if count == 0:
         return at
     if at > start:
@@ -177,7 +177,7 @@ def _put_unit(out: Bytes, at: int, start: int, count: np.int64, unit: int) -> in
 
 @subroutine
 def _put_interval(out: Bytes, at: int, data: Bytes, start: int) -> int:
-    """Write months, days and microseconds as an interval; parts have signs of their own."""
+    """Write months, days and microseconds as an interval. Each unit has its own sign."""
     first, months = at, big_endian(data, start, 4)
     days, micros = big_endian(data, start + 4, 4), big_endian(data, start + 8, 8)
     sign = -1 if months < 0 else 1
@@ -226,8 +226,8 @@ def typed_text(data: Bytes, typed: Int64s, floats: Float64s, out: Bytes, ends: I
         data: The values of a column.
         typed: (3 n,): see `kernels.json.jsonb.jsonb_text`, which has checked tags and sizes.
         floats: Receives the values of decimals at their positions.
-        out: Receives the strings, as much as it takes.
-        ends: (n + 1,), receives the offsets of the strings; a decimal has none.
+        out: Receives the strings, as far as it has room.
+        ends: (n + 1,), receives the string offsets. Decimals do not have a string.
     """
     at = 0
     for i in range(len(ends) - 1):

@@ -1,4 +1,4 @@
-"""Kernel that writes JSONB from the nodes of a parsed text. The bytes are described in `encoding.arrow.jsonb`."""
+"""Kernel that writes JSONB from a parsed tape. `encoding.arrow.jsonb` describes the byte layout."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _put_word(out: Bytes, at: int, kind: int, value: int) -> int:
 
 @subroutine
 def _is_less(tape: Tape, scratch: Bytes, one: int, other: int) -> bool:
-    """Return whether the key of node `one` comes before that of `other`, byte by byte."""
+    """Return whether the key of node `one` sorts before the key of node `other`, bytewise."""
     start, begin = tape[one, START], tape[other, START]
     size, length = tape[one, SIZE], tape[other, SIZE]
     for i in range(min(size, length)):
@@ -63,7 +63,7 @@ def _sift(tape: Tape, at: int, count: int, scratch: Bytes) -> None:
 
 @subroutine
 def _sort(tape: Tape, count: int, scratch: Bytes) -> int:
-    """Sort the nodes of `count` keys in ORDER by their bytes; return DUPLICATE when two are the same, else OK."""
+    """Sort `count` key nodes in ORDER by their bytes. Returns DUPLICATE if two keys are equal, otherwise OK."""
     for i in range(1, count):
         if not _is_less(tape, scratch, tape[i - 1, ORDER], tape[i, ORDER]):
             break
@@ -91,7 +91,7 @@ def _float_extent(scratch: Bytes, at: int) -> tuple[np.int64, np.int64]:
 
 @subroutine
 def _put_payload(tape: Tape, node: int, scratch: Bytes, out: Bytes, at: int, floats: Int64s, num_floats: int) -> int:
-    """Write a scalar, or note where a container goes; return the floats seen."""
+    """Write a scalar, or reserve space for a container. Returns the number of floats so far."""
     kind = tape[node, KIND]
     if kind in (ARRAY, OBJECT):
         tape[node, PLACE] = at
@@ -112,7 +112,7 @@ def _put_payload(tape: Tape, node: int, scratch: Bytes, out: Bytes, at: int, flo
 def _put_container(
     tape: Tape, node: int, scratch: Bytes, out: Bytes, floats: Int64s, num_floats: int
 ) -> tuple[int, int]:
-    """Write a container with the scalars in it; return (status, floats seen)."""
+    """Write a container and its scalars. Returns (status, number of floats so far)."""
     count, is_object, child = tape[node, COUNT], tape[node, KIND] == OBJECT, node + 1
     entry = _put_word(out, tape[node, PLACE], 4 if is_object else 8, count)
     for i in range(count):
@@ -140,7 +140,7 @@ def _put_container(
 def _put_value(
     tape: Tape, nodes: int, scratch: Bytes, out: Bytes, at: int, floats: Int64s, num_floats: int
 ) -> tuple[int, int, int]:
-    """Write one value; return (status, end of its bytes, floats seen)."""
+    """Write one value. Returns (status, end of its bytes, number of floats so far)."""
     status, kind, size = OK, tape[0, KIND], tape[0, SIZE]
     if kind not in (ARRAY, OBJECT):
         entry = _put_word(out, _put_word(out, at, 2, 0), _ENTRY_KINDS[kind], size)
@@ -166,22 +166,22 @@ def write_jsonb(
     floats: Int64s,
     state: Int64s,
 ) -> int:
-    """Write texts as JSONB, from value state[0] on.
+    """Convert JSON strings to JSONB, from value state[0] on.
 
     Args:
-        data: The texts.
+        data: The strings.
         offsets: (n + 1,), within `data`.
-        skip: (n,), not 0 where a value gets no bytes.
-        tape: (rows, NODE), room for the nodes of one value.
-        stack: Room for nesting, one number for each level.
-        scratch: At least 16 bytes, and 4 for each byte of the longest text.
-        out: Receives the values; at least 8 bytes for each of them and 4 for each byte of text.
-        ends: (n + 1,), receives the offsets of the values.
-        floats: (rows, 3), receives the first and last byte of the text of each float, and where its 8 bytes go.
-        state: Next value, bytes written, floats seen; after an error the fourth is its place in the text.
+        skip: (n,), nonzero for values that get no bytes.
+        tape: (rows, NODE), space for the nodes of one value.
+        stack: Nesting stack, one number for each level.
+        scratch: At least 16 bytes, and 4 for each byte of the longest string.
+        out: Receives the values. Needs 8 bytes for each value and 4 for each byte of text.
+        ends: (n + 1,), receives the value offsets.
+        floats: (rows, 3), receives for each float the byte range of its text and the offset of its 8 bytes in `out`.
+        state: Next value, bytes written, float count. After an error, the fourth number is the offset in the text.
 
     Returns:
-        A status; NO_ROOM when `tape` or `floats` is too short to go on.
+        A status. NO_ROOM means that `tape` or `floats` is too short.
     """
     for i in range(state[0], len(offsets) - 1):
         start, stop, at, num_floats = offsets[i], offsets[i + 1], state[1], state[2]

@@ -1,5 +1,5 @@
-"""Kernels of values as keys: XXH64, Bloom filters, sets of numbers, and order.
+"""Kernels for keys: XXH64, Bloom filters, sets of numbers, sorting.
 
-You hold: numbers, or bytes with their offsets. You get: hashes, masks and orders, in arrays of the caller.
+You hold: numbers, or bytes with their offsets. You get: hashes, masks and sort orders in the caller's arrays.
 Never here: Arrow, and what a key means.
 """

@@ -1,6 +1,6 @@
-"""Kernels of sets as bits: bitmaps of numbers that come in any order, and split-block Bloom filters.
+"""Kernels for bit sets: bitmaps of unordered 64-bit ids, and split-block Bloom filters.
 
-`encoding.bloom` has the layout of the filters.
+`encoding.bloom` describes the layout of the filters.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ UInt64s = NDArray[np.uint64]
 
 @kernel
 def bounds_of_names(names: UInt64s, bounds: UInt64s) -> None:
-    """Find the least and the greatest upper half of names, and the greatest lower half.
+    """Find the smallest and largest upper half of ids, and their largest lower half.
 
     Args:
-        names: 64-bit names, at least one.
-        bounds: uint64 (3,), written.
+        names: 64-bit ids, at least one.
+        bounds: uint64 (3,), output.
     """
     low = high = names[0] >> np.uint64(32)
     within = np.uint64(0)
@@ -36,19 +36,19 @@ def bounds_of_names(names: UInt64s, bounds: UInt64s) -> None:
 
 
 def bounds_of_names_reference(names: UInt64s, bounds: UInt64s) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     keys = names >> np.uint64(32)
     bounds[:] = keys.min(), keys.max(), (names & np.uint64(0xFFFFFFFF)).max()
 
 
 @kernel
 def set_bits(names: UInt64s, least: int, words: NDArray[np.uint64]) -> None:
-    """Set a bit for each name.
+    """Set a bit for each id.
 
     Args:
-        names: 64-bit names, within the bounds that the shape of `words` sets.
-        least: Upper half that the first row of `words` stands for.
-        words: uint64 (upper halves, lower halves / 64), written: a bit for each lower half, lowest first.
+        names: 64-bit ids, within the bounds given by `least` and the shape of `words`.
+        least: Upper half of the ids in the first row of `words`.
+        words: uint64 (upper halves, lower halves / 64), output: a bit for each lower half, lowest bit first.
     """
     first = np.uint64(least)
     for i in range(len(names)):
@@ -58,7 +58,7 @@ def set_bits(names: UInt64s, least: int, words: NDArray[np.uint64]) -> None:
 
 
 def set_bits_reference(names: UInt64s, least: int, words: NDArray[np.uint64]) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for name in names.tolist():
         row, within = (name >> 32) - least, name & 0xFFFFFFFF
         words[row, within >> 6] |= np.uint64(1 << (within & 63))
@@ -71,7 +71,7 @@ _SALTS = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B
 
 @kernel
 def insert_hashes(words: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None:
-    """Set the bits of some hashes in a filter, (blocks, 8), of at least one block."""
+    """Set the bits of hashes in one filter of shape (blocks, 8), with at least one block."""
     blocks = np.uint64(len(words))
     for i in range(len(hashes)):
         block = np.int64((hashes[i] >> np.uint64(32)) * blocks >> np.uint64(32))
@@ -81,7 +81,7 @@ def insert_hashes(words: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None
 
 @kernel
 def find_hashes(filters: NDArray[np.uint32], hashes: NDArray[np.uint64], is_maybe: NDArray[np.bool_]) -> None:
-    """Write for each filter, (filters, blocks, 8) of at least one block, whether it may hold one of some hashes."""
+    """Test whether each filter, (filters, blocks, 8) with blocks > 0, may hold any of the hashes."""
     blocks = np.uint64(filters.shape[1])
     for k in range(len(filters)):
         is_maybe[k] = False
@@ -103,7 +103,7 @@ def _bit(value: Any, word: int) -> Any:
 
 
 def insert_hashes_reference(words: NDArray[np.uint32], hashes: list[int]) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for value in hashes:
         block = (value >> 32) * len(words) >> 32
         for j, salt in enumerate(_SALTS):
@@ -111,7 +111,7 @@ def insert_hashes_reference(words: NDArray[np.uint32], hashes: list[int]) -> Non
 
 
 def find_hashes_reference(filters: NDArray[np.uint32], hashes: list[int]) -> list[bool]:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     is_maybe = []
     for each in filters:
         masks = [np.zeros_like(each) for _ in hashes]

@@ -1,4 +1,4 @@
-"""Kernels for sorted values of any length: search among them, check of their order, and words to sort them by."""
+"""Kernels for sorted binary values: search, order checks, and prefix words for sorting."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.memory import Bytes
 
 Offsets = NDArray[Any]
-"""Offsets of values: int32 or int64, one more than values."""
+"""Value offsets, int32 or int64: one more than there are values."""
 
 
 @subroutine
 def _compare(left: Bytes, a: Any, a_end: Any, right: Bytes, b: Any, b_end: Any) -> Any:
-    """Compare two values bytewise, a prefix first: < 0, 0 or > 0. Both extents lie inside their buffers."""
+    """Compare two values bytewise, like memcmp. Both ranges lie inside their buffers."""
     size = min(a_end - a, b_end - b)
     for i in range(size):
         x, y = left[a + i], right[b + i]
@@ -30,15 +30,15 @@ def _compare(left: Bytes, a: Any, a_end: Any, right: Bytes, b: Any, b_end: Any) 
 def find_bytes(
     offsets: Offsets, data: Bytes, targets: Offsets, target_data: Bytes, after_equal: bool, places: NDArray[np.int64]
 ) -> int:
-    """Find where values belong among sorted ones.
+    """Find the insertion points of values in a sorted list.
 
     Args:
         offsets: Offsets of the sorted values.
         data: Bytes of the sorted values.
-        targets: Offsets of the values to place.
-        target_data: Bytes of the values to place.
-        after_equal: Whether a value belongs behind values that are equal to it; else before.
-        places: int64, one for each target, written: the number of sorted values before it.
+        targets: Offsets of the values to find.
+        target_data: Bytes of the values to find.
+        after_equal: Whether the insertion point lies after equal values, otherwise before them.
+        places: int64, output: the number of sorted values before each target.
 
     Returns:
         A status.
@@ -65,7 +65,7 @@ def find_bytes(
 
 @kernel
 def descent(offsets: Offsets, data: Bytes) -> int:
-    """Return the place of the first value that is less than its predecessor or has bad offsets; -1 if all ascend."""
+    """Return the index of the first value that is out of order or has bad offsets, or -1 if all ascend."""
     size = len(data)
     previous = np.int64(0)
     for i in range(len(offsets) - 1):
@@ -80,14 +80,14 @@ def descent(offsets: Offsets, data: Bytes) -> int:
 
 @kernel
 def head_words(offsets: Offsets, data: Bytes, skip: int, places: NDArray[np.int64], words: NDArray[np.uint64]) -> int:
-    """Cut a word of 8 bytes out of values, the first byte the highest, zeros behind the end of a value.
+    """Read 8 bytes of each value as a word, most significant byte first. Values that end earlier are zero-padded.
 
     Args:
         offsets: Offsets of the values.
         data: Bytes of the values.
-        skip: Number of bytes of each value before the word.
-        places: int64 (n,), places of the values that words are cut from.
-        words: uint64 (n,), written.
+        skip: Number of leading bytes of each value to skip.
+        places: int64 (n,), indices of the values to read.
+        words: uint64 (n,), output.
 
     Returns:
         A status.

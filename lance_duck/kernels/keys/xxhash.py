@@ -23,12 +23,12 @@ _STRIPE = 32
 
 @kernel
 def xxh64(data: Bytes, offsets: NDArray[np.integer], hashes: NDArray[np.uint64]) -> bool:
-    """Write the hash of each value; return False when offsets do not ascend within `data`.
+    """Hash each value. Returns False if the offsets do not ascend within `data`.
 
     Args:
         data: uint8, bytes of the values.
-        offsets: (n + 1,), where each value begins, and where the last one ends.
-        hashes: uint64 (n,), written.
+        offsets: (n + 1,), value offsets.
+        hashes: uint64 (n,), output.
     """
     start = np.int64(offsets[0])
     if start < 0:
@@ -87,7 +87,7 @@ def _rotated(value: Any, bits: int) -> Any:
 
 
 def xxh64_reference(data: bytes, offsets: list[int]) -> list[int]:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     return [_plain_hash(data[start:stop]) for start, stop in pairwise(offsets)]
 
 

@@ -1,5 +1,5 @@
-"""Kernels of values of one width: bit packing, runs, byte stream split, packed structs.
+"""Kernels for fixed-width values: bit packing, run lengths, byte stream split, packed structs.
 
-You hold: packed bytes, or values. You get: the other form, in arrays of the caller.
+You hold: packed bytes, or values. You get: the other form in the caller's arrays.
 Never here: Arrow, and exceptions: a kernel returns a status.
 """

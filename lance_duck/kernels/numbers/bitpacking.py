@@ -1,10 +1,10 @@
-"""Kernels that unpack FastLanes blocks: 1024 values of T bits each, packed to W bits each.
+"""Kernels that unpack FastLanes blocks: 1024 values of T bits, packed to W bits each.
 
-A block is a matrix of T rows and 1024 / T lanes, so that a row is 1024 bits. Value (row r, lane l) sits at place
-ORDER[r // 8] * 16 + (r % 8) * 128 + l. The values of a lane are packed one after the other, lowest bit first, into W
-words of T bits; word j of lane l is word j * 1024 / T + l of the block.
+A block is a matrix of T rows and 1024 / T lanes. A row therefore has 1024 bits. The value in row r and lane l has
+index ORDER[r // 8] * 16 + (r % 8) * 128 + l. The values of a lane are packed one after the other, lowest bit first,
+into W words of T bits. Word j of lane l is word j * 1024 / T + l of the block.
 
-One row of all lanes is the unit of work: shift, combine with the next word, mask, store.
+The loops process one row of all lanes at a time: shift, combine with the next word, mask, store.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ _straddling_row = _row(straddles=True)
 
 @subroutine
 def unpack_block(out: NDArray[Word], place: int, data: Bytes, source: int, width: int) -> None:
-    """Unpack the block of `width` * 128 bytes at `source` to out[place : place + 1024].
+    """Unpack the block of `width` * 128 bytes at `source` into out[place : place + 1024].
 
     Args:
         out: Unsigned words of T bits.
-        place: First value to write; 1024 of them fit.
-        data: Holds the block.
+        place: Index of the first value to write. 1024 values fit.
+        data: Buffer that holds the block.
         source: Byte offset of the block.
         width: W, 0 to T.
     """
@@ -103,7 +103,7 @@ def unpack_block(out: NDArray[Word], place: int, data: Bytes, source: int, width
 
 
 def unpack_block_reference(out: NDArray[Word], place: int, data: Bytes, source: int, width: int) -> None:
-    """Compute the plain reference value by value, in Python."""
+    """Reference implementation in plain Python, value by value."""
     bits = out.itemsize * 8
     lanes = BLOCK // bits
     packed = data[source : source + width * ROW_BYTES].view(out.dtype).reshape(width, lanes).tolist()
@@ -116,7 +116,7 @@ def unpack_block_reference(out: NDArray[Word], place: int, data: Bytes, source: 
 
 @subroutine
 def load_word(data: Bytes, source: int, size: int) -> np.uint64:
-    """Return the word of 1, 2, 4 or 8 bytes."""
+    """Load a word of 1, 2, 4 or 8 bytes."""
     if size == 1:
         return np.uint64(load_u8(data, source))
     if size == 2:
@@ -135,15 +135,15 @@ def unpack_inline(
     out: NDArray[Word],
     scratch: NDArray[Word],
 ) -> int:
-    """Unpack chunks of blocks that each begin with a word that holds their width.
+    """Unpack chunks whose blocks each begin with their bit width, stored as a word.
 
     Args:
-        data: Holds the chunks; the extents have been checked.
+        data: Buffer that holds the chunks. Their extents are already checked.
         starts: Byte offset of each chunk.
-        sizes: Number of bytes of each chunk.
+        sizes: Size of each chunk, in bytes.
         counts: Number of values of each chunk.
-        out: counts.sum() words, written.
-        scratch: 1024 words, for work.
+        out: counts.sum() words, output.
+        scratch: 1024 words of scratch space.
 
     Returns:
         A status.
@@ -184,7 +184,7 @@ def unpack_inline_reference(
     out: NDArray[Word],
     scratch: NDArray[Word],
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     word = out.itemsize
     place = 0
     for i, (start, size, count) in enumerate(zip(starts.tolist(), sizes.tolist(), counts.tolist(), strict=True)):
@@ -215,10 +215,10 @@ def unpack_fixed(
     out: NDArray[Word],
     scratch: NDArray[Word],
 ) -> int:
-    """Unpack chunks of blocks of one width; the last values of a chunk may be left unpacked.
+    """Unpack chunks whose blocks share one bit width. The last values of a chunk may be stored unpacked.
 
-    The tail (count % 1024 values) is raw words when the buffer is exactly that long, otherwise a padded block.
-    Arguments and result are those of `unpack_inline`, and `width`: W, 1 to T.
+    The tail (count % 1024 values) is raw words if the buffer has exactly that length, otherwise a padded block.
+    Takes the arguments of `unpack_inline`, and `width`: W, 1 to T. Returns a status.
     """
     word = out.itemsize
     packed = width * ROW_BYTES
@@ -252,7 +252,7 @@ def unpack_fixed_reference(
     out: NDArray[Word],
     scratch: NDArray[Word],
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     word = out.itemsize
     place = 0
     for i, (start, size, count) in enumerate(zip(starts.tolist(), sizes.tolist(), counts.tolist(), strict=True)):

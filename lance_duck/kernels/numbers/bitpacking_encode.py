@@ -1,8 +1,8 @@
-"""Kernels that pack FastLanes blocks, and collect the statistics by which an encoding of numbers is chosen.
+"""Kernels that pack FastLanes blocks and collect the statistics for choosing a number encoding.
 
-`kernels/numbers/bitpacking.py` describes the form of the blocks.
+`kernels/numbers/bitpacking.py` describes the layout of the blocks.
 
-One word of all lanes is the unit of work: it is assembled from rows in a register and stored when full.
+The loops process one word of all lanes at a time: rows are combined in a register, which is stored when full.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lance_duck.kernels.numbers.bitpacking import BLOCK, ORDER, ROW_BYTES, Word
 
 
 def _row(left: bool, fresh: bool) -> Any:
-    """Return an intrinsic for the step out[target] (or 0 when fresh) | a row of words, shifted left or right."""
+    """Return an intrinsic for one step: out[target] (0 if `fresh`) | words of a row, shifted left or right."""
 
     def pack(
         typing_context: Any, out: Any, target: Any, words: Any, source: Any, shift: Any
@@ -58,7 +58,7 @@ _begin_with_rest = _row(left=False, fresh=True)
 
 @subroutine
 def pack_block(out: Bytes, place: int, words: NDArray[Word], first: int, width: int) -> None:
-    """Pack words[first : first + 1024], of at most `width` bits each, to `width` * 128 bytes at out[place:]."""
+    """Pack words[first : first + 1024], of up to `width` bits each, into `width` * 128 bytes at out[place:]."""
     size = words.itemsize
     bits = size * 8
     bit = 0
@@ -77,7 +77,7 @@ def pack_block(out: Bytes, place: int, words: NDArray[Word], first: int, width: 
 
 
 def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: int, width: int) -> None:
-    """Compute the plain reference value by value, in Python."""
+    """Reference implementation in plain Python, value by value."""
     bits = words.itemsize * 8
     lanes = BLOCK // bits
     packed = np.zeros((width, lanes), words.dtype)
@@ -91,7 +91,7 @@ def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: in
 
 @kernel
 def bit_width(words: NDArray[Word], first: int, count: int) -> int:
-    """Return the number of bits of the widest of words[first : first + count]; 0 when all are 0."""
+    """Return the bit width of the widest of words[first : first + count], or 0 if all are 0."""
     bits = words[first] & words.dtype.type(0)
     for i in range(count):
         bits |= words[first + i]
@@ -104,7 +104,7 @@ def bit_width(words: NDArray[Word], first: int, count: int) -> int:
 
 
 def bit_width_reference(words: NDArray[Word], first: int, count: int) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     return max((int(word).bit_length() for word in words[first : first + count]), default=0)
 
 
@@ -124,17 +124,17 @@ def _store_width(out: Bytes, place: int, size: int, width: int) -> None:
 def pack_inline(
     words: NDArray[Word], counts: NDArray[np.int64], scratch: NDArray[Word], out: Bytes, ends: NDArray[np.int64]
 ) -> int:
-    """Pack chunks to blocks that begin with their width; a last block that is not full is padded with 0.
+    """Pack chunks into blocks that begin with their bit width. A partial last block is zero-padded.
 
     Args:
         words: counts.sum() values.
-        counts: Values of each chunk.
-        scratch: 1024 words.
-        out: 1025 words for each block, written.
-        ends: int64, one for each chunk, written: where its bytes end in `out`.
+        counts: Number of values of each chunk.
+        scratch: 1024 words of scratch space.
+        out: 1025 words for each block, output.
+        ends: int64, output: end of each chunk's bytes in `out`.
 
     Returns:
-        Bytes written.
+        Number of bytes written.
     """
     size = words.itemsize
     place = 0
@@ -161,7 +161,7 @@ def pack_inline(
 def pack_inline_reference(
     words: NDArray[Word], counts: NDArray[np.int64], scratch: NDArray[Word], out: Bytes, ends: NDArray[np.int64]
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     size = words.itemsize
     place = first = 0
     for i, count in enumerate(counts.tolist()):
@@ -179,14 +179,14 @@ def pack_inline_reference(
 
 @kernel
 def pack_fixed(words: NDArray[Word], counts: NDArray[np.int64], width: int, scratch: NDArray[Word], out: Bytes) -> None:
-    """Pack chunks to blocks of one width; the last values of a chunk stay words where these take no more bytes.
+    """Pack chunks into blocks of one bit width. The last values of a chunk stay unpacked if that takes no more bytes.
 
     Args:
-        words: counts.sum() values of at most `width` bits.
-        counts: Values of each chunk.
-        width: 1 or more.
-        scratch: 1024 words.
-        out: Exactly the bytes of all chunks, written.
+        words: counts.sum() values of up to `width` bits.
+        counts: Number of values of each chunk.
+        width: Bit width, at least 1.
+        scratch: 1024 words of scratch space.
+        out: Output, exactly as many bytes as all chunks take.
     """
     size = words.itemsize
     packed = width * ROW_BYTES
@@ -213,7 +213,7 @@ def pack_fixed(words: NDArray[Word], counts: NDArray[np.int64], width: int, scra
 def pack_fixed_reference(
     words: NDArray[Word], counts: NDArray[np.int64], width: int, scratch: NDArray[Word], out: Bytes
 ) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = first = 0
     for count in counts.tolist():
         for start in range(first, first + count, BLOCK):
@@ -230,11 +230,11 @@ def pack_fixed_reference(
 
 @kernel
 def collect_number_stats(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> int:
-    """Count runs, and find the bits that blocks of 1024 values use.
+    """Count runs, and find the bits used by each block of 1024 values.
 
     Args:
         words: Unsigned numbers.
-        bits_out: One for each block, written: all of its values, or-ed.
+        bits_out: Output: for each block, the bitwise OR of its values.
 
     Returns:
         Number of runs of equal values.
@@ -255,7 +255,7 @@ def collect_number_stats(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> i
 
 
 def look_reference(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for block in range(len(bits_out)):
         bits_out[block] = np.bitwise_or.reduce(words[block * BLOCK : (block + 1) * BLOCK])
     return min(len(words), 1) + int(np.count_nonzero(words[1:] != words[:-1]))

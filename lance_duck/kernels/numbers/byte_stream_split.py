@@ -1,4 +1,4 @@
-"""Kernels of byte stream split: values joined from streams of their bytes, and split to such streams."""
+"""Kernels for byte stream split encoding."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def _four(data: Bytes, place: int, stride: int) -> np.uint32:
 
 @kernel
 def join_streams(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: NDArray[Any]) -> None:
-    """Join byte streams to values.
+    """Join byte streams into values.
 
     Args:
-        data: Holds the buffers, each with stream 0 (lowest bytes), stream 1, … of its values; the extents have been
-            checked.
+        data: Holds the buffers, whose extents are already checked. Each buffer stores stream 0 (the lowest bytes), then
+            stream 1, and so on.
         starts: Byte offset of each buffer.
-        counts: Values of each buffer.
-        out: counts.sum() uint32 or uint64, written.
+        counts: Number of values of each buffer.
+        out: counts.sum() uint32 or uint64, output.
     """
     place = 0
     for i in range(len(starts)):
@@ -48,7 +48,7 @@ def join_streams(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int6
 def join_streams_reference(
     data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: NDArray[Any]
 ) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = 0
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         streams = data[start : start + count * out.itemsize].reshape(out.itemsize, count)
@@ -58,13 +58,13 @@ def join_streams_reference(
 
 @kernel
 def split_streams(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes) -> None:
-    """Split values to byte streams, chunk by chunk.
+    """Split values into byte streams, chunk by chunk.
 
     Args:
         data: counts.sum() values of `width` bytes.
-        width: Bytes of a value.
-        counts: Values of each chunk.
-        out: counts.sum() * width bytes, written.
+        width: Size of a value, in bytes.
+        counts: Number of values of each chunk.
+        out: counts.sum() * width bytes, output.
     """
     place = 0
     for i in range(len(counts)):
@@ -76,7 +76,7 @@ def split_streams(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes
 
 
 def split_streams_reference(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = 0
     for count in counts.tolist():
         size = count * width

@@ -1,4 +1,4 @@
-"""Kernels of the flat encoding: gather whole bytes, spread bits to bytes."""
+"""Kernels for flat encoding: copy whole bytes, expand bits to bytes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lance_duck.kernels.jit import kernel
 from lance_duck.kernels.memory import Bytes, copy, load_u8, load_u64, store_u8, store_u64
 
 SPREAD = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(np.uint64).ravel()
-"""The eight bits of each byte, as eight bytes, lowest bit first."""
+"""The eight bits of each byte value, expanded to eight bytes, lowest bit first."""
 
 
 @kernel
 def join_bytes(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], out: Bytes) -> None:
-    """Copy data[starts[i] : starts[i] + sizes[i]] one after the other into `out`.
+    """Copy data[starts[i] : starts[i] + sizes[i]] into `out`, one after the other.
 
-    The caller has checked that all extents lie in `data` and that `out` has sizes.sum() bytes.
+    The caller has checked that all ranges lie within `data` and that `out` has sizes.sum() bytes.
     """
     place = 0
     for i in range(len(starts)):
@@ -27,7 +27,7 @@ def join_bytes(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64],
 
 
 def join_bytes_reference(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     parts = [data[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
     out[:] = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
 
@@ -36,16 +36,16 @@ def join_bytes_reference(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[
 def join_low_words(
     data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], words: int, out: NDArray[np.int64]
 ) -> bool:
-    """Write the lowest of the 64-bit words of each number.
+    """Write the lowest 64-bit word of each number.
 
-    The caller has checked that counts[i] numbers lie in `data` from starts[i] on, and that `out` has room for all.
+    The caller has checked that counts[i] numbers from starts[i] on lie within `data`, and that `out` has room for all.
 
     Args:
         data: Holds the numbers.
-        starts: Byte offset of the first number of each chunk.
-        counts: Numbers of each chunk.
-        words: Words of a number.
-        out: int64, written.
+        starts: Byte offset of each chunk's first number.
+        counts: Number of numbers in each chunk.
+        words: Number of words in a number.
+        out: int64, output.
 
     Returns:
         Whether every number fits.
@@ -68,7 +68,7 @@ def join_low_words(
 def join_low_words_reference(
     data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], words: int, out: NDArray[np.int64]
 ) -> bool:
-    """Compute the plain reference, number by number."""
+    """Reference implementation, number by number."""
     size = 8 * words
     places = [
         start + i * size for start, count in zip(starts.tolist(), counts.tolist(), strict=True) for i in range(count)
@@ -80,9 +80,9 @@ def join_low_words_reference(
 
 @kernel
 def spread_bits(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
-    """Write counts[i] bits from starts[i] on, lowest bit of a byte first, as bytes 0 or 1.
+    """Expand counts[i] bits from starts[i] on to bytes of 0 or 1, lowest bit of a byte first.
 
-    The caller has checked that the bits lie in `data` and that `out` has counts.sum() bytes.
+    The caller has checked that the bits lie within `data` and that `out` has counts.sum() bytes.
     """
     place = 0
     for i in range(len(starts)):
@@ -100,7 +100,7 @@ def spread_bits(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64
 
 
 def spread_bits_reference(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = 0
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         packed = data[start : start + (count + 7) // 8]

@@ -1,4 +1,4 @@
-"""Kernel that packs bytes 0 and 1 to bits."""
+"""Kernel that packs bytes of 0 or 1 into bits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TOP = np.uint64(56)
 
 @kernel
 def gather_bits(data: Bytes, counts: NDArray[np.int64], out: Bytes) -> None:
-    """Pack bytes that are 0 or 1, lowest bit first; each chunk begins a byte, and pads its last with 0.
+    """Pack bytes of 0 or 1 into bits, lowest bit first. Each chunk begins at a byte and is zero-padded to full bytes.
 
     Args:
         data: counts.sum() bytes, each 0 or 1.
-        counts: Values of each chunk.
-        out: ((counts + 7) // 8).sum() bytes, written.
+        counts: Number of values of each chunk.
+        out: ((counts + 7) // 8).sum() bytes, output.
     """
     source = 0
     place = 0
@@ -41,7 +41,7 @@ def gather_bits(data: Bytes, counts: NDArray[np.int64], out: Bytes) -> None:
 
 
 def gather_bits_reference(data: Bytes, counts: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     ends = np.cumsum(counts).tolist()
     parts = [np.packbits(data[end - n : end], bitorder="little") for end, n in zip(ends, counts.tolist(), strict=True)]
     out[:] = np.concatenate(parts) if parts else np.zeros(0, np.uint8)

@@ -15,10 +15,10 @@ def low_words(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: ND
     """Write the low words of each number of `stride` little-endian 64-bit words.
 
     Args:
-        words: Numbers, one after the other.
-        stride: Words of a number, at least as many as `out` has for it.
-        out: int32 or int64 (numbers,), or int64 (numbers * low words,); written.
-        lost: uint8 (numbers,), written: 1 where the number does not fit.
+        words: The numbers, concatenated.
+        stride: Number of words in a number: at least as many as `out` has for each.
+        out: int32 or int64 (numbers,), or int64 (numbers * low words,); output.
+        lost: uint8 (numbers,), output: 1 for each number that does not fit.
 
     Returns:
         Whether any number does not fit.
@@ -50,7 +50,7 @@ def low_words(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: ND
 
 
 def low_words_reference(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: NDArray[np.uint8]) -> bool:
-    """Compute the plain reference, number by number."""
+    """Reference implementation, number by number."""
     size = out.nbytes // max(len(lost), 1)
     for i in range(len(lost)):
         raw = words[i * stride : (i + 1) * stride].tobytes()

@@ -1,4 +1,4 @@
-"""Kernels that find the fields of packed rows, and write them."""
+"""Kernels that find and write the fields of packed rows."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def find_fields(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
 ) -> int:
-    """Find where the fields of each row begin, and their sizes.
+    """Find the start and size of each field in each row.
 
     Args:
-        data: Row i is data[offsets[i] : offsets[i + 1]]; the offsets have been checked.
+        data: Row i is data[offsets[i] : offsets[i + 1]]. The offsets are already checked.
         offsets: (rows + 1,).
-        fixed: (fields,), bytes of each field, 0 when it has a length before it.
-        lengths: (fields,), bytes of that length, 4 or 8.
-        starts: (fields, rows), written: where each field's bytes begin; NULL_ROW in a row without bytes.
-        sizes: (fields, rows), written: number of these bytes.
+        fixed: (fields,), size of each field in bytes, or 0 if the field has a length prefix.
+        lengths: (fields,), size of the length prefix in bytes, 4 or 8.
+        starts: (fields, rows), output: byte offset of each field, or NULL_ROW for a row without bytes.
+        sizes: (fields, rows), output: size of each field in bytes.
 
     Returns:
         A status.
@@ -70,7 +70,7 @@ def find_fields_reference(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, (begin, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
         starts[:, i], sizes[:, i] = NULL_ROW, 0
         at = begin
@@ -90,14 +90,14 @@ def find_fields_reference(
 
 @kernel
 def place_fixed(data: Bytes, width: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Write a field of `width` bytes to each row, at places[i], and move the places behind it."""
+    """Write a field of `width` bytes to each row at places[i], and advance `places` past it."""
     for i in range(len(places)):
         copy(out, places[i], data, i * width, width)
         places[i] += width
 
 
 def place_fixed_reference(data: Bytes, width: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, place in enumerate(places.tolist()):
         out[place : place + width] = data[i * width : (i + 1) * width]
     places += width
@@ -105,7 +105,7 @@ def place_fixed_reference(data: Bytes, width: int, places: NDArray[np.int64], ou
 
 @kernel
 def place_variable(data: Bytes, offsets: Offsets, length: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Write the length, of 4 or 8 bytes, and the bytes of a field to each row, and move the places behind them."""
+    """Write a field with its 4-byte or 8-byte length prefix to each row, and advance `places` past it."""
     for i in range(len(places)):
         begin = np.int64(offsets[i])
         size = np.int64(offsets[i + 1]) - begin
@@ -118,7 +118,7 @@ def place_variable(data: Bytes, offsets: Offsets, length: int, places: NDArray[n
 
 
 def place_variable_reference(data: Bytes, offsets: Offsets, length: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, place in enumerate(places.tolist()):
         value = data[offsets[i] : offsets[i + 1]].tobytes()
         row = len(value).to_bytes(length, "little") + value

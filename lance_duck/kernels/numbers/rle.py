@@ -1,7 +1,7 @@
 """Kernel that expands runs.
 
-A run is written as a pattern of 8 bytes, 64 bytes at a time: most runs take one step, so that the processor need not
-guess how many, and surplus bytes are overwritten by the next run.
+A run is written as an 8-byte pattern, 64 bytes at a time. Most runs take a single step, which avoids mispredicted
+branches. The next run overwrites surplus bytes.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def expand_runs(
     width: int,
     out: Bytes,
 ) -> int:
-    """Expand the runs of chunks; values beyond a chunk's count are left out.
+    """Expand the runs of chunks. Values beyond a chunk's count are dropped.
 
     Args:
-        data: Holds the buffers; the extents have been checked.
+        data: Holds the buffers. Their extents are already checked.
         values: Byte offset of each chunk's run values.
-        lengths: Byte offset of each chunk's run lengths, each a byte.
-        runs: Runs in each chunk.
-        ends: Where each chunk's values end, in values; ascending.
-        width: Bytes of a value: 1, 2, 4 or 8.
-        out: ends[-1] * width bytes and SLACK more, written.
+        lengths: Byte offset of each chunk's run lengths, one byte each.
+        runs: Number of runs in each chunk.
+        ends: End of each chunk in the output, in values; ascending.
+        width: Size of a value in bytes: 1, 2, 4 or 8.
+        out: ends[-1] * width + SLACK bytes, output.
 
     Returns:
         A status.
@@ -90,7 +90,7 @@ def expand_runs_reference(
     width: int,
     out: Bytes,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     place = 0
     chunks = zip(values.tolist(), lengths.tolist(), runs.tolist(), ends.tolist(), strict=True)
     for i, (first, length, count, end) in enumerate(chunks):

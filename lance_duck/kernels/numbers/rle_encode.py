@@ -1,4 +1,4 @@
-"""Kernels that find the runs of equal values in chunks; a run has at most 255 values."""
+"""Kernels that find runs of equal values in chunks. A run has at most 255 values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def count_runs(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.
 
     Args:
         words: counts.sum() values.
-        counts: Values of each chunk.
-        runs: One for each chunk, written.
+        counts: Number of values of each chunk.
+        runs: Output: number of runs of each chunk.
     """
     place = 0
     for i in range(len(counts)):
@@ -37,13 +37,13 @@ def count_runs(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.
 
 
 def count_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.int64]) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     runs[:] = [len(chunk) for chunk in _chunks(words, counts)]
 
 
 @kernel
 def find_runs(words: NDArray[Any], counts: NDArray[np.int64], values: NDArray[Any], lengths: Bytes) -> None:
-    """Write the value and the length of each run; there is room for as many as `count_runs` counts."""
+    """Write the value and length of each run. The arrays are sized by `count_runs`."""
     place = 0
     run = 0
     for i in range(len(counts)):
@@ -61,7 +61,7 @@ def find_runs(words: NDArray[Any], counts: NDArray[np.int64], values: NDArray[An
 
 
 def find_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], values: NDArray[Any], lengths: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     runs = [run for chunk in _chunks(words, counts) for run in chunk]
     values[:] = [value for value, _ in runs]
     lengths[:] = [length for _, length in runs]
@@ -69,14 +69,14 @@ def find_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], values: 
 
 @kernel
 def write_runs(values: Bytes, lengths: Bytes, runs: NDArray[np.int64], width: int, out: Bytes) -> None:
-    """Write the runs of chunks in block form: bytes of the values, values, lengths.
+    """Write the runs of chunks in block form: size of the values in bytes, values, lengths.
 
     Args:
         values: runs.sum() * width bytes.
-        lengths: runs.sum().
-        runs: Runs of each chunk.
-        width: Bytes of a value.
-        out: (8 + runs * (width + 1)).sum() bytes, written.
+        lengths: runs.sum() run lengths.
+        runs: Number of runs of each chunk.
+        width: Size of a value, in bytes.
+        out: (8 + runs * (width + 1)).sum() bytes, output.
     """
     place = 0
     run = 0
@@ -90,7 +90,7 @@ def write_runs(values: Bytes, lengths: Bytes, runs: NDArray[np.int64], width: in
 
 
 def join_runs_reference(values: Bytes, lengths: Bytes, runs: NDArray[np.int64], width: int, out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     joined, run = b"", 0
     for count in runs.tolist():
         joined += (count * width).to_bytes(8, "little")

@@ -1,5 +1,5 @@
-"""Kernels of page layouts: chunk headers, levels, full-zip entries, single values, LZ4 blocks.
+"""Kernels for page layouts: chunk headers, levels, full-zip entries, single values, LZ4 blocks.
 
-You hold: bytes of pages, or levels and values. You get: the other form, in arrays of the caller.
+You hold: page bytes, or levels and values. You get: the other form in the caller's arrays.
 Never here: Arrow, and exceptions: a kernel returns a status.
 """

@@ -1,6 +1,6 @@
-"""Kernels that assemble offsets and validity of levels; `encoding.layouts.assemble` says what levels mean.
+"""Kernels that turn levels into offsets and validity. `encoding.layouts.assemble` explains the levels.
 
-An empty `def_` stands for zeros throughout. Nothing is written beyond the arrays given: each has room for every entry.
+An empty `def_` means that all levels are zero. Every output array has room for all entries.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Offsets = NDArray[np.int32] | NDArray[np.int64]
 
 @kernel
 def fold_items(rep: Bytes, def_: Bytes, begins: int, base: int, visible: int, valid: Bytes) -> int:
-    """Write a flag for each slot of an item layer, and return the number of slots.
+    """Write a validity flag for each slot of an item layer. Returns the number of slots.
 
     Args:
-        rep: Repetition levels; when empty each entry begins a slot.
-        def_: Full definition levels.
-        begins: Least repetition level that begins a slot.
+        rep: Repetition levels. If empty, each entry begins a slot.
+        def_: All definition levels.
+        begins: Lowest repetition level that begins a slot.
         base: Highest level of a slot that is not null.
         visible: Highest level of an entry that has a slot.
-        valid: Room for a flag for each entry, and one more.
+        valid: Output, one flag for each entry and one more.
     """
     slots = 0
     if len(rep) == 0:
@@ -42,7 +42,7 @@ def fold_items(rep: Bytes, def_: Bytes, begins: int, base: int, visible: int, va
 
 
 def fold_items_reference(rep: Bytes, def_: Bytes, begins: int, base: int, visible: int, valid: Bytes) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     slots = def_ <= visible
     if len(rep):
         slots &= rep >= begins
@@ -53,16 +53,16 @@ def fold_items_reference(rep: Bytes, def_: Bytes, begins: int, base: int, visibl
 
 @kernel
 def fold_list(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: Bytes) -> tuple[int, int]:
-    """Write offsets and a flag for each slot of a list layer; return the number of slots and of null ones.
+    """Write the offsets and validity flags of a list layer. Returns the number of slots and of null slots.
 
     Args:
         rep: Repetition levels.
-        def_: Full definition levels.
-        form: Least repetition level that begins a slot, here and in the layer inside; highest level of an entry that
-            has a slot, here and in the layer inside; highest level of a slot that is not null (except for the level two
-            above it, which is an empty list).
-        offsets: Room for a number for each entry, and one more.
-        valid: Room for a flag for each entry, and one more, when there are definition levels.
+        def_: All definition levels.
+        form: Five levels: the lowest repetition level that begins a slot, here and in the inner layer; the highest
+            level of an entry that has a slot, here and in the inner layer; the highest level of a slot that is not null
+            (except that the level two above it is an empty list).
+        offsets: Output, one number for each entry and one more.
+        valid: Output if there are definition levels: one flag for each entry and one more.
     """
     begins, begins_inside, visible, visible_inside, base = form
     slots = items = nulls = 0
@@ -86,7 +86,7 @@ def fold_list(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: By
 
 
 def fold_list_reference(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: Bytes) -> tuple[int, int]:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     begins, begins_inside, visible, visible_inside, base = form.tolist()
     levels = def_ if len(def_) else np.zeros(len(rep), dtype=np.uint8)
     slots = (rep >= begins) & (levels <= visible)
@@ -103,30 +103,30 @@ def fold_list_reference(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets,
 
 @kernel
 def map_levels(levels: Bytes, table: Bytes, out: Bytes) -> None:
-    """Write table[level] for each level, all of which are within the table."""
+    """Write table[level] for each level. All levels lie within the table."""
     for i in range(len(levels)):
         out[i] = table[levels[i]]
 
 
 def map_levels_reference(levels: Bytes, table: Bytes, out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     out[:] = table[levels]
 
 
 @kernel
 def row_bounds(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: Int64s) -> bool:
-    """Find the levels at which rows begin.
+    """Find the first level of each row.
 
     Args:
-        rep: Repetition levels of some chunks.
+        rep: Repetition levels of consecutive chunks.
         max_rep: Level that begins a row.
-        chunks: (k + 1,), number of levels before each chunk, the last len(rep).
+        chunks: (k + 1,), number of levels before each chunk. The last is len(rep).
         rows: (k + 1,), number of rows that must begin before each chunk.
-        bounds: Rows in ascending order, counted from the first that begins; each replaced by the number of levels
+        bounds: Ascending row numbers, counted from the first row that begins. Each is replaced by the number of levels
             before it.
 
     Returns:
-        False when a chunk has another number of rows.
+        False if a chunk has a different number of rows.
     """
     bound = 0
     for chunk in range(len(chunks) - 1):
@@ -150,7 +150,7 @@ def row_bounds(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: I
 
 
 def row_bounds_reference(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: Int64s) -> bool:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     heads = np.flatnonzero(rep == max_rep)
     if not np.array_equal(np.searchsorted(heads, chunks), rows):
         return False
@@ -169,17 +169,19 @@ def choose_entries(
     def_out: Bytes,
     items: Int64s,
 ) -> int:
-    """Write the levels in ranges, and the place among all values of each entry that has one; return their number.
+    """Copy the levels of entry ranges, and write the value index of each entry that has a value.
+
+    Returns the number of these entries.
 
     Args:
         rep: Repetition levels.
-        def_: Definition levels, or empty: then each entry has a value.
+        def_: Definition levels. If empty, each entry has a value.
         visible: Highest level of an entry that has a value.
-        starts: First entry of each range; ranges ascend, do not overlap, and lie within the levels.
-        stops: The entry after each range.
-        rep_out: Room for all entries of the ranges.
-        def_out: Room for all entries of the ranges, or empty when there are no definition levels.
-        items: Room for all entries of the ranges, and one more.
+        starts: First entry of each range. Ranges ascend, do not overlap, and lie within the levels.
+        stops: End of each range.
+        rep_out: Output, one level for each entry of the ranges.
+        def_out: Output, one level for each entry of the ranges, or empty without definition levels.
+        items: Output, one number for each entry of the ranges, and one more.
     """
     at = slot = count = slots = 0
     for i in range(len(starts)):
@@ -212,7 +214,7 @@ def choose_entries_reference(
     def_out: Bytes,
     items: Int64s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     entries = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)]).astype(np.int64)
     has_value = def_ <= visible if len(def_) else np.ones(len(rep), dtype=np.bool_)
     rep_out[:] = rep[entries]

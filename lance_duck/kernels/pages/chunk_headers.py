@@ -1,4 +1,4 @@
-"""Kernel that reads the headers of miniblock chunks; their bytes are described in `encoding.layouts.chunks`."""
+"""Kernel that reads miniblock chunk headers. `encoding.layouts.chunks` describes their bytes."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def read_headers(
     """Find the buffers of chunks.
 
     Args:
-        data: Holds the chunks; the extents have been checked.
-        begins: (k,), where each chunk begins.
-        lengths: (k,), number of bytes of each chunk.
+        data: Holds the chunks. Their extents are already checked.
+        begins: (k,), byte offset of each chunk.
+        lengths: (k,), size of each chunk in bytes.
         levels: Number of level buffers in a chunk.
         buffers: Number of value buffers in a chunk.
-        width: Bytes of the size of a value buffer: 2 or 4.
-        starts: (levels + buffers, k), written: where each buffer begins.
-        sizes: (levels + buffers, k), written: number of bytes of each buffer.
-        counts: (k,), written: number of levels of each chunk.
+        width: Size of a stored buffer size, in bytes: 2 or 4.
+        starts: (levels + buffers, k), output: byte offset of each buffer.
+        sizes: (levels + buffers, k), output: size of each buffer in bytes.
+        counts: (k,), output: number of levels of each chunk.
 
     Returns:
-        False when a header or a buffer reaches beyond its chunk.
+        False if a header or a buffer extends past its chunk.
     """
     header = 2 + 2 * levels + width * buffers
     for chunk in range(len(begins)):
@@ -70,7 +70,7 @@ def read_headers_reference(
     sizes: Int64s,
     counts: Int64s,
 ) -> bool:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for chunk, (begin, length) in enumerate(zip(begins.tolist(), lengths.tolist(), strict=True)):
         header = data[begin : begin + length].tobytes()
         fields = [2] * (1 + levels) + [width] * buffers

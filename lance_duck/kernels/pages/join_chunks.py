@@ -1,6 +1,6 @@
-"""Kernels that join levels and parts of buffers to pages.
+"""Kernels that join levels and partial buffers into pages.
 
-Apart from its reader, as kernels are a room of their own.
+They are separate from the reader because all kernels are in this package.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Int64s = NDArray[np.int64]
 
 @kernel
 def cut_levels(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
-    """Write for each chunk where its entries end: right after its last value, or after all entries in the last chunk.
+    """Find the end of each chunk's entries: after its last value, or after all entries for the last chunk.
 
     Args:
         def_: Definition levels.
         visible: Highest level of an entry that has a value.
-        values: (k,), number of values up to the end of each chunk; ascending, the last is that of visible entries.
-        ends: (k,), written.
+        values: (k,), number of values up to the end of each chunk, ascending. The last is the total.
+        ends: (k,), output.
     """
     slots = at = 0
     last = len(values) - 1
@@ -36,7 +36,7 @@ def cut_levels(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
 
 
 def cut_levels_reference(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     places = np.concatenate([[0], np.flatnonzero(def_ <= visible) + 1])
     ends[:] = places[values]
     ends[-1:] = len(def_)
@@ -44,13 +44,13 @@ def cut_levels_reference(def_: Bytes, visible: int, values: Int64s, ends: Int64s
 
 @kernel
 def place_parts(data: Bytes, ends: Int64s, places: Int64s, out: Bytes) -> bool:
-    """Copy the parts of `data` to their places; return False when a part does not fit.
+    """Copy consecutive byte ranges of `data` to `places`. Returns False if a range does not fit.
 
     Args:
-        data: The parts, one after the other.
-        ends: (k,), where each part ends.
-        places: (k,), where each part goes.
-        out: Written at these places, nowhere else.
+        data: The concatenated ranges.
+        ends: (k,), end of each range.
+        places: (k,), byte offset in `out` of each range.
+        out: Written at these offsets only.
     """
     start = 0
     for i in range(len(ends)):
@@ -63,7 +63,7 @@ def place_parts(data: Bytes, ends: Int64s, places: Int64s, out: Bytes) -> bool:
 
 
 def place_parts_reference(data: Bytes, ends: Int64s, places: Int64s, out: Bytes) -> bool:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for place, part in zip(places.tolist(), np.split(data, ends[:-1]), strict=True):
         out[place : place + len(part)] = part
     return True

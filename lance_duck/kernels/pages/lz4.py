@@ -1,8 +1,8 @@
 """Kernel that decompresses LZ4 blocks.
 
-A block is a series of sequences: a token (4 bits literals, 4 bits match), more literal length, the literals, a u16
-distance, more match length. A length of 15 goes on in the next bytes, up to the first that is not 255. The match is 4
-bytes longer than stored. The last sequence ends with its literals.
+A block is a series of sequences: a token (4 bits literals, 4 bits match), extra literal length, the literals, a u16
+distance, extra match length. A length of 15 continues in the next bytes, up to the first byte below 255. The match is 4
+bytes longer than its stored length. The last sequence ends with its literals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MIN_MATCH = 4
 
 @subroutine
 def _copy_match(out: Bytes, place: int, distance: int, length: int) -> None:
-    """Copy bytes of the output to its end; may write up to 7 bytes more."""
+    """Copy earlier output to its end. May write up to 7 bytes more."""
     if distance >= 8:
         for j in range(0, length, 8):
             store_u64(out, place + j, load_u64(out, place + j - distance))
@@ -34,7 +34,7 @@ def _copy_match(out: Bytes, place: int, distance: int, length: int) -> None:
 
 @subroutine
 def _length(data: Bytes, at: int, end: int, length: int) -> tuple[int, int]:
-    """Return a length that may continue at `at`, and where it ends; the end is -1 when the bytes run out."""
+    """Return a length that may continue at `at`, and the next offset, or -1 if the input ends."""
     if length != _MORE:
         return length, at
     while at < end:
@@ -48,10 +48,10 @@ def _length(data: Bytes, at: int, end: int, length: int) -> tuple[int, int]:
 
 @subroutine
 def decompress_block(data: Bytes, start: int, size: int, out: Bytes, place: int, room: int) -> int:
-    """Decompress one block to out[place:]; it must give `room` bytes, and SLACK more may be written.
+    """Decompress one block into out[place:]. It must yield `room` bytes, and SLACK more may be overwritten.
 
     Returns:
-        A status without a place.
+        A status without an index.
     """
     at = start
     end = start + size
@@ -96,11 +96,11 @@ def decompress_blocks(
     """Decompress blocks one after the other.
 
     Args:
-        data: Holds the blocks; the extents have been checked.
+        data: Holds the blocks. Their extents are already checked.
         starts: Byte offset of each block.
-        sizes: Bytes of each block.
-        ends: Where in `out` each block's bytes end; ascending.
-        out: ends[-1] + SLACK bytes, written.
+        sizes: Size of each block, in bytes.
+        ends: End of each block's bytes in `out`; ascending.
+        out: ends[-1] + SLACK bytes, output.
 
     Returns:
         A status.
@@ -117,7 +117,7 @@ def decompress_blocks(
 def decompress_blocks_reference(
     data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], ends: NDArray[np.int64], out: Bytes
 ) -> int:
-    """Compute the plain reference, byte by byte."""
+    """Reference implementation, byte by byte."""
     place = 0
     for i, (start, size, end) in enumerate(zip(starts.tolist(), sizes.tolist(), ends.tolist(), strict=True)):
         result = _decompress_reference(data[start : start + size].tolist(), end - place)

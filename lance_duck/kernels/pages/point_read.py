@@ -1,6 +1,6 @@
-"""Kernels that find single values in miniblock chunks, without reading anything else of the chunks.
+"""Kernels that find single values in miniblock chunks without reading the rest of the chunks.
 
-The header of a chunk is described in `encoding.layouts.chunks`, offsets in `encoding.codecs.variable`.
+`encoding.layouts.chunks` describes chunk headers, `encoding.codecs.variable` describes offsets.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ Int64s = NDArray[np.int64]
 def find_values(
     data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, places: Int64s
 ) -> int:
-    """Find the buffers of the chunks that rows lie in, which have one value buffer.
+    """Find the chunks that hold the given rows, and their buffers. Each chunk has one value buffer.
 
     Args:
         data: All chunks of a page.
-        offsets: (k + 1,), where each chunk begins in `data`; checked to lie within.
+        offsets: (k + 1,), byte offset of each chunk. They are already checked to lie within `data`.
         items: (k + 1,), number of rows before each chunk, ascending from 0.
-        rows: (n,), rows in any order.
+        rows: (n,), row numbers in any order.
         levels: Number of level buffers in a chunk, 0 or 1.
-        width: Bytes of the size of a value buffer, 2 or 4.
-        places: (6, n), written: for each row its place in its chunk, the number of values of the chunk, the begin and
-            the size of the value buffer, and those of the level buffer, if there is one.
+        width: Size of a stored buffer size, in bytes: 2 or 4.
+        places: (6, n), output, for each row: its index in the chunk, the chunk's value count, the start and size of
+            the value buffer, the start and size of the level buffer if there is one.
 
     Returns:
-        A status, with the place of a row.
+        A status with the index of a row.
     """
     header = 2 + 2 * levels + width
     last = len(items) - 1
@@ -75,7 +75,7 @@ def find_values(
 def find_values_reference(
     data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, places: NDArray[np.int64]
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, row in enumerate(rows.tolist()):
         if not 0 <= row < items[-1]:
             return status.BAD_OFFSETS | (i << 8)
@@ -104,19 +104,19 @@ def find_values_reference(
 def find_texts(
     data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, width: int, begins: Int64s, ends: Int64s
 ) -> int:
-    """Find values of any length in their buffers.
+    """Find variable-width values in their buffers.
 
     Args:
-        data: Holds the buffers; the extents have been checked.
-        places: (n,), place of each value in its buffer.
-        starts: (n,), where the buffer of each value begins.
-        sizes: (n,), number of bytes of that buffer.
-        width: Bytes of an offset, 4 or 8.
-        begins: (n,), written: where each value begins in `data`.
-        ends: (n + 1,), written: 0, and where each value ends when they are laid end to end.
+        data: Holds the buffers. Their extents are already checked.
+        places: (n,), index of each value in its buffer.
+        starts: (n,), byte offset of each value's buffer.
+        sizes: (n,), size of that buffer in bytes.
+        width: Size of an offset, in bytes: 4 or 8.
+        begins: (n,), output: byte offset of each value in `data`.
+        ends: (n + 1,), output: 0, then the end of each value when they are concatenated.
 
     Returns:
-        A status, with the place of a value.
+        A status with the index of a value.
     """
     ends[0] = 0
     for i in range(len(places)):
@@ -139,7 +139,7 @@ def find_texts(
 def find_texts_reference(
     data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, width: int, begins: Int64s, ends: Int64s
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     ends[0] = 0
     for i, (place, start, size) in enumerate(zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
         pair = data[start : start + size][place * width : (place + 2) * width].tobytes()

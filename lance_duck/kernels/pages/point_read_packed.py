@@ -1,4 +1,4 @@
-"""Kernels that unpack single values of FastLanes blocks, which are described in `kernels/numbers/bitpacking.py`."""
+"""Kernels that unpack single values of FastLanes blocks. See `kernels/numbers/bitpacking.py` for their layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Int64s = NDArray[np.int64]
 
 @subroutine
 def _packed(data: Bytes, source: Any, place: int, width: int, size: int) -> np.uint64:
-    """Return the value at a place of the packed block at `source`, of `size` bytes, packed to `width` bits."""
+    """Return one value of the packed block at `source`, of `size` bytes and `width` bits for each value."""
     if width == 0:
         return np.uint64(0)
     bits = size * 8
@@ -45,17 +45,17 @@ def _packed(data: Bytes, source: Any, place: int, width: int, size: int) -> np.u
 
 @kernel
 def unpack_some(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out: NDArray[Word]) -> int:
-    """Unpack single values of blocks that each begin with a word that holds their width.
+    """Unpack single values of blocks that each begin with their bit width, stored as a word.
 
     Args:
-        data: Holds the buffers; the extents have been checked.
-        places: (n,), place of each value in its buffer.
-        starts: (n,), where the buffer of each value begins.
-        sizes: (n,), number of bytes of that buffer.
-        out: (n,), unsigned words of T bits, written.
+        data: Holds the buffers. Their extents are already checked.
+        places: (n,), index of each value in its buffer.
+        starts: (n,), byte offset of each value's buffer.
+        sizes: (n,), size of that buffer in bytes.
+        out: (n,), unsigned words of T bits, output.
 
     Returns:
-        A status, with the place of a value.
+        A status with the index of a value.
     """
     size = out.itemsize
     bits = size * 8
@@ -83,7 +83,7 @@ def unpack_some(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out:
 
 
 def unpack_some_reference(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out: NDArray[Word]) -> int:
-    """Compute the plain reference, by whole blocks."""
+    """Reference implementation, by whole blocks."""
     word = out.itemsize
     scratch = np.empty(BLOCK, out.dtype)
     for i, (place, start, size) in enumerate(zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
@@ -107,10 +107,10 @@ def unpack_some_reference(data: Bytes, places: Int64s, starts: Int64s, sizes: In
 def unpack_some_fixed(
     data: Bytes, places: Int64s, counts: Int64s, starts: Int64s, sizes: Int64s, width: int, out: NDArray[Word]
 ) -> int:
-    """Unpack single values of blocks of one width, of which the last may be plain words.
+    """Unpack single values of blocks that share one bit width. The last block may be unpacked words.
 
-    Arguments and result are those of `unpack_some`, and `counts`: (n,), number of values in the buffer of each value,
-    and `width`: W, 1 to T.
+    Takes the arguments of `unpack_some`, and two more. `counts` is (n,), the number of values in each value's buffer.
+    `width` is W, 1 to T. Returns a status like `unpack_some`.
     """
     size = out.itemsize
     packed = width * ROW_BYTES
@@ -132,7 +132,7 @@ def unpack_some_fixed(
 def unpack_some_fixed_reference(
     data: Bytes, places: Int64s, counts: Int64s, starts: Int64s, sizes: Int64s, width: int, out: NDArray[Word]
 ) -> int:
-    """Compute the plain reference, by whole buffers."""
+    """Reference implementation, by whole buffers."""
     scratch = np.empty(BLOCK, out.dtype)
     for i, place in enumerate(places.tolist()):
         values = np.empty(int(counts[i]), out.dtype)

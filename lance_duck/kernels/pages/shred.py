@@ -1,6 +1,6 @@
-"""Kernels that shred offsets and validity into marks; `encoding.write.shred` says what the marks mean.
+"""Kernels that turn offsets and validity into marks. `encoding.write.shred` explains the marks.
 
-Empty marks stand for zeros throughout, and empty flags for ones.
+Empty marks mean all zeros, and empty validity flags mean all ones.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ ENTRIES, ITEMS, FIRST, IS_DENSE, HAS_HOLES = range(5)
 
 @kernel
 def levels_present(levels: Bytes, present: Bytes) -> None:
-    """Set present[level] for each level; there is room for all 256."""
+    """Set present[level] for each level. `present` has 256 slots."""
     for i in range(len(levels)):
         present[levels[i]] = 1
 
 
 def levels_present_reference(levels: Bytes, present: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     present[np.unique(levels)] = 1
 
 
 @kernel
 def mark_nulls(holes: Bytes, valid: Bytes, hidden: int, mark: int, out: Bytes) -> int:
-    """Write the marks of an item layer, and return the number of its slots.
+    """Write the marks of an item layer. Returns the number of slots.
 
     Args:
         holes: Marks of all entries.
-        valid: A flag for each slot; slots beyond its end are valid.
+        valid: A flag for each slot. Slots beyond its end are valid.
         hidden: Highest mark of an entry without a slot.
-        mark: Mark of slots that are null.
-        out: Room for all entries.
+        mark: Mark of null slots.
+        out: Output, one mark for each entry.
     """
     slot = 0
     for i in range(len(holes)):
@@ -52,7 +52,7 @@ def mark_nulls(holes: Bytes, valid: Bytes, hidden: int, mark: int, out: Bytes) -
 
 
 def mark_nulls_reference(holes: Bytes, valid: Bytes, hidden: int, mark: int, out: Bytes) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     slots = (holes == 0) | (holes > hidden)
     count = int(np.count_nonzero(slots))
     flags = np.ones(len(holes), dtype=np.uint8)
@@ -63,18 +63,18 @@ def mark_nulls_reference(holes: Bytes, valid: Bytes, hidden: int, mark: int, out
 
 @kernel
 def measure_lists(holes: Bytes, offsets: Offsets, valid: Bytes, hidden: int, totals: Int64s) -> bool:
-    """Measure the entries and items that `unfold_lists` writes.
+    """Count the entries and items that `unfold_lists` will write.
 
     Args:
-        holes: Marks of all entries, or empty: then each entry has a slot.
+        holes: Marks of all entries. If empty, each entry has a slot.
         offsets: One for each slot, and one more.
         valid: A flag for each slot, or empty.
         hidden: Highest mark of an entry without a slot.
-        totals: Receives ENTRIES; ITEMS below lists that are neither null nor hidden; the FIRST of these items;
-            IS_DENSE, 1 when no other items lie between them; HAS_HOLES, 1 when some entry has a mark.
+        totals: Receives five numbers: ENTRIES; ITEMS in visible lists that are not null; the FIRST of these items;
+            IS_DENSE, 1 if no other items lie between them; HAS_HOLES, 1 if any entry has a mark.
 
     Returns:
-        False when offsets descend, or are too few for the slots.
+        False if the offsets descend or are too few for the slots.
     """
     count = len(holes) if len(holes) else len(offsets) - 1
     slot = entries = items = has_holes = 0
@@ -120,18 +120,18 @@ def unfold_lists(
     holes_out: Bytes,
     places: Int64s,
 ) -> None:
-    """Write the entries of the items of lists, which `measure_lists` has accepted and counted.
+    """Write the entries of list items. `measure_lists` has checked and counted them.
 
     Args:
-        begins: Number of the list layer in which each entry continues a list, or empty: then each begins a row.
-        holes: Marks of all entries, or empty: then each entry has a slot.
+        begins: Number of the list layer that each entry continues. If empty, each entry begins a row.
+        holes: Marks of all entries. If empty, each entry has a slot.
         offsets: One for each slot, and one more.
         valid: A flag for each slot, or empty.
-        form: Highest mark of an entry without a slot; mark of null lists (the next is that of empty ones); number of
-            this list layer, from 1 for the outermost.
-        begins_out: Room for ENTRIES.
-        holes_out: Room for ENTRIES, or empty when there are no holes.
-        places: Room for ITEMS, or empty: receives the place of each item among all items.
+        form: Three numbers: the highest mark of an entry without a slot; the mark of null lists (the next mark is for
+            empty lists); the number of this list layer, counted from 1 for the outermost.
+        begins_out: Output, ENTRIES numbers.
+        holes_out: Output, ENTRIES marks, or empty if there are no holes.
+        places: Output, the index of each of the ITEMS among all items, or empty.
     """
     hidden, mark, layer = form
     count = len(holes) if len(holes) else len(offsets) - 1
@@ -170,7 +170,7 @@ def unfold_lists(
 def unfold_lists_reference(
     begins: list[int], holes: list[int], lists: list[list[int] | None], form: list[int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return the list, mark and items of each entry, in plain Python; `lists` has the places of their items."""
+    """Return each entry's list, mark and items, in plain Python. `lists` holds the item indices."""
     hidden, mark, layer = form
     slots = iter(lists)
     begins_out, holes_out, items = [], [], []

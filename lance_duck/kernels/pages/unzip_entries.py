@@ -1,8 +1,8 @@
-"""Kernels of the full-zip layout: split a stream of entries into levels and values.
+"""Kernels for the full-zip layout: split a stream of entries into levels and values.
 
-An entry is a control word of 0, 1, 2 or 4 bytes, (rep << bits_def) | def, then the value if the entry has one. Among
-values of one width each entry with def <= max_visible has one; of any length each entry with def == 0, as a length and
-that many bytes.
+An entry is a control word of 0, 1, 2 or 4 bytes, (rep << bits_def) | def, followed by the value, if any. A fixed-width
+value follows if def <= max_visible. A variable-width value follows if def == 0, and consists of a length and that many
+bytes.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ def _number(data: Bytes, at: int, width: int) -> np.int64:
 
 @kernel
 def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
-    """Count the entries, slots, value bytes and rows of a stream into `totals`.
+    """Count the entries, slots, value bytes and rows of a stream, and store them in `totals`.
 
     Args:
         data: The stream.
-        form: CONTROL bytes of a control word, BITS_DEF, MAX_REP, MAX_DEF, MAX_VISIBLE, WIDTH of a value (or of its
-            length) in bytes, IS_FIXED 1 when values have one width.
-        totals: int64 (4,), receives the counts.
+        form: CONTROL, size of a control word in bytes; BITS_DEF; MAX_REP; MAX_DEF; MAX_VISIBLE; WIDTH, size of a value
+            or of its length in bytes; IS_FIXED, 1 for fixed-width values.
+        totals: int64 (4,), output.
 
     Returns:
-        0; 1 when the stream ends within an entry, 2 when a level is too high.
+        0, 1 if the stream ends within an entry, or 2 if a level is too high.
     """
     control, bits, width, fixed = form[CONTROL], form[BITS_DEF], form[WIDTH], form[IS_FIXED]
     mask = (1 << bits) - 1
@@ -80,11 +80,11 @@ def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
 
 @kernel
 def split_entries(data: Bytes, form: Int64s, rep: Bytes, def_: Bytes, offsets: Int64s, values: Bytes) -> None:
-    """Write the levels of all entries, and the values and their offsets.
+    """Write the levels of all entries, the values and the value offsets.
 
-    `count_entries` has accepted the stream, and the arrays have the sizes that it counted: `rep` and `def_` a level
-    for each entry (or none at all), `offsets` one for each slot and one more (none for values of one width), `values`
-    the bytes of all values.
+    `count_entries` has checked the stream and counted the array sizes. `rep` and `def_` hold a level for each entry, or
+    are empty. `offsets` holds one number for each slot and one more, and is empty for fixed-width values. `values`
+    holds the bytes of all values.
     """
     control, bits, width, fixed = form[CONTROL], form[BITS_DEF], form[WIDTH], form[IS_FIXED]
     mask = (1 << bits) - 1
@@ -117,7 +117,7 @@ def split_entries(data: Bytes, form: Int64s, rep: Bytes, def_: Bytes, offsets: I
 
 
 def split_entries_reference(data: bytes, form: list[int]) -> tuple[list[int], list[int], list[bytes]]:
-    """Compute the plain reference: the levels of all entries and the values of all slots."""
+    """Reference implementation. Returns the levels of all entries and the values of all slots."""
     control, bits, width = form[CONTROL], form[BITS_DEF], form[WIDTH]
     rep, def_, values = [], [], []
     at = 0

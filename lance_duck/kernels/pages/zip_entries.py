@@ -1,6 +1,6 @@
-"""Kernels of the full-zip layout that zip levels and values into a stream of entries; see `unzip_entries`.
+"""Kernels that write the full-zip layout: they zip levels and values into a stream of entries. See `unzip_entries`.
 
-The caller has made room for the control words of all entries, and for all values.
+The output has room for all control words and values.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ CONTROL, VISIBLE, WIDTH = range(3)
 
 @kernel
 def zip_fixed(words: Bytes, def_: Bytes, form: Int64s, data: Bytes, places: Int64s, out: Bytes) -> int:
-    """Write entries with values of one width; return the bytes written.
+    """Write entries with fixed-width values. Returns the number of bytes written.
 
     Args:
-        words: Control words, one after the other.
+        words: Control words, concatenated.
         def_: Definition levels, or empty if all are 0.
-        form: CONTROL bytes of a word; highest level of an entry with a value (VISIBLE); WIDTH of a value in bytes.
+        form: CONTROL, size of a control word in bytes; VISIBLE, highest level of an entry with a value; WIDTH, size of
+            a value in bytes.
         data: The values.
-        places: One more than entries; receives where each entry begins, and where the last one ends.
-        out: Receives the entries.
+        places: Output: byte offset of each entry, and the end of the last one.
+        out: Output: the entries.
     """
     control, visible, width = form
     at = slot = 0
@@ -48,16 +49,17 @@ def zip_fixed(words: Bytes, def_: Bytes, form: Int64s, data: Bytes, places: Int6
 def zip_variable(
     words: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, data: Bytes, places: Int64s, out: Bytes
 ) -> int:
-    """Write entries with values of any length; return the bytes written.
+    """Write entries with variable-width values. Returns the number of bytes written.
 
     Args:
-        words: Control words, one after the other.
+        words: Control words, concatenated.
         def_: Definition levels, or empty if all are 0.
-        form: CONTROL bytes of a word; highest level of an entry with a slot (VISIBLE); WIDTH of a length in bytes.
-        offsets: Offsets of the slots' values in `data`; those of nulls are left out.
+        form: CONTROL, size of a control word in bytes; VISIBLE, highest level of an entry with a slot; WIDTH, size of
+            a length in bytes.
+        offsets: Offsets of the slots' values in `data`. Nulls are skipped.
         data: The values.
-        places: One more than entries; receives where each entry begins, and where the last one ends.
-        out: Receives the entries.
+        places: Output: byte offset of each entry, and the end of the last one.
+        out: Output: the entries.
     """
     control, visible, width = form
     at = slot = 0
@@ -86,7 +88,7 @@ def zip_variable(
 def zip_reference(
     words: list[bytes], def_: list[int], visible: int, width: int, values: list[bytes], is_fixed: bool
 ) -> tuple[bytes, list[int]]:
-    """Compute the plain reference: the entries, and where each begins."""
+    """Reference implementation. Returns the entries and their offsets."""
     out, places, slots = b"", [], iter(values)
     for word, level in zip(words, def_, strict=True):
         places.append(len(out))

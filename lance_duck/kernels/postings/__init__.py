@@ -1,6 +1,6 @@
-"""Kernels of inverted indexes: tokens to postings, postings to blocks and back, the automaton of the terms, search.
+"""Kernels for inverted indexes: collect postings, encode and decode blocks, build and read term FSTs, search.
 
-You hold: numbers of terms and documents, or bytes of blocks with their offsets. You get: the same, sorted by term,
-encoded, decoded or scored, in arrays of the caller. `index.inverted.codecs` has the layout of blocks.
+You hold: term numbers and document numbers, or blocks with their offsets. You get: postings sorted by term, encoded,
+decoded or scored, in the caller's arrays. `index.inverted.codecs` describes the layout of blocks.
 Never here: Arrow, files, analysers.
 """

@@ -1,4 +1,4 @@
-"""Kernels of posting blocks; `index.inverted.codecs.blocks` has their bytes."""
+"""Kernels for posting blocks. `index.inverted.codecs.blocks` describes their bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Int64s = NDArray[np.int64]
 UInt32s = NDArray[np.uint32]
 
 LARGE: Final = 256
-"""Number of documents of a block without a score, whose frequencies have exceptions; other blocks have 128."""
+"""Size of a large block, in documents. Large blocks store no score, and their frequencies have exceptions."""
 MOST_EXCEPTIONS: Final = 31
 
 
@@ -33,21 +33,21 @@ def decode_postings(
     ids: UInt32s,
     frequencies: UInt32s,
 ) -> int:
-    """Decode the postings of some terms, one after the other.
+    """Decode the postings of terms, one term after the other.
 
     Args:
         data: Bytes of all blocks.
-        offsets: Where each block begins, and where the last one ends.
-        lists: (terms + 1,), the first block of each term, and one past the last block.
+        offsets: Byte offset of each block, and the end of the last one.
+        lists: (terms + 1,), first block of each term, and the total block count.
         lengths: Number of documents of each term.
         block_size: 128 or 256.
-        is_varint: Whether numbers of the last block of a term are varints; else words.
-        limit: Number of documents of the partition: ids are below it.
-        ids: (lengths.sum(),), written: ascending in each term.
-        frequencies: (lengths.sum(),), written: at least 1.
+        is_varint: Whether numbers in a term's last block are varints, otherwise words.
+        limit: Number of documents of the partition. All ids are smaller.
+        ids: (lengths.sum(),), output: document ids, ascending for each term.
+        frequencies: (lengths.sum(),), output: at least 1.
 
     Returns:
-        A status; its place is a term.
+        A status with the index of a term.
     """
     size, place = len(data), 0
     for term in range(len(lengths)):
@@ -85,20 +85,20 @@ def bound_documents(
     limit: int,
     last: Int64s,
 ) -> int:
-    """Write a bound of the last document of each block of some terms: that before the first one of the next block.
+    """Write an upper bound of each block's last document: one less than the first document of the next block.
 
     Args:
         data: See `decode_postings`.
-        offsets: See there.
-        lists: See there.
-        lengths: See there.
-        block_size: See there.
-        is_varint: See there.
-        limit: See there.
-        last: (blocks,), written.
+        offsets: See `decode_postings`.
+        lists: See `decode_postings`.
+        lengths: See `decode_postings`.
+        block_size: See `decode_postings`.
+        is_varint: See `decode_postings`.
+        limit: See `decode_postings`.
+        last: (blocks,), output.
 
     Returns:
-        A status; its place is a term.
+        A status with the index of a term.
     """
     for term in range(len(lengths)):
         first, stop = lists[term], lists[term + 1]
@@ -120,7 +120,7 @@ def bound_documents(
 
 @subroutine
 def _first_document(data: Any, at: Any, end: Any, is_word: Any) -> Any:
-    """Return the first document of a block, a word or a varint; -1 where its bytes end."""
+    """Return a block's first document, stored as a word or a varint, or -1 if its bytes end early."""
     if is_word:
         return np.int64(load_u32(data, at)) if end - at >= 4 else np.int64(-1)
     document, at = read_varint(data, at, end)
@@ -139,9 +139,9 @@ def decode_block(
     frequencies: Any,
     place: Any,
 ) -> Any:
-    """Decode a block of `count` documents between two offsets inside `data` to `place`; return a status without place.
+    """Decode a block of `count` documents between two offsets into slot `place`. Returns a status without an index.
 
-    Ids are sums modulo 2**32: the caller checks that they ascend.
+    Ids are sums modulo 2**32. The caller checks that they ascend.
     """
     if count < block_size:
         return _decode_tail(data, _first_byte(begin, block_size), end, count, is_varint, ids, frequencies, place)
@@ -163,7 +163,7 @@ def decode_block(
 def decode_documents(
     data: Any, begin: Any, end: Any, count: Any, block_size: Any, is_varint: Any, ids: Any, frequencies: Any
 ) -> Any:
-    """Decode the documents of a block, and if it is not full also its frequencies; see `decode_block`."""
+    """Decode a block's documents, and its frequencies if it is not full. See `decode_block`."""
     if count < block_size:
         return _decode_tail(data, _first_byte(begin, block_size), end, count, is_varint, ids, frequencies, 0)
     return _decode_full(data, begin, end, block_size, ids, 0)[1]
@@ -171,7 +171,7 @@ def decode_documents(
 
 @subroutine
 def frequency_in(data: Any, begin: Any, end: Any, i: Any) -> Any:
-    """Return the frequency of a document of a full block of 128 whose documents were decoded; 0 if it has none."""
+    """Return a document's frequency in a full block of 128 with decoded documents, or 0 if it is corrupt."""
     at = begin + 9 + np.int64(data[begin + 8]) * 16
     width = np.int64(data[at])
     if width == 0 or width > 32 or end - at != width * 16 + 1:
@@ -187,13 +187,13 @@ def frequency_in(data: Any, begin: Any, end: Any, i: Any) -> Any:
 
 @subroutine
 def _first_byte(begin: Any, block_size: Any) -> Any:
-    """Return where a block begins after its score, if it has one."""
+    """Return the start of a block's data, after its score if it stores one."""
     return begin if block_size == LARGE else begin + 4
 
 
 @subroutine
 def _decode_full(data: Any, begin: Any, end: Any, block_size: Any, ids: Any, place: Any) -> Any:
-    """Decode the documents of a full block; return (where its frequencies begin, a status without place)."""
+    """Decode the documents of a full block. Returns (start of its frequencies, status without an index)."""
     at, lanes = _first_byte(begin, block_size), block_size >> 5
     if end - at < 6:
         return at, status.TOO_SHORT
@@ -268,21 +268,21 @@ def encode_postings(
     offsets: Int64s,
     scratch: UInt32s,
 ) -> int:
-    """Encode postings.
+    """Encode postings as blocks.
 
     Args:
-        bounds: Where the postings of each term begin, and where the last one's end; ascending, within `ids`.
-        ids: (postings,), documents, ascending in each term.
+        bounds: First posting of each term, and the end of the last term; ascending, within `ids`.
+        ids: (postings,), document ids, ascending for each term.
         frequencies: (postings,), at least 1.
-        scores: Upper bound of the score of each block; not read for blocks of 256.
+        scores: Upper bound of each block's score. Not read for blocks of 256.
         block_size: 128 or 256.
-        is_varint: Whether numbers of the last block of a term are varints; else words.
-        out: Written; 10 bytes for each posting and each block are enough.
-        offsets: Written: where each block begins, and where the last one ends.
-        scratch: (256,), for work.
+        is_varint: Whether numbers in a term's last block are varints, otherwise words.
+        out: Output. 10 bytes for each posting and each block are enough.
+        offsets: Output: byte offset of each block, and the end of the last one.
+        scratch: (256,), scratch space.
 
     Returns:
-        Number of bytes written; -1 if `out` or `offsets` is too small.
+        Number of bytes written, or -1 if `out` or `offsets` is too small.
     """
     at, block = np.int64(0), 0
     words = scores.view(np.uint32)

@@ -1,4 +1,4 @@
-"""Kernels that read automata of terms, and compute their CRC-32C; `index.inverted.codecs.fst` has their bytes."""
+"""Kernels that read term FSTs and compute their CRC-32C. `index.inverted.codecs.fst` describes their bytes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from lance_duck.kernels.memory import Bytes, load_u32
 Int64s = NDArray[np.int64]
 
 INDEXED: Final = 32
-"""Number of transitions above which a node has an index of 256 bytes."""
+"""Number of transitions above which a node has a 256-byte index."""
 
-# Fields of a node that was read. Its parts precede its state byte, the first one of these closest to it.
+# Fields of a decoded node. Its data precedes its state byte, and the first field is closest to that byte.
 STATE, COUNT, INPUTS, DELTAS, DELTA_BYTES, OUTPUTS, OUTPUT_BYTES, FIRST, IS_FINAL, INPUT = range(10)
 NODE_FIELDS: Final = 10
 
 
 @subroutine
 def read_node(data: Any, low: Any, address: Any, has_index: Any, common: Any, node: Any) -> Any:
-    """Read the head of a node.
+    """Read the header of a node.
 
     Args:
-        data: The automaton.
-        low: Where nodes begin.
-        address: Address of the node: its last byte, or 0 for the final node without transitions and output.
+        data: The FST.
+        low: Offset of the first node.
+        address: Address of the node: the offset of its last byte, or 0 for the final node without transitions.
         has_index: Whether nodes with more than 32 transitions have an index.
-        common: The bytes for which a code in the state byte stands.
-        node: (`NODE_FIELDS`,), written.
+        common: The byte for each code in the state byte.
+        node: (`NODE_FIELDS`,), output.
 
     Returns:
         Whether the node lies after `low`.
@@ -79,7 +79,7 @@ def read_node(data: Any, low: Any, address: Any, has_index: Any, common: Any, no
 
 @subroutine
 def _read_single(data: Any, low: Any, address: Any, common: Any, node: Any) -> Any:
-    """Read a node with one transition; its `INPUT` is the byte."""
+    """Read a node with one transition. Its `INPUT` is the transition's byte."""
     state = node[STATE]
     node[COUNT] = 1
     node[IS_FINAL] = 0
@@ -113,7 +113,7 @@ def _read_single(data: Any, low: Any, address: Any, common: Any, node: Any) -> A
 
 @subroutine
 def input_of(data: Any, node: Any, i: Any) -> Any:
-    """Return the byte of transition `i` of a node that was read; these ascend."""
+    """Return the input byte of transition `i` of a decoded node. Input bytes ascend."""
     if node[STATE] >= 128:
         return node[INPUT]
     return np.int64(data[node[INPUTS] + node[COUNT] - 1 - i])
@@ -121,7 +121,7 @@ def input_of(data: Any, node: Any, i: Any) -> Any:
 
 @subroutine
 def output_of(data: Any, node: Any, i: Any) -> Any:
-    """Return the output of transition `i` of a node."""
+    """Return the output of transition `i`."""
     if node[STATE] >= 192 or node[OUTPUT_BYTES] == 0:
         return np.int64(0)
     return _word(data, node[OUTPUTS] + (node[COUNT] - 1 - i) * node[OUTPUT_BYTES], node[OUTPUT_BYTES])
@@ -137,7 +137,7 @@ def final_output(data: Any, node: Any) -> Any:
 
 @subroutine
 def target_of(data: Any, node: Any, i: Any) -> Any:
-    """Return the address of the node that transition `i` leads to, 0 or before this node; -1 if it is neither."""
+    """Return the address of the target of transition `i`: 0, or before this node. Returns -1 if it is neither."""
     if node[STATE] >= 192:
         return node[FIRST] - 1
     at = node[DELTAS] + (node[COUNT] - 1 - i) * node[DELTA_BYTES]
@@ -149,7 +149,7 @@ def target_of(data: Any, node: Any, i: Any) -> Any:
 
 @subroutine
 def follow(data: Any, node: Any, transition: Any, key: Any, depth: Any) -> Any:
-    """Write the byte of a transition to `key`; return (the address of its node, a status without place)."""
+    """Write the byte of a transition to `key`. Returns (address of the target, status without an index)."""
     byte = input_of(data, node, transition)
     if transition > 0 and byte <= np.int64(key[depth]):
         return np.int64(-1), status.BAD_CODE
@@ -180,21 +180,21 @@ def find_terms(
     node: Int64s,
     ids: Int64s,
 ) -> int:
-    """Find the values of some keys.
+    """Look up the values of keys.
 
     Args:
-        data: The automaton without what follows its nodes.
-        low: Where nodes begin.
+        data: The FST up to the end of its nodes.
+        low: Offset of the first node.
         root: Address of the root.
         has_index: Whether nodes with more than 32 transitions have an index.
-        common: The bytes for which a code in the state byte stands.
+        common: The byte for each code in the state byte.
         keys: Bytes of the keys.
-        offsets: Where each key begins, and where the last one ends.
-        node: (`NODE_FIELDS`,), for work.
-        ids: Written: the value of each key; -1 if the automaton does not have it.
+        offsets: Byte offset of each key, and the end of the last one.
+        node: (`NODE_FIELDS`,), scratch space.
+        ids: Output: the value of each key, or -1 if the FST does not contain it.
 
     Returns:
-        A status; its place is a key.
+        A status with the index of a key.
     """
     for i in range(len(offsets) - 1):
         ids[i] = -1
@@ -240,22 +240,22 @@ def list_terms(
     """Write all keys in order, or count them.
 
     Args:
-        data: The automaton without what follows its nodes.
-        low: Where nodes begin.
+        data: The FST up to the end of its nodes.
+        low: Offset of the first node.
         root: Address of the root.
         has_index: Whether nodes with more than 32 transitions have an index.
-        common: The bytes for which a code in the state byte stands.
-        stack: (longest key + 1, NODE_FIELDS + 2), for work.
-        key: As many bytes as the stack has rows, for work.
-        keys: Written: bytes of the keys; as many as were counted.
-        offsets: (keys + 1,), written: where each key begins, and where the last one ends.
-        ids: Written: the value of each key.
-        totals: (3,): before, the largest number of keys and of their bytes; written: number of keys, bytes of all keys,
-            bytes of the longest.
-        is_counting: Whether only `totals` is written.
+        common: The byte for each code in the state byte.
+        stack: (longest key + 1, NODE_FIELDS + 2), scratch space.
+        key: Scratch space, as many bytes as the stack has rows.
+        keys: Output: bytes of the keys, sized by the count.
+        offsets: (keys + 1,), output: byte offset of each key, and the end of the last one.
+        ids: Output: the value of each key.
+        totals: (3,). Input: maximum number of keys and of their bytes. Output: number of keys, size of all keys in
+            bytes, size of the longest key.
+        is_counting: Whether to write `totals` only.
 
     Returns:
-        A status; TOO_SHORT also where the stack is, BAD_LENGTH where there are more keys or bytes than allowed.
+        A status. It is also TOO_SHORT if the stack is too short, and BAD_LENGTH if a maximum is exceeded.
     """
     max_keys, limit, count, size, longest = totals[0], totals[1], np.int64(0), np.int64(0), np.int64(0)
     if not is_counting and (max_keys >= len(offsets) or max_keys > len(ids) or limit > len(keys)):
@@ -305,7 +305,7 @@ _POLYNOMIAL: Final = 0x82F63B78
 
 
 def _crc_tables() -> NDArray[np.uint32]:
-    """Return the remainder of each byte, by the number of bytes that follow it: (8, 256)."""
+    """Return each byte's remainder, by the number of bytes after it: (8, 256)."""
     table: NDArray[Any] = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = (table >> 1) ^ np.where(table & 1, np.uint32(_POLYNOMIAL), np.uint32(0))
@@ -320,7 +320,7 @@ CRC_TABLES: Final = _crc_tables()
 
 @kernel
 def crc32c(data: Bytes, tables: NDArray[np.uint32]) -> int:
-    """Return the CRC-32C of bytes; `tables` is `CRC_TABLES`."""
+    """Return the CRC-32C of bytes. `tables` is `CRC_TABLES`."""
     value = np.uint32(0xFFFFFFFF)
     whole = len(data) & ~7
     for at in range(0, whole, 8):

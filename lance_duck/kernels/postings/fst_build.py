@@ -1,8 +1,8 @@
-"""Kernel that makes the automaton of sorted terms, equal nodes shared; `index.inverted.codecs.fst` has its bytes.
+"""Kernel that builds a minimal FST of sorted terms. `index.inverted.codecs.fst` describes its bytes.
 
-The nodes on the path of the last key are open: their last transition may get another target. Where the next key leaves
-that path, the nodes after it are closed, the last one first: a node is replaced by an equal one that is remembered, or
-else written. As many closed nodes are remembered as the table has slots: a new one replaces one of four.
+The nodes on the path of the last key are open, because their last transition may still change its target. When the next
+key leaves this path, the nodes below the fork are closed, deepest first. A closed node is replaced by an equal node
+from the table, or written. The table has a fixed size: a new node replaces one of four.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ def build_fst(
     out: Bytes,
     begin: int,
 ) -> int:
-    """Write the nodes of an automaton.
+    """Write the nodes of an FST.
 
     Args:
         keys: Bytes of the keys.
-        offsets: Where each key begins, and where the last one ends; the keys ascend, and are distinct.
+        offsets: Byte offset of each key, and the end of the last one. Keys are distinct and ascend.
         values: The value of each key, at least 0.
-        codes: (256,), the code that stands for a byte in a state byte, 0 if none does.
-        inputs: (bytes of keys,), for work.
-        transitions: (bytes of keys, TRANSITION_FIELDS), for work.
-        open_nodes: (longest key + 1, NODE_FIELDS), for work.
-        table: (a power of 2, NODE_FIELDS), for work: all -1.
-        state: (STATE_FIELDS,), for work: -1, 0, 0.
-        out: Written from `begin`.
+        codes: (256,), the state byte's code for each input byte, or 0.
+        inputs: (size of the keys,), scratch space.
+        transitions: (size of the keys, TRANSITION_FIELDS), scratch space.
+        open_nodes: (longest key + 1, NODE_FIELDS), scratch space.
+        table: (a power of 2, NODE_FIELDS), scratch space, all -1.
+        state: (STATE_FIELDS,), scratch space: -1, 0, 0.
+        out: Output, written from `begin` on.
         begin: Number of bytes before the first node, at least 2.
 
     Returns:
-        Where the nodes end, with the root as the last; -1 if `out` is too small, -2 if keys are not in order.
+        End of the nodes, of which the root is the last. -1 if `out` is too small, -2 if keys are out of order.
     """
     at, previous, previous_end = np.int64(begin), np.int64(0), np.int64(0)
     _open(open_nodes[0])
@@ -108,7 +108,7 @@ def _open(node: Any) -> None:
 
 @subroutine
 def _share_outputs(open_nodes: Any, transitions: Any, common: Any, value: Any) -> Any:
-    """Lower the outputs on the first `common` transitions of the open path to what a value shares; return its rest."""
+    """Lower the outputs of the first `common` transitions to the part shared with a value. Returns the remainder."""
     rest = np.int64(value)
     for depth in range(common):
         head = open_nodes[depth, HEAD]
@@ -123,7 +123,7 @@ def _share_outputs(open_nodes: Any, transitions: Any, common: Any, value: Any) -
 
 @subroutine
 def _push(node: Any, transitions: Any, surplus: Any) -> None:
-    """Add the output that the path to a node gave up to all outputs of the node."""
+    """Add the output removed from the path to a node to all outputs of the node."""
     place = node[HEAD]
     while place >= 0:
         transitions[place, OUTPUT] += surplus
@@ -164,7 +164,7 @@ def _close(
     out: Any,
     at: Any,
 ) -> Any:
-    """Write the open node at a depth, or find an equal one; return where the nodes end, -1 if `out` is too small."""
+    """Write the open node at a depth, or reuse an equal one. Returns the end of the nodes, or -1 if `out` is full."""
     node = open_nodes[depth]
     above = open_nodes[depth - 1, HEAD]
     if node[COUNT] == 0 and node[FINAL_OUTPUT] == 0:
@@ -227,7 +227,7 @@ def _is_equal(node: Any, other: Any, inputs: Any, transitions: Any) -> Any:
 
 @subroutine
 def _size_of(value: Any) -> Any:
-    """Return the number of bytes that a number takes, at least 1."""
+    """Return the size of a number in bytes, at least 1."""
     rest, size = np.int64(value) >> 8, np.int64(1)
     while rest:
         rest >>= 8
@@ -250,7 +250,7 @@ def _delta(transitions: Any, place: Any, at: Any) -> Any:
 
 @subroutine
 def _write_node(node: Any, codes: Any, inputs: Any, transitions: Any, out: Any, at: Any) -> Any:
-    """Write a node; return where it ends."""
+    """Write a node. Returns its end."""
     if node[COUNT] == 1 and not node[IS_FINAL]:
         return _write_single(node, codes, inputs, transitions, out, at)
     start, output_bytes, delta_bytes = at, np.int64(0), np.int64(1)
@@ -298,7 +298,7 @@ def _write_node(node: Any, codes: Any, inputs: Any, transitions: Any, out: Any, 
 
 @subroutine
 def _write_single(node: Any, codes: Any, inputs: Any, transitions: Any, out: Any, at: Any) -> Any:
-    """Write a node that is not final and has one transition; return where it ends."""
+    """Write a node that is not final and has one transition. Returns its end."""
     place = node[HEAD]
     output = transitions[place, OUTPUT]
     is_next = output == 0 and transitions[place, TARGET] == at - 1

@@ -1,7 +1,7 @@
-"""A kernel that finds the terms of an automaton that are near to a word, or begin as it does.
+"""A kernel that finds the FST terms within an edit distance of a word, or with a prefix.
 
-The automaton is walked in the order of its bytes. Each character on the path has a row of the table of Levenshtein
-distances; where a row has no number that is small enough, the walk goes no deeper.
+It walks the FST in byte order. Each character on the path has a row of the Levenshtein matrix. If no number of a row
+is within the limit, the walk does not go deeper.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from lance_duck.kernels.postings.fst import COUNT, IS_FINAL, NODE_FIELDS, follow
 
 Int64s = NDArray[np.int64]
 
-# Fields of a node on the path, after those of the node itself: its next transition; the number of bytes before it, and
-# of characters among these; of the last character the bits so far, its number of bytes, and that of its missing bytes.
+# Fields of a node on the path, after the node's own fields: next transition; number of bytes before the node; number of
+# characters before it; the last character's decoded bits, size in bytes, and number of missing bytes.
 _NEXT, _DEPTH, _LENGTH, _CODE, _SIZE, _MISSING = range(NODE_FIELDS, NODE_FIELDS + 6)
 STACK_FIELDS: Final = NODE_FIELDS + 6
 VISITS: Final = 64
-"""Most visits of nodes for each byte of the automaton: a broken one may have endlessly many paths."""
+"""Maximum number of node visits for each byte of the FST. A corrupt FST may have endless paths."""
 
 
 @kernel
@@ -38,24 +38,24 @@ def near_terms(
     offsets: Int64s,
     num_terms: Int64s,
 ) -> int:
-    """Write the terms, in order, that are within some edits of a word, or that begin with it.
+    """Write, in order, the terms within an edit distance of a word, or the terms with a prefix.
 
     Args:
-        automaton: Its bytes, where nodes begin, address of the root, whether large nodes have an index, the bytes for
-            which a code in the state byte stands: see `fst.find_terms`.
+        automaton: The FST, offset of its first node, address of the root, whether large nodes have an index, the byte
+            for each code in the state byte. See `fst.find_terms`.
         word: Code points of the word.
-        limits: Largest number of edits; number of leading characters that must be equal; largest number of terms; 1 if
-            all terms that begin with these characters are meant, whatever follows.
-        stack: (longest path + 1, STACK_FIELDS), for work.
-        rows: (longest path + 1, characters of the word + 1), for work.
-        key: (longest path + 1,), for work.
-        keys: Written: bytes of the terms.
-        offsets: (largest number of terms + 1,), written: where each term begins, and where the last one ends.
-        num_terms: (1,), written: number of terms.
+        limits: Maximum edit distance; number of leading characters that must match; maximum number of terms; 1 to match
+            all terms with these leading characters, regardless of the rest.
+        stack: (longest path + 1, STACK_FIELDS), scratch space.
+        rows: (longest path + 1, characters of the word + 1), scratch space.
+        key: (longest path + 1,), scratch space.
+        keys: Output: bytes of the terms.
+        offsets: (maximum number of terms + 1,), output: byte offset of each term, and the end of the last one.
+        num_terms: (1,), output: number of terms.
 
     Returns:
-        A status without place: TOO_SHORT where `stack` is, BAD_LENGTH where there are more terms or bytes than may be
-        written, others where the automaton is broken, or a term is not UTF-8.
+        A status without an index. TOO_SHORT means that `stack` is too short, and BAD_LENGTH that there are too many
+        terms or bytes. Other codes mean that the FST is corrupt or a term is not UTF-8.
     """
     data, low, root, has_index, common = automaton
     visits, depth = VISITS * len(data), np.int64(0)
@@ -105,7 +105,7 @@ def near_terms(
 
 @subroutine
 def _enter(above: Any, node: Any, byte: Any) -> Any:
-    """Begin a node below another one, by a byte; return a status: BAD_VALUE where the bytes are not UTF-8."""
+    """Enter a child node by a byte. Returns a status: BAD_VALUE if the bytes are not UTF-8."""
     node[_NEXT] = 0
     node[_LENGTH] = above[_LENGTH]
     if above[_MISSING] > 0:
@@ -127,7 +127,7 @@ def _enter(above: Any, node: Any, byte: Any) -> Any:
 
 @subroutine
 def _is_code_point(code: Any, size: Any) -> Any:
-    """Return whether a number is a code point that UTF-8 writes with `size` bytes."""
+    """Return whether a number is a code point that takes `size` bytes in UTF-8."""
     if size == 2:
         return code >= 0x80
     if size == 3:
@@ -137,10 +137,10 @@ def _is_code_point(code: Any, size: Any) -> Any:
 
 @subroutine
 def _advance(word: Any, limits: Any, node: Any, above: Any, row: Any) -> Any:
-    """Write the distances of the characters so far, one more than above, to all beginnings of the word.
+    """Compute the row of edit distances for one more character.
 
     Returns:
-        Whether a term that begins with these characters may be near enough.
+        Whether a term with this prefix may still be near enough.
     """
     length, code = node[_LENGTH], node[_CODE]
     node[_LENGTH] = length + 1
@@ -161,7 +161,7 @@ def _advance(word: Any, limits: Any, node: Any, above: Any, row: Any) -> Any:
 def _write(
     node: Any, row: Any, word_length: Any, limits: Any, key: Any, keys: Any, offsets: Any, num_terms: Any
 ) -> Any:
-    """Write the term that ends at a node, if it is near enough; return a status."""
+    """Write the term that ends at a node, if it is near enough. Returns a status."""
     if node[_MISSING] > 0:
         return status.BAD_VALUE
     if limits[3] != 0:

@@ -1,4 +1,4 @@
-"""Kernels of impacts; `index.inverted.codecs.impacts` has their bytes."""
+"""Kernels for impacts. `index.inverted.codecs.impacts` describes their bytes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ UInt32s = NDArray[np.uint32]
 
 CODES: Final = 256
 GROUP: Final = 32
-"""Number of blocks that an entry of the second level covers."""
+"""Number of blocks that a second-level entry covers."""
 HEAD_BYTES: Final = 8
-"""Most bytes of an entry before its pairs."""
+"""Maximum size of an entry before its pairs, in bytes."""
 PAIR_BYTES: Final = 6
-"""Most bytes of a pair."""
+"""Maximum size of a pair, in bytes."""
 BEST: Final = CODES + 2
-"""Numbers of a row of work: the greatest frequency of each code, then the range of the codes of a group of blocks."""
+"""Width of a scratch row: the highest frequency of each code, then the range of codes in a group of blocks."""
 _LOW: Final = CODES
 _HIGH: Final = CODES + 1
 
 
 @kernel
 def write_length_codes(lengths: UInt32s, codes: NDArray[np.uint8]) -> None:
-    """Write the code of each length: the length below 4, else its four highest bits and the number of lower ones."""
+    """Write each length's code: the length itself below 4, otherwise its top four bits and the number of lower bits."""
     for i in range(len(lengths)):
         bits = bits_of(lengths[i])
         if bits < 4:
@@ -50,20 +50,20 @@ def encode_impacts(
     offsets: Int64s,
     best: NDArray[np.uint32],
 ) -> int:
-    """Encode the impacts of postings: for each term an entry for each block, then one for each 32 blocks.
+    """Encode the impacts of postings: for each term, one entry for each block, then one for each 32 blocks.
 
     Args:
-        bounds: Where the postings of each term begin, and where the last one's end.
-        ids: (postings,), documents, ascending in each term, below `len(codes)`.
+        bounds: First posting of each term, and the end of the last term.
+        ids: (postings,), document ids, ascending for each term, below `len(codes)`.
         frequencies: (postings,), frequency of each posting.
-        codes: Code of the length of each document.
+        codes: Length code of each document.
         block_size: Number of postings of a block.
-        out: Written; 8 bytes for each entry and 12 for each posting are enough.
-        offsets: Written: where each entry begins, and where the last one ends.
-        best: (1 + most entries of the second level of a term, 258), for work: 0 before and after.
+        out: Output. 8 bytes for each entry and 12 for each posting are enough.
+        offsets: Output: byte offset of each entry, and the end of the last one.
+        best: (1 + maximum second-level entry count of a term, 258), scratch space, 0 before and after.
 
     Returns:
-        Number of bytes written; -1 if `out`, `offsets` or `best` is too small or an id is out of range.
+        Number of bytes written, or -1 if `out`, `offsets` or `best` is too small or an id is out of range.
     """
     at, entry = np.int64(0), 0
     for term in range(len(bounds) - 1):
@@ -104,7 +104,7 @@ def encode_impacts(
 
 @subroutine
 def _widen(best: Any, row: Any, low: Any, high: Any) -> None:
-    """Take the frequencies of a block, those of codes from `low` to `high`, into those of its group."""
+    """Merge a block's frequencies for codes `low` to `high` into its group's frequencies."""
     best[row, _LOW] = min(np.int64(best[row, _LOW]), low)
     best[row, _HIGH] = max(np.int64(best[row, _HIGH]), high)
     for code in range(low, high + 1):
@@ -113,7 +113,7 @@ def _widen(best: Any, row: Any, low: Any, high: Any) -> None:
 
 @subroutine
 def _encode_entry(best: Any, row: Any, low: Any, high: Any, last: Any, out: Any, at: Any) -> Any:
-    """Encode the frequencies in a row, which become 0: those of codes from `low` to `high`; return where it ends."""
+    """Encode the frequencies of codes `low` to `high` in a row, and reset them to 0. Returns the end of the entry."""
     highest, count = np.uint32(0), 0
     for code in range(low, high + 1):
         if best[row, code] > highest:
@@ -140,18 +140,18 @@ def _encode_entry(best: Any, row: Any, low: Any, high: Any, last: Any, out: Any,
 def decode_impacts(
     data: Bytes, offsets: Int64s, last_ids: Int64s, pairs: Int64s, frequencies: UInt32s, codes: NDArray[np.uint8]
 ) -> int:
-    """Decode entries.
+    """Decode impact entries.
 
     Args:
         data: Bytes of all entries.
-        offsets: Where each entry begins, and where the last one ends.
-        last_ids: Written: the last document of each entry.
-        pairs: Written: where the pairs of each entry begin, and where the last one's end.
-        frequencies: Written: frequency of each pair; room for one for each byte of the entries is enough.
-        codes: Written: code of each pair; of the size of `frequencies`.
+        offsets: Byte offset of each entry, and the end of the last one.
+        last_ids: Output: the last document of each entry.
+        pairs: Output: first pair of each entry, and the end of the last one.
+        frequencies: Output: frequency of each pair. One slot for each byte of the entries is enough.
+        codes: Output: length code of each pair. As long as `frequencies`.
 
     Returns:
-        A status; its place is an entry.
+        A status with the index of an entry.
     """
     place = np.int64(0)
     for entry in range(len(offsets) - 1):

@@ -1,7 +1,7 @@
-"""Numbers packed in lanes, unpacked four at a time; `kernels.postings.packing` has their bytes.
+"""Intrinsics that unpack lane-packed numbers, four at a time. `kernels.postings.packing` describes the bytes.
 
-The compiler widens words of 32 bits to 64 where it vectorizes a loop of Python, so these loops are made of vectors of
-four words: unpacking takes half the time.
+When the compiler vectorizes a Python loop, it widens 32-bit words to 64 bits. These loops use vectors of four words
+instead, which halves the time of unpacking.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ZEROS: Final = ir.Constant(_FOUR, [0, 0, 0, 0])
 
 @subroutine
 def unpack_lanes(data: Any, source: Any, width: Any, lanes: Any, out: Any, place: Any) -> None:
-    """Unpack a group of `32 * lanes` values of at most 32 bits to `out[place:]`; its bytes lie inside `data`."""
+    """Unpack a group of `32 * lanes` values of up to 32 bits into `out[place:]`. The caller has checked the bounds."""
     if width == 0:
         for i in range(place, place + ROWS * lanes):
             out[i] = np.uint32(0)
@@ -37,7 +37,7 @@ def unpack_lanes(data: Any, source: Any, width: Any, lanes: Any, out: Any, place
 
 @subroutine
 def unpack_sums(first: Any, data: Any, source: Any, width: Any, lanes: Any, out: Any, place: Any) -> None:
-    """Unpack a group as `unpack_lanes` does, and write the sums of `first` and the values up to each, modulo 2**32."""
+    """Unpack a group like `unpack_lanes`, and write `first` plus the running sums of the values, modulo 2**32."""
     if width == 0:
         for i in range(place, place + ROWS * lanes):
             out[i] = first
@@ -50,20 +50,20 @@ def _vector(value: int) -> Any:
 
 
 def _spread(builder: Any, word: Any) -> Any:
-    """Return four times a word."""
+    """Return a vector of four equal words."""
     single = builder.insert_element(ir.Constant(_FOUR, ir.Undefined), word, ir.Constant(_INDEX, 0))
     return builder.shuffle_vector(single, ir.Constant(_FOUR, ir.Undefined), _ZEROS)
 
 
 def _shifted(builder: Any, vector: Any, places: list[int]) -> Any:
-    """Return words of a vector at some places; 4 stands for 0."""
+    """Return a vector's words in the given order. Index 4 yields 0."""
     return builder.shuffle_vector(vector, _ZEROS, ir.Constant(_FOUR, places))
 
 
 def _four_words(builder: Any, arguments: Any, pointer: Callable[[Any], Any], i: Any) -> Any:
-    """Return the four values that begin at the value `4 * i` of a group, as a vector.
+    """Return values `4 * i` to `4 * i + 3` of a group, as a vector.
 
-    A value that two words share has its lower bits in the first of them. The word after the last one is not read.
+    A value that straddles two words has its lower bits in the first word. The word after the last one is not read.
     """
     source, width, lanes = arguments
     more = builder.lshr(lanes, ir.Constant(_INDEX, 3))  # 1 with eight lanes, whose rows are two vectors
@@ -77,7 +77,7 @@ def _four_words(builder: Any, arguments: Any, pointer: Callable[[Any], Any], i: 
     right = builder.trunc(shift, _WORD)
     left = builder.sub(ir.Constant(_WORD, 31), right)
     low = builder.lshr(low, _spread(builder, right))
-    high = builder.shl(builder.shl(high, _vector(1)), _spread(builder, left))  # by 32 in two steps
+    high = builder.shl(builder.shl(high, _vector(1)), _spread(builder, left))  # a shift by 32 takes two steps
     mask = builder.lshr(
         ir.Constant(_WORD, 0xFFFFFFFF), builder.sub(ir.Constant(_WORD, 32), builder.trunc(width, _WORD))
     )
@@ -85,7 +85,7 @@ def _four_words(builder: Any, arguments: Any, pointer: Callable[[Any], Any], i: 
 
 
 def _loop(is_sum: bool) -> Callable[..., Any]:
-    """Return the code of the loop over a group, for values or for their sums."""
+    """Return the code generator of the loop over a group, for values or for running sums."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data, source, width, lanes, out, place = args[:6]

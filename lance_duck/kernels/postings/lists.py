@@ -1,7 +1,7 @@
-"""Kernels of lists of binary values: `index.inverted.codecs.arrays` has their arrays.
+"""Kernels for lists of binary values. `index.inverted.codecs.arrays` describes their arrays.
 
-offsets    (values + 1,), where each value begins, and where the last one ends
-lists      (lists + 1,), the first value of each list, and one past the last value
+offsets    (values + 1,), byte offset of each value, and the end of the last one
+lists      (lists + 1,), first value of each list, and the total value count
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Int64s = NDArray[np.int64]
 
 @kernel
 def size_lists(num_bytes: int, offsets: Int64s, lists: Int64s, rows: Int64s, sizes: Int64s) -> int:
-    """Count the values and the bytes of some lists, and check that they are sound.
+    """Validate lists, and count their values and bytes.
 
     Args:
-        num_bytes: Number of bytes of all values.
-        offsets: Where each value begins.
-        lists: The first value of each list.
+        num_bytes: Size of all values, in bytes.
+        offsets: Byte offset of each value.
+        lists: First value of each list.
         rows: Lists to count, in any order.
-        sizes: Written: the number of values, and of bytes.
+        sizes: Output: the number of values, and of bytes.
 
     Returns:
-        A status; its place is among `rows`.
+        A status with an index into `rows`.
     """
     values, size = np.int64(0), np.int64(0)
     for i in range(len(rows)):
@@ -53,16 +53,16 @@ def size_lists(num_bytes: int, offsets: Int64s, lists: Int64s, rows: Int64s, siz
 def gather_lists(
     data: Bytes, offsets: Int64s, lists: Int64s, rows: Int64s, out: Bytes, out_offsets: Int64s, out_lists: Int64s
 ) -> None:
-    """Copy lists that `size_lists` has checked.
+    """Copy lists that `size_lists` has validated.
 
     Args:
         data: Bytes of all values.
-        offsets: Where each value begins.
-        lists: The first value of each list.
+        offsets: Byte offset of each value.
+        lists: First value of each list.
         rows: Lists to copy, in any order.
-        out: Written: the bytes of their values.
-        out_offsets: Written: offsets of the copy.
-        out_lists: Written: lists of the copy.
+        out: Output: bytes of the copied values.
+        out_offsets: Output: offsets of the copied values.
+        out_lists: Output: boundaries of the copied lists.
     """
     place, at = np.int64(0), np.int64(0)
     for i in range(len(rows)):
@@ -81,17 +81,17 @@ def gather_lists(
 
 @kernel
 def count_postings(offsets: Int64s, lists: Int64s, lengths: Int64s, block_size: int, most: int) -> int:
-    """Count the postings of terms, which are lists of blocks.
+    """Count the postings of terms, whose lists hold blocks.
 
     Args:
-        offsets: Where each value begins.
-        lists: The first value of each list.
+        offsets: Byte offset of each value.
+        lists: First value of each list.
         lengths: Number of postings of each term.
         block_size: Number of postings of a full block.
-        most: Most postings that a byte can hold.
+        most: Maximum number of postings for each byte.
 
     Returns:
-        The number; -1 if a term has other blocks than its postings require, -2 if the bytes are too few.
+        The number of postings. -1 if a term has the wrong number of blocks, -2 if there are too few bytes.
     """
     if len(lists) != len(lengths) + 1:
         return -1
@@ -113,18 +113,18 @@ def count_postings(offsets: Int64s, lists: Int64s, lengths: Int64s, block_size: 
 def locate_blocks(
     terms: Int64s, starts: NDArray[np.uint32], lists: Int64s, counts: Int64s, begins: Int64s, ends: Int64s
 ) -> int:
-    """Locate the blocks of streams, of which each begins where the one before ends.
+    """Locate the blocks of each term's stream. Blocks follow each other without gaps.
 
     Args:
-        terms: (terms + 1,), where the stream of each term begins, and where the last one ends; ascending.
-        starts: Where each block begins in its stream.
-        lists: (terms + 1,), the first block of each term, and one past the last block.
-        counts: (terms,), number of blocks that each term must have, at least 1.
-        begins: (blocks,), written: where each block begins.
-        ends: (blocks,), written: where each block ends.
+        terms: (terms + 1,), byte offset of each term's stream, and the end of the last one; ascending.
+        starts: Offset of each block in its stream.
+        lists: (terms + 1,), first block of each term, and the total block count.
+        counts: (terms,), required block count of each term, at least 1.
+        begins: (blocks,), output: byte offset of each block.
+        ends: (blocks,), output: end of each block.
 
     Returns:
-        A status; its place is a term.
+        A status with the index of a term.
     """
     for term in range(len(counts)):
         first, last = lists[term], lists[term + 1]

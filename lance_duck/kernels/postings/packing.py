@@ -1,7 +1,7 @@
-"""Subroutines of posting blocks: numbers packed in lanes, and varints of 7 bits in each byte.
+"""Subroutines for posting blocks: lane-packed numbers, and varints of 7 bits for each byte.
 
-A group is 32 rows of 4 or 8 values, one in each lane. The values of a lane are packed one after the
-other, lowest bit first, into `width` words of 32 bits; word k of lane l lies at byte (k * lanes + l) * 4.
+A group is 32 rows of 4 or 8 values, one for each lane. The values of a lane are packed one after the other, lowest bit
+first, into `width` words of 32 bits. Word k of lane l lies at byte (k * lanes + l) * 4.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from lance_duck.kernels.memory import load_u32, store_u8, store_u32
 from lance_duck.kernels.postings.lanes import ROWS
 
 VARINT_BYTES: Final = 5
-"""Most bytes of a number of 35 bits."""
+"""Maximum size of a varint, in bytes. Varints have up to 35 bits."""
 
 
 @subroutine
 def pack_lanes(values: Any, place: Any, width: Any, lanes: Any, out: Any, target: Any) -> None:
-    """Pack a group of `32 * lanes` values, each below `2 ** width`, to `width * lanes * 4` bytes of `out`."""
+    """Pack a group of `32 * lanes` values below `2 ** width` into `width * lanes * 4` bytes of `out`."""
     for i in range(width * lanes):
         store_u32(out, target + i * 4, np.uint32(0))
     if width == 0:
@@ -40,7 +40,7 @@ def pack_lanes(values: Any, place: Any, width: Any, lanes: Any, out: Any, target
 
 @subroutine
 def bits_of(value: Any) -> Any:
-    """Return the number of bits of a number; 0 for 0."""
+    """Return a number's bit width, 0 for 0."""
     rest = np.uint64(value)
     bits = np.int64(0)
     while rest:
@@ -51,10 +51,10 @@ def bits_of(value: Any) -> Any:
 
 @subroutine
 def read_varint(data: Any, at: Any, end: Any) -> Any:
-    """Read a varint of at most 35 bits: 7 in each byte, the lowest first, its highest bit set where more follow.
+    """Read a varint of up to 35 bits: 7 in each byte, lowest first. The high bit of a byte means that more follow.
 
     Returns:
-        (number, where it ends); -1 in place of the end if the varint does not end before `end`, or is too long.
+        (number, end). The end is -1 if the varint is too long or does not end before `end`.
     """
     value, shift, place = np.int64(0), np.int64(0), np.int64(at)
     while place < end and shift < VARINT_BYTES * 7:
@@ -69,7 +69,7 @@ def read_varint(data: Any, at: Any, end: Any) -> Any:
 
 @subroutine
 def write_varint(out: Any, at: Any, value: Any) -> Any:
-    """Write a number of at most 35 bits as a varint; return where it ends."""
+    """Write a number of up to 35 bits as a varint. Returns its end."""
     rest, place = np.int64(value), np.int64(at)
     while rest > 127:
         store_u8(out, place, np.uint8((rest & 127) | 128))
@@ -81,7 +81,7 @@ def write_varint(out: Any, at: Any, value: Any) -> Any:
 
 @subroutine
 def varint_size(value: Any) -> Any:
-    """Return the number of bytes of a number as a varint."""
+    """Return the size of a number's varint, in bytes."""
     rest, size = np.int64(value) >> 7, np.int64(1)
     while rest:
         rest >>= 7

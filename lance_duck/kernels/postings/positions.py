@@ -1,4 +1,4 @@
-"""Kernels of positions; `index.inverted.codecs.positions` has their bytes."""
+"""Kernels for positions. `index.inverted.codecs.positions` describes their bytes."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def decode_positions(
     has_groups: bool,
     positions: UInt32s,
 ) -> int:
-    """Decode the positions of some terms, one after the other.
+    """Decode the positions of terms, one term after the other.
 
     Args:
         data: Bytes of all terms.
-        terms: Where the bytes of each term begin, and where the last one's end.
-        starts: Where each block begins, counted from the start of its term.
-        lists: (terms + 1,), the first block of each term, and one past the last block.
-        bounds: Where the postings of each term begin, and where the last one's end.
+        terms: Byte offset of each term, and the end of the last one.
+        starts: Offset of each block from the start of its term.
+        lists: (terms + 1,), first block of each term, and the total block count.
+        bounds: First posting of each term, and the end of the last term.
         frequencies: Number of positions of each posting.
         block_size: Number of postings of a block.
-        has_groups: Whether each 128 numbers of a block are packed; else all are varints.
-        positions: (frequencies.sum(),), written: ascending in each posting.
+        has_groups: Whether every 128 numbers of a block are packed as a group. Otherwise, all are varints.
+        positions: (frequencies.sum(),), output: ascending for each posting.
 
     Returns:
-        A status; its place is a term.
+        A status with the index of a term.
     """
     place = np.int64(0)
     for term in range(len(bounds) - 1):
@@ -80,7 +80,7 @@ def decode_positions(
 
 @subroutine
 def _decode_deltas(data: Any, at: Any, end: Any, count: Any, has_groups: Any, out: Any, place: Any) -> Any:
-    """Decode `count` numbers between two offsets inside `data` to `place`; return a status without place."""
+    """Decode `count` numbers between two offsets into slot `place`. Returns a status without an index."""
     rest = count
     while has_groups and rest >= GROUP:
         if at >= end:
@@ -104,7 +104,7 @@ def _decode_deltas(data: Any, at: Any, end: Any, count: Any, has_groups: Any, ou
 
 @subroutine
 def _sum_up(frequencies: Any, posting: Any, stop: Any, positions: Any, place: Any) -> Any:
-    """Sum up the differences of each posting to positions, in place; return False where one is beyond 32 bits."""
+    """Turn each posting's deltas into positions, in place. Returns False if a position exceeds 32 bits."""
     for i in range(posting, stop):
         value = np.int64(0)
         for j in range(place, place + np.int64(frequencies[i])):
@@ -127,20 +127,20 @@ def encode_positions(
     starts: UInt32s,
     scratch: UInt32s,
 ) -> int:
-    """Encode positions, with each 128 numbers of a block packed.
+    """Encode positions. Every 128 numbers of a block are packed as a group.
 
     Args:
-        bounds: Where the postings of each term begin, and where the last one's end.
+        bounds: First posting of each term, and the end of the last term.
         frequencies: Number of positions of each posting.
-        positions: (frequencies.sum(),), ascending in each posting.
+        positions: (frequencies.sum(),), ascending for each posting.
         block_size: Number of postings of a block.
-        out: Written; 5 bytes for each position and one for each block are enough.
-        terms: Written: where the bytes of each term begin, and where the last one's end.
-        starts: Written: where each block begins, counted from the start of its term.
-        scratch: (128,), for work.
+        out: Output. 5 bytes for each position and one for each block are enough.
+        terms: Output: byte offset of each term, and the end of the last one.
+        starts: Output: offset of each block from the start of its term.
+        scratch: (128,), scratch space.
 
     Returns:
-        Number of bytes written; -1 if `out` or `starts` is too small, -2 if the bytes of a term do not fit 32 bits.
+        Number of bytes written. -1 if `out` or `starts` is too small, -2 if a term's size exceeds 32 bits.
     """
     at, place, block = np.int64(0), np.int64(0), 0
     for term in range(len(bounds) - 1):
@@ -186,16 +186,16 @@ def _encode_group(values: Any, out: Any, at: Any) -> Any:
 
 @kernel
 def decode_old_positions(data: Bytes, offsets: Int64s, frequencies: UInt32s, positions: UInt32s) -> int:
-    """Decode positions of format 1, which has a separate value for each posting.
+    """Decode positions of format 1, which stores a separate value for each posting.
 
     Args:
         data: Bytes of all postings.
-        offsets: (postings + 1,), where the bytes of each posting begin, and where the last one's end.
+        offsets: (postings + 1,), byte offset of each posting, and the end of the last one.
         frequencies: Number of positions of each posting.
-        positions: (frequencies.sum(),), written.
+        positions: (frequencies.sum(),), output.
 
     Returns:
-        A status; its place is a posting.
+        A status with the index of a posting.
     """
     place = np.int64(0)
     for i in range(len(frequencies)):
@@ -243,17 +243,17 @@ def _decode_old(data: Any, at: Any, end: Any, count: Any, out: Any, place: Any) 
 def encode_old_positions(
     frequencies: UInt32s, positions: UInt32s, out: Bytes, offsets: Int64s, scratch: UInt32s
 ) -> int:
-    """Encode positions of format 1: for each posting their number, then each 128 of them, then the rest, if any.
+    """Encode positions in format 1: for each posting the position count, then groups of 128, then any rest.
 
     Args:
         frequencies: Number of positions of each posting.
-        positions: (frequencies.sum(),), ascending in each posting.
-        out: Written; 5 bytes for each position and 4 for each posting are enough.
-        offsets: Written: where each of these parts begins, and where the last one ends.
-        scratch: (128,), for work.
+        positions: (frequencies.sum(),), ascending for each posting.
+        out: Output. 5 bytes for each position and 4 for each posting are enough.
+        offsets: Output: byte offset of each of these values, and the end of the last one.
+        scratch: (128,), scratch space.
 
     Returns:
-        Number of bytes written; -1 if `out` or `offsets` is too small.
+        Number of bytes written, or -1 if `out` or `offsets` is too small.
     """
     at, place, part = np.int64(0), np.int64(0), 0
     for i in range(len(frequencies)):

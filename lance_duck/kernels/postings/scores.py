@@ -1,7 +1,7 @@
-"""Kernels that score documents from compressed postings, and bound the scores in blocks.
+"""Kernels that score documents from compressed postings, and compute upper bounds of scores.
 
-All arithmetic of scores is float32, operation by operation, and a document's terms are added in the order of the query,
-those of the same word first: the bits are those of the plain reference. Bounds are float64, and a little too large.
+Scores are float32, operation by operation. A document's terms are added in query order, with terms of the same word
+first. Results equal the plain reference bit by bit. Bounds are float64, and slightly too large.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Float64s = NDArray[np.float64]
 
 SATURATION: Final = np.float32(np.float32(1.2) + np.float32(1))
 SLACK: Final = 1 + 2.0**-16
-"""Factor by which bounds of scores are raised: twice the rounding error of a float32 sum of 64 terms is less."""
+"""Factor that raises score bounds. It exceeds twice the rounding error of a float32 sum of 64 terms."""
 GROUP: Final = 32
-"""Number of blocks that an entry of the second level of impacts covers."""
+"""Number of blocks that a second-level impact entry covers."""
 
 
 @kernel
@@ -47,29 +47,29 @@ def accumulate(
     ids: UInt32s,
     frequencies: UInt32s,
 ) -> int:
-    """Add the scores of all postings of some terms to those of their documents.
+    """Add the scores of all postings of terms to their documents.
 
     Args:
         data: Bytes of all blocks.
-        offsets: Where each block begins, and where the last one ends: inside `data`, ascending.
-        lists: (terms + 1,), the first block of each term, and one past the last block.
-        lengths: Number of documents of each term; they fit the blocks.
+        offsets: Byte offset of each block, and the end of the last one; ascending, within `data`.
+        lists: (terms + 1,), first block of each term, and the total block count.
+        lengths: Number of documents of each term. They match the blocks.
         block_size: 128 or 256.
-        is_varint: Whether numbers of the last block of a term are varints; else words.
+        is_varint: Whether numbers in a term's last block are varints, otherwise words.
         weights: The idf of each term.
-        slots: The word of the query that each term stands for; ascending from 0.
-        norms: The code of each document of the partition, and the norm of each code.
-        mask: Whether each document may match; empty if all may.
+        slots: The query word of each term; ascending from 0.
+        norms: Each document's code, and each code's norm.
+        mask: Whether each document may match. Empty if all may.
         every: Whether a document must have a term of each slot.
         scores: (documents,), added to.
-        sums: (documents,), 0 before and after; empty if each term stands for another word.
-        hits: (documents,), 0 before; written: with `every` the number of leading slots that a document has, else 1 if
-            it has any.
-        ids: (block_size,), for work.
-        frequencies: (block_size,), for work.
+        sums: (documents,), 0 before and after. Empty if each term has its own word.
+        hits: (documents,), 0 before, output. With `every`, the number of leading slots that a document has. Otherwise
+            1 if it has any.
+        ids: (block_size,), scratch space.
+        frequencies: (block_size,), scratch space.
 
     Returns:
-        A status; its place is a term.
+        A status with the index of a term.
     """
     num_documents = len(norms[0])
     for term in range(len(lengths)):
@@ -111,7 +111,7 @@ def norm_of(norms: Any, document: Any) -> Any:
 
 @subroutine
 def score_of(weight: Any, frequency: Any, norm: Any) -> Any:
-    """Return a term's part of the score of a document."""
+    """Return a term's contribution to a document's score."""
     count = np.float32(frequency)
     return np.float32(weight * np.float32(np.float32(SATURATION * count) / np.float32(count + norm)))
 
@@ -130,24 +130,24 @@ def bound_blocks(
     last: Int64s,
     bounds: Float64s,
 ) -> int:
-    """Bound a term's part of the score of a document in each of its blocks.
+    """Bound a term's score contribution in each of its blocks.
 
     Args:
-        lists: (terms + 1,), the first block of each term, and one past the last block; from 0.
-        entries: (terms + 1,), the first entry of each term, and one past the last entry; a term has an entry for each
-            block, then others.
+        lists: (terms + 1,), first block of each term, and the total block count; from 0.
+        entries: (terms + 1,), first entry of each term, and the total entry count. A term has an entry for each block,
+            then others.
         last_ids: The last document of each entry.
-        pairs: Where the pairs of each entry begin, and where the last one's end.
+        pairs: First pair of each entry, and the end of the last one.
         frequencies: Frequency of each pair.
-        codes: Code of the length of each pair.
+        codes: Length code of each pair.
         weights: The idf of each term.
-        norms: The norm of the least length of each code.
+        norms: The norm of each code's shortest length.
         num_documents: Number of documents of the partition.
-        last: Written: the last document of each block.
-        bounds: Written: the bound of each block.
+        last: Output: the last document of each block.
+        bounds: Output: the bound of each block.
 
     Returns:
-        A status; its place is a term.
+        A status with the index of a term.
     """
     for term in range(len(lists) - 1):
         blocks = lists[term + 1] - lists[term]
@@ -181,20 +181,20 @@ def bound_windows(
     totals: Float64s,
     order: Int64s,
 ) -> None:
-    """Bound the parts of the scores of documents in each window of ids, and order the windows.
+    """Bound the terms' score contributions in each window of ids, and order the windows.
 
     Args:
-        lists: (terms + 1,), the first block of each term, and one past the last block.
-        last: The last document of each block: below `size` times the number of windows.
+        lists: (terms + 1,), first block of each term, and the total block count.
+        last: The last document of each block, below `size` times the window count.
         bounds: Bound of each block.
-        size: Number of ids of a window.
+        size: Number of ids in a window.
         every: Whether a document must have all terms.
-        slack: Factor by which bounds are raised.
-        num_first: Number of windows that come first in `order`, if there are more.
-        out: (terms, windows), 0 before; written: the bounds of each term, 0 where it has no document.
-        totals: (windows,), written: the bound of documents; -1 where none can match.
-        order: (windows,), written: the `num_first` windows with the greatest bounds, the greatest first, then the
-            others, ascending.
+        slack: Factor that raises bounds.
+        num_first: Maximum number of windows that are sorted to the front of `order`.
+        out: (terms, windows), 0 before, output: the bounds of each term, 0 if it has no document there.
+        totals: (windows,), output: the score bound, or -1 if no document can match.
+        order: (windows,), output: the `num_first` windows with the highest bounds, in descending order, then the
+            others, in ascending order of their ids.
     """
     num_windows = len(totals)
     for term in range(len(lists) - 1):
@@ -231,19 +231,19 @@ def find_greatest(
     block_size: int,
     out: NDArray[np.float32],
 ) -> int:
-    """Find the greatest score of each block, in float32, operation by operation.
+    """Find the highest score in each block, in float32, operation by operation.
 
     Args:
-        bounds: Where the postings of each term begin, and where the last one's end; ascending, within `ids`.
-        ids: (postings,), documents.
+        bounds: First posting of each term, and the end of the last term; ascending, within `ids`.
+        ids: (postings,), document ids.
         frequencies: (postings,), at least 1.
         weights: The idf of each term.
         norms: Norm of each document.
         block_size: Number of postings of a block.
-        out: Written: one for each block.
+        out: Output: one number for each block.
 
     Returns:
-        Number of blocks; -1 if `out` is too small or an id is out of range.
+        Number of blocks, or -1 if `out` is too small or an id is out of range.
     """
     block = 0
     for term in range(len(bounds) - 1):

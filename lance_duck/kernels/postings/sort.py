@@ -1,12 +1,12 @@
-"""Kernels that sort postings by term: those of some documents' tokens, and those of other partitions.
+"""Kernels that sort postings by term, from document tokens or from the postings of other partitions.
 
 The tokens of a batch of documents become runs, one for each term:
 
-    varint number of documents | for each: varint (document - the one before) · 2 + x | x = 1: varint frequency - 2
-                               | with positions, for each token: varint position - the one before of the document
+    varint number of documents | for each: varint (document - previous) · 2 + x | x = 1: varint frequency - 2
+                               | with positions, for each token: varint position - previous in the document
 
-Documents count from 0 in each batch. A partition's postings are counted, then filled. Each batch and each partition
-numbers its terms in its own way; `terms` and `numbers` say what they are in the result.
+Documents count from 0 in each batch. A partition's postings are first counted, then filled in. Batches and partitions
+number their terms independently. `terms` and `numbers` map these numbers to the numbers in the result.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ UInt32s = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
 
 NO_DOCUMENT = 0xFFFFFFFF
-"""No document has this id."""
+"""Marks a missing document. Documents never have this id."""
 RUN_BYTES = 5
-"""Most bytes of a run before its documents."""
+"""Maximum size of a run before its documents, in bytes."""
 TOKEN_BYTES = 15
-"""Most bytes of a run for each of its tokens."""
+"""Maximum size of a run for each token, in bytes."""
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -49,19 +49,19 @@ def write_runs(
     out: Bytes,
     state: Int64s,
 ) -> int:
-    """Write the tokens of documents as runs, in order of their terms' first occurrence.
+    """Write the tokens of documents as runs, in order of the first occurrence of each term.
 
     Args:
         term_ids: (tokens,), term of each token, document by document; fewer than 2**32 tokens.
-        bounds: (documents + 1,), where the tokens of each document begin, and where the last one's end.
-        positions: (tokens,), position of each token; empty: positions are left out.
-        ends: (terms,), 0, for work.
-        entries: (tokens,), for work.
-        order: (terms,), written: the term of each run.
-        counts: (2, terms), written: the documents, and the tokens, of each run.
-        starts: (terms,), written: where each run begins; of a dtype that has room for that.
-        out: Written; 5 bytes for each run, 15 for each token and 5 more are enough.
-        state: (2,), written: number of runs, and of their bytes.
+        bounds: (documents + 1,), first token of each document, and the total token count.
+        positions: (tokens,), position of each token. If empty, positions are omitted.
+        ends: (terms,), 0, scratch space.
+        entries: (tokens,), scratch space.
+        order: (terms,), output: the term of each run.
+        counts: (2, terms), output: document count and token count of each run.
+        starts: (terms,), output: byte offset of each run, in a dtype that can hold it.
+        out: Output. 5 bytes for each run, 15 for each token and 5 more are enough.
+        state: (2,), output: number of runs, and their size in bytes.
 
     Returns:
         A status.
@@ -109,7 +109,7 @@ def write_runs(
 
 @subroutine
 def _write_run(entries: Any, first: Any, end: Any, with_positions: Any, out: Any, at: Any) -> Any:
-    """Write the entries of a term as a run; return (number of documents, where the run ends)."""
+    """Write a term's entries as a run. Returns (number of documents, end of the run)."""
     documents = np.int64(1)
     for i in range(first + 1, end):
         documents += np.int64((entries[i] >> _HALF) != (entries[i - 1] >> _HALF))
@@ -148,7 +148,7 @@ def write_runs_reference(
     out: Bytes,
     state: Int64s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     runs: dict[int, dict[int, list[int]]] = {}
     for i in range(len(bounds) - 1):
         for j in range(bounds[i], bounds[i + 1]):
@@ -193,17 +193,17 @@ def fill_runs(
     Args:
         data: Bytes of the batch.
         terms: (runs,), term of each run.
-        starts: (runs,), where each run begins.
-        first: The term whose postings are the first ones.
+        starts: (runs,), byte offset of each run.
+        first: The term whose postings come first in the output.
         document: Id of the first document of the batch.
-        ends: (terms,), where the next posting of each term goes; written.
-        document_ids: Documents of all postings of the terms; written.
-        frequencies: Frequencies of all postings of the terms; written.
-        position_ends: (terms,), where the next position of each term goes; written. Empty if runs have no positions.
-        positions: Positions of all postings of the terms; written.
+        ends: (terms,), slot of each term's next posting; updated.
+        document_ids: Output: documents of all postings of the terms.
+        frequencies: Output: frequencies of all postings of the terms.
+        position_ends: (terms,), slot of each term's next position; updated. Empty if runs have no positions.
+        positions: Output: positions of all postings of the terms.
 
     Returns:
-        A status; its place is a run.
+        A status with the index of a run.
     """
     with_positions, size = len(position_ends) != 0, len(data)
     if len(starts) < len(terms) or len(frequencies) < len(document_ids):
@@ -250,7 +250,7 @@ def fill_runs(
 
 @subroutine
 def _next(data: Bytes, at: Any, end: Any) -> Any:
-    """Read a varint as `read_varint` does; most have one byte."""
+    """Read a varint like `read_varint`, with a fast path for single bytes."""
     if at < end and data[at] < 128:
         return np.int64(data[at]), np.int64(at + 1)
     return read_varint(data, at, end)
@@ -268,7 +268,7 @@ def fill_runs_reference(
     position_ends: Int64s,
     positions: UInt32s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for term, start in zip((terms.astype(np.int64) - first).tolist(), starts.tolist(), strict=True):
         numbers = _numbers(data[start:].tobytes())
         name = document
@@ -300,15 +300,15 @@ def _numbers(data: bytes) -> Iterator[int]:
 def count_living(
     bounds: Int64s, document_ids: UInt32s, frequencies: UInt32s, names: Int64s, numbers: Int64s, counts: Int64s
 ) -> int:
-    """Count the live postings of a partition, and their tokens.
+    """Count a partition's live postings and their tokens.
 
     Args:
-        bounds: (terms of the partition + 1,), where the postings of each term begin, and where the last one's end.
+        bounds: (terms of the partition + 1,), first posting of each term, and the total posting count.
         document_ids: (postings,), document of each posting.
         frequencies: (postings,), frequency of each posting.
-        names: (documents,), new id of each document; negative if it is gone.
+        names: (documents,), new id of each document, negative if it is deleted.
         numbers: (terms of the partition,), number of each term in the result.
-        counts: (2, terms of the result), number of postings and of tokens of each term; added to.
+        counts: (2, terms of the result), posting count and token count of each term; added to.
 
     Returns:
         A status.
@@ -337,7 +337,7 @@ def count_living(
 def count_living_reference(
     bounds: Int64s, document_ids: UInt32s, frequencies: UInt32s, names: Int64s, numbers: Int64s, counts: Int64s
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     lives = names[document_ids] >= 0
     for i, term in enumerate(numbers.tolist()):
         run = slice(bounds[i], bounds[i + 1])
@@ -357,19 +357,19 @@ def fill_living(
     new_documents: UInt32s,
     new_frequencies: UInt32s,
 ) -> int:
-    """Append a partition's live postings to those of each term.
+    """Append a partition's live postings to the postings of each term.
 
-    The first five arguments have been checked by `count_living`, which describes them.
+    `count_living` takes the same first five arguments and has checked them.
 
     Args:
-        bounds: Where the postings of each term begin.
+        bounds: First posting of each term.
         document_ids: Document of each posting.
         frequencies: Frequency of each posting.
         names: New id of each document.
         numbers: Number of each term in the result.
-        ends: (terms of the result,), where the next posting of each term goes; written.
-        new_documents: New ids of the documents of all postings of the result; written.
-        new_frequencies: Frequencies of all postings of the result; written.
+        ends: (terms of the result,), slot of each term's next posting; updated.
+        new_documents: Output: new document ids of all postings of the result.
+        new_frequencies: Output: frequencies of all postings of the result.
 
     Returns:
         A status.
@@ -399,7 +399,7 @@ def fill_living_reference(
     new_documents: UInt32s,
     new_frequencies: UInt32s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, term in enumerate(numbers.tolist()):
         run = slice(bounds[i], bounds[i + 1])
         living = names[document_ids[run]] >= 0
@@ -421,19 +421,19 @@ def fill_living_positions(
     ends: Int64s,
     out: UInt32s,
 ) -> int:
-    """Append the positions of a partition's live postings to those of each term.
+    """Append the positions of a partition's live postings to the positions of each term.
 
-    The first five arguments have been checked by `count_living`, which describes them.
+    `count_living` takes the same first five arguments and has checked them.
 
     Args:
-        bounds: Where the postings of each term begin.
+        bounds: First posting of each term.
         document_ids: Document of each posting.
         frequencies: Frequency of each posting.
         names: New id of each document.
         numbers: Number of each term in the result.
-        positions: (frequencies.sum(),), positions of each posting in turn.
-        ends: (terms of the result,), where the next position of each term goes; written.
-        out: Positions of all postings of the result; written.
+        positions: (frequencies.sum(),), positions of each posting, one posting after the other.
+        ends: (terms of the result,), slot of each term's next position; updated.
+        out: Output: positions of all postings of the result.
 
     Returns:
         A status.
@@ -466,7 +466,7 @@ def fill_living_positions_reference(
     ends: Int64s,
     out: UInt32s,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     pieces = np.split(positions, np.cumsum(frequencies)[:-1])
     for i, term in enumerate(numbers.tolist()):
         for j in range(bounds[i], bounds[i + 1]):

@@ -1,5 +1,5 @@
-"""Kernels of values of any length: FSST, dictionaries, views, gathering.
+"""Kernels for variable-width values: FSST, dictionaries, views, gathering.
 
-You hold: bytes with their offsets. You get: the same, decoded, encoded or gathered, in arrays of the caller.
+You hold: bytes with their offsets. You get: the values decoded, encoded or gathered, in the caller's arrays.
 Never here: Arrow, and exceptions: a kernel returns a status.
 """

@@ -1,4 +1,4 @@
-"""Kernel that finds the distinct values among texts."""
+"""Kernel that finds the distinct values of a string array."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.texts.distinct import text_number
 
 SLOTS = 4096
-"""Size of the hash table; half of it may be taken."""
+"""Number of hash table slots. At most half of them are used."""
 ROOM = SLOTS + 256
 MOST = SLOTS // 2
 
@@ -21,14 +21,14 @@ MOST = SLOTS // 2
 def number_bytes(
     data: Bytes, start: int, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Number distinct values as `number_texts` does, where each is one byte.
+    """Number distinct values like `number_texts`, for values of one byte.
 
     Args:
-        data: Bytes of the values, one after the other from `start` on: as many as `places`, checked by the caller.
+        data: Bytes of the values, concatenated from `start` on. The caller has checked that all values lie within.
         start: Offset of the first value.
-        places: uint32 (count,), written: number of each value.
-        firsts: int64, 256 or more, written: place of the first occurrence of each distinct value.
-        table: int32, 256 or more, all -1, written: numbers by value.
+        places: uint32 (count,), output: number of each value.
+        firsts: int64, 256 or more, output: index of the first occurrence of each distinct value.
+        table: int32, 256 or more, all -1, output: numbers by value.
 
     Returns:
         Number of distinct values.
@@ -48,7 +48,7 @@ def number_bytes(
 def number_bytes_reference(
     data: Bytes, start: int, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     numbers: dict[int, int] = {}
     for i in range(len(places)):
         value = int(data[start + i])
@@ -61,7 +61,7 @@ def number_bytes_reference(
 
 @kernel
 def are_bytes(offsets: NDArray[Any]) -> bool:
-    """Return whether each value is one byte.
+    """Return whether all values have one byte.
 
     Args:
         offsets: (count + 1,).
@@ -74,7 +74,7 @@ def are_bytes(offsets: NDArray[Any]) -> bool:
 
 
 def are_bytes_reference(offsets: NDArray[Any]) -> bool:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     values = offsets.tolist()
     return bool(values == [*range(values[0], values[0] + len(values))])
 
@@ -83,17 +83,17 @@ def are_bytes_reference(offsets: NDArray[Any]) -> bool:
 def number_texts(
     offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Number distinct values in order of their first occurrence.
+    """Number distinct values in order of first occurrence.
 
     Args:
-        offsets: (count + 1,), ascending, within the data: checked by the caller.
+        offsets: (count + 1,), ascending. The caller has checked that they lie within the data.
         data: Bytes of the values.
-        places: uint32 (count,), written: number of each value.
-        firsts: int64 (MOST,), written: place of the first occurrence of each distinct value.
-        table: int32 (ROOM,), all -1, written: numbers by hash, then those of values of one byte.
+        places: uint32 (count,), output: number of each value.
+        firsts: int64 (MOST,), output: index of the first occurrence of each distinct value.
+        table: int32 (ROOM,), all -1, output: numbers by hash, then the numbers of one-byte values.
 
     Returns:
-        Number of distinct values; -1 when there are more than MOST.
+        Number of distinct values, or -1 if there are more than MOST.
     """
     count = 0
     for i in range(len(places)):
@@ -119,7 +119,7 @@ def number_texts(
 def number_texts_reference(
     offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     numbers: dict[bytes, int] = {}
     for i in range(len(places)):
         text = data[offsets[i] : offsets[i + 1]].tobytes()

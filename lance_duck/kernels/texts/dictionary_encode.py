@@ -1,4 +1,4 @@
-"""Kernels that number distinct values for dictionaries, by a hash table of their first occurrences."""
+"""Kernels that number distinct values for dictionaries, with a hash table of first occurrences."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from lance_duck.kernels.texts.variable import Offsets
 def number_variable(
     offsets: Offsets, data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Number distinct values in order of their first occurrence.
+    """Number distinct values in order of first occurrence.
 
     Args:
-        offsets: (count + 1,), ascending, within the data: checked by the caller.
+        offsets: (count + 1,), ascending. The caller has checked that they lie within the data.
         data: Bytes of the values.
-        places: uint32 (count,), written: number of each value.
-        firsts: int64, one for each distinct value allowed, written: place of its first occurrence.
-        table: int32, -1 in each slot; a power of two of them, at least twice as many as firsts.
+        places: uint32 (count,), output: number of each value.
+        firsts: int64, one for each distinct value allowed, output: index of its first occurrence.
+        table: int32, all -1, a power of two that is at least twice the length of `firsts`.
 
     Returns:
-        Number of distinct values; -1 when there are more than firsts.
+        Number of distinct values, or -1 if `firsts` is too short.
     """
     last = len(table) - 1
     count = 0
@@ -48,7 +48,7 @@ def number_variable(
 def number_variable_reference(
     offsets: Offsets, data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     return _number([data[a:b].tobytes() for a, b in pairwise(offsets.tolist())], places, firsts)
 
 
@@ -56,7 +56,7 @@ def number_variable_reference(
 def number_fixed(
     data: Bytes, words: int, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Number distinct values as `number_variable` does, for values of `words` * 8 bytes, one after the other."""
+    """Number distinct values like `number_variable`, for concatenated values of `words` * 8 bytes."""
     last = len(table) - 1
     count = 0
     for i in range(len(places)):
@@ -76,7 +76,7 @@ def number_fixed(
 def _value_number(
     data: Bytes, words: int, i: int, firsts: NDArray[np.int64], table: NDArray[np.int32], last: int
 ) -> Any:
-    """Return the number of a value, or, for a new one, the complement of the free slot where its number belongs."""
+    """Return the number of a value, or the complement of its free slot if the value is new."""
     width = words * 8
     mixed = np.uint64(0)
     for j in range(words):
@@ -98,7 +98,7 @@ def _value_number(
 def number_fixed_reference(
     data: Bytes, words: int, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     width = words * 8
     return _number([data[i * width : (i + 1) * width].tobytes() for i in range(len(places))], places, firsts)
 

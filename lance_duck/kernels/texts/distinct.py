@@ -1,4 +1,4 @@
-"""Subroutines that find the numbers of distinct texts in hash tables."""
+"""Subroutines that number distinct strings with hash tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HALF = np.uint64(32)
 
 @subroutine
 def next_word(data: Bytes, place: int, size: int) -> Any:
-    """Return the next `size` bytes, at most eight, as a little-endian number."""
+    """Return the next `size` bytes, up to eight, as a little-endian number."""
     if place + 8 <= len(data):
         word: Any = load_u64(data, place)
         return word if size >= 8 else word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
@@ -28,7 +28,7 @@ def next_word(data: Bytes, place: int, size: int) -> Any:
 
 @subroutine
 def mix_word(mixed: Any, word: Any) -> Any:
-    """Return the hash of a text so far, continued by its next word."""
+    """Return a running hash updated with the next word of a string."""
     mixed = (mixed ^ word) * _PRIME
     return mixed ^ (mixed >> _HALF)
 
@@ -37,15 +37,15 @@ def mix_word(mixed: Any, word: Any) -> Any:
 def text_number(
     offsets: NDArray[Any], data: Bytes, i: int, firsts: NDArray[np.int64], table: NDArray[np.int32], last: int
 ) -> Any:
-    """Return the number of a text, or, for a new one, the complement of the free slot where its number belongs.
+    """Return the number of a string, or the complement of its free slot if the string is new.
 
     Args:
-        offsets: Where each text begins, one more than texts.
-        data: Bytes of the texts.
-        i: Place of the text.
-        firsts: Place of the first occurrence of each distinct text.
-        table: Numbers of distinct texts by hash; negative in a free slot, of which there is at least one.
-        last: Number of slots of the table, a power of two, less one.
+        offsets: Byte offset of each string, and the end of the last one.
+        data: Bytes of the strings.
+        i: Index of the string.
+        firsts: Index of the first occurrence of each distinct string.
+        table: Numbers of distinct strings by hash. Free slots are negative, and at least one slot is free.
+        last: Slot count of the table, which is a power of two, minus one.
     """
     start: Any = np.int64(offsets[i])
     size: Any = np.int64(offsets[i + 1]) - start

@@ -1,9 +1,9 @@
 """Kernel that expands FSST codes.
 
-Code c < n stands for the `lengths[c]` bytes of `symbols[c]`, code 255 for the byte after it. The codes of all values
-are one stream, of which eight are expanded at a time, each with one 8-byte store whose surplus the next one overwrites.
-The place of each code's bytes is recorded for a piece of the stream, and the offsets of the values are picked from
-these: values are short, and a branch at the end of each would cost more than its codes.
+A code c < n stands for the `lengths[c]` bytes of `symbols[c]`. Code 255 escapes the byte after it. The codes of all
+values form one stream. Eight codes are expanded at a time, each with one 8-byte store whose surplus bytes the next one
+overwrites. The output offset of each code is recorded for a stretch of the stream, and the value offsets are read from
+these records. Values are short, and a branch at the end of each value would cost more than its codes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _expand_piece(
     """Expand codes[at:last], or PIECE of them and as many more as complete an escape or a word of eight.
 
     Returns:
-        Place of the next code, or -1 when the last one is an escape; where its bytes go; all lengths, or-ed.
+        Index of the next code, or -1 if the last one is an escape; next output offset; bitwise OR of all lengths.
     """
     base = at
     limit = min(base + PIECE, last)
@@ -103,16 +103,16 @@ def expand(
     """Expand values of codes.
 
     Args:
-        codes: Value i is codes[ends[i] : ends[i + 1]]; the offsets have been checked.
+        codes: Value i is codes[ends[i] : ends[i + 1]]. The offsets are already checked.
         ends: (values + 1,).
         symbols: uint64 (256,), bytes of each symbol, little-endian.
-        lengths: uint8 (256,), bytes of each symbol, 1 to 8; NO_SYMBOL for codes that have none.
-        offsets: (values + 1,), written: offsets into `out`.
-        out: 8 bytes for each byte of codes and SLACK more, written.
-        places: int64 (PLACES,), scratch.
+        lengths: uint8 (256,), size of each symbol in bytes, 1 to 8, or NO_SYMBOL for unused codes.
+        offsets: (values + 1,), output: offsets into `out`.
+        out: Output, 8 bytes for each byte of codes, and SLACK more.
+        places: int64 (PLACES,), scratch space.
 
     Returns:
-        A status, with a value at or before the bad one.
+        A status with the index of a value at or before the bad one.
     """
     count = len(ends) - 1
     value = 0
@@ -146,7 +146,7 @@ def expand_reference(
     out: Bytes,
     places: NDArray[np.int64],
 ) -> int:
-    """Compute the plain reference, code by code."""
+    """Reference implementation, code by code."""
     table = [int(s).to_bytes(8, "little")[:n] for s, n in zip(symbols.tolist(), lengths.tolist(), strict=True)]
     result = bytearray()
     offsets[0] = 0

@@ -1,4 +1,4 @@
-"""Kernels that replace bytes by FSST codes, and count the codes, from which better symbols are made."""
+"""Kernels that replace bytes with FSST codes, and count the codes in order to find better symbols."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SLACK: Final = 8
 
 @subroutine
 def _next_word(data: Bytes, at: int, end: int) -> Any:
-    """Return the eight bytes at `at`; those from `end` on are arbitrary."""
+    """Load the eight bytes at `at`. Bytes from `end` on are undefined."""
     return load_u64(data, at) if at + 8 <= len(data) else word_at(data, at, end)
 
 
 @subroutine
 def _skip_empty(offsets: Offsets, value: int, last: int, place: Any, ends: Offsets) -> int:
-    """Write the ends of empty values from `value` on; return the first value that has bytes."""
+    """Write the ends of empty values from `value` on. Returns the first non-empty value."""
     while value < last and offsets[value] == offsets[value + 1]:
         ends[value + 1] = place
         value += 1
@@ -43,7 +43,7 @@ def _finish(
     ends: Offsets,
     out: Bytes,
 ) -> Any:
-    """Replace the bytes from `at` in a value on, up to the value `last`; return where their codes end in `out`."""
+    """Encode from `at` in a value to the end of value `last`. Returns the end of the codes in `out`."""
     while value < last:
         end: Any = np.int64(offsets[value + 1])
         while at < end:
@@ -67,18 +67,18 @@ def compress(
     out: Bytes,
     spare: Bytes,
 ) -> int:
-    """Replace the bytes of each value by codes, each time that of the longest symbol.
+    """Replace the bytes of each value with codes, greedily by the longest symbol.
 
-    Each code depends on the one before it, so that two values at a time, one of each half, take hardly longer than one.
+    Each code depends on the one before it. Encoding one value of each half at the same time hides this latency.
 
     Args:
-        data: Bytes of the values; the offsets lie in it.
+        data: Bytes of the values. The offsets lie within it.
         offsets: (values + 1,), ascending.
-        table: Table of symbols.
+        table: Symbol table.
         middle: First value of the second half.
-        ends: (values + 1,), written: offsets into `out`, from 0.
-        out: Twice the bytes of the values and SLACK more, written.
-        spare: Twice the bytes of the second half and SLACK more, scratch.
+        ends: (values + 1,), output: offsets into `out`, from 0.
+        out: Output, twice the size of the values plus SLACK.
+        spare: Scratch space, twice the size of the second half plus SLACK.
 
     Returns:
         Number of bytes written.
@@ -130,7 +130,7 @@ def compress_reference(
     out: Bytes,
     spare: Bytes,
 ) -> int:
-    """Compute the plain reference, with the symbols in a dictionary."""
+    """Reference implementation that looks up symbols in a dictionary."""
     numbers = symbols_of(table)
     codes = bytearray()
     ends[0] = 0
@@ -146,7 +146,7 @@ def compress_reference(
 
 
 KINDS: Final = 512
-"""Kinds of codes that are counted: escaped bytes, then 256 + code."""
+"""Number of code kinds to count: 256 escaped bytes, then 256 codes."""
 
 
 @kernel
@@ -157,14 +157,14 @@ def count_codes(
     singles: NDArray[np.int32],
     pairs: NDArray[np.int32],
 ) -> None:
-    """Count the codes that `compress` would write; a symbol of several bytes counts as its first byte, too.
+    """Count the codes that `compress` would write. A symbol of several bytes also counts as its first byte.
 
     Args:
         data: See `compress`.
         offsets: See `compress`.
         table: See `compress`.
-        singles: (KINDS,), added to: occurrences of each escaped byte and of each code.
-        pairs: (KINDS * KINDS,), added to: occurrences of one after another, at [first * KINDS + second].
+        singles: (KINDS,), added to: occurrences of each escaped byte and each code.
+        pairs: (KINDS * KINDS,), added to: occurrences of consecutive pairs, at [first * KINDS + second].
     """
     for i in range(len(offsets) - 1):
         at: Any = np.int64(offsets[i])
@@ -193,7 +193,7 @@ def count_codes_reference(
     singles: NDArray[np.int32],
     pairs: NDArray[np.int32],
 ) -> None:
-    """Compute the plain reference from the codes, in Python."""
+    """Reference implementation in plain Python, from the codes."""
     symbols = {code: symbol for symbol, code in symbols_of(table).items()}
     ends, out = np.empty(len(offsets), np.int64), np.empty(2 * len(data) + SLACK, np.uint8)
     compress_reference(data, offsets, table, 0, ends, out, out)

@@ -1,13 +1,13 @@
-"""The table of FSST symbols, which finds the longest one at a place, and its kernels.
+"""The FSST symbol table, which finds the longest matching symbol, and its kernels.
 
-The longest symbol is found by two look-ups. Symbols of three bytes and more lie in a hash table of their first three
-bytes, one to a slot, so that of symbols that begin alike just one is in a table. Shorter ones are found by the next two
-bytes:
+A match takes two lookups. Symbols of three or more bytes are in a hash table of their first three bytes. Each slot
+holds one symbol, and only one of several symbols with the same first three bytes is in the table. Shorter symbols are
+found by the next two bytes:
 
-    slots   symbol, mask of its bytes (0: no symbol, and the symbol is 1, which no masked word equals), form
-    short   for each two bytes: form of the symbol of both, else of the first one, else of an escape; then, for each
-            byte: form of its symbol, else of an escape
-    form    code | bytes of the symbol << 8; code 255 is an escape, of one byte
+    slots   symbol, mask of its bytes (empty slots have mask 0 and symbol 1, which no masked word equals), form
+    short   for each two bytes: form of their symbol, else of the first byte's symbol, else of an escape; then, for
+            each byte: form of its symbol, else of an escape
+    form    code | size of the symbol in bytes << 8; code 255 is an escape, of one byte
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 BYTE = np.uint64(0xFF)
 
 Table = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint16], NDArray[np.uint16]]
-"""A table of symbols: symbols, masks and forms of the slots, and short forms."""
+"""A symbol table: symbols, masks and forms of the slots, then the short forms."""
 
 
 @subroutine
@@ -57,16 +57,16 @@ def fill_table(
     short: NDArray[np.uint16],
     symbol_numbers: NDArray[np.int64],
 ) -> int:
-    """Assign codes to symbols, in order, as long as there are codes and the symbols' slots are free.
+    """Assign codes to symbols in order, while codes last. Symbols with an occupied slot are skipped.
 
     Args:
-        symbols: Bytes of each symbol, little-endian, 0 behind its end; all different.
-        lengths: Number of bytes of each symbol, 1 to 8.
-        slot_symbols: (SLOTS,), written.
-        slot_masks: (SLOTS,), written.
-        slot_forms: (SLOTS,), written.
-        short: (SHORT,), written.
-        symbol_numbers: (MAX_SYMBOLS,), written: the symbol of each code.
+        symbols: Bytes of each symbol, little-endian, zero-padded; all distinct.
+        lengths: Size of each symbol, 1 to 8 bytes.
+        slot_symbols: (SLOTS,), output.
+        slot_masks: (SLOTS,), output.
+        slot_forms: (SLOTS,), output.
+        short: (SHORT,), output.
+        symbol_numbers: (MAX_SYMBOLS,), output: the symbol of each code.
 
     Returns:
         Number of codes.
@@ -109,7 +109,7 @@ def fill_table_reference(
     short: NDArray[np.uint16],
     symbol_numbers: NDArray[np.int64],
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     slots: dict[int, int] = {}
     numbers: list[int] = []
     for i, (symbol, size) in enumerate(zip(symbols.tolist(), lengths.tolist(), strict=True)):
@@ -135,7 +135,7 @@ def fill_table_reference(
 
 @subroutine
 def word_at(data: Bytes, at: int, end: int) -> Any:
-    """Return the eight bytes at `at`, with 0 from `end` on."""
+    """Load the eight bytes at `at`, with zeros from `end` on."""
     size = end - at
     if at + 8 <= len(data):
         word: Any = load_u64(data, at)
@@ -155,9 +155,9 @@ def longest_form(
     slot_forms: NDArray[np.uint16],
     short: NDArray[np.uint16],
 ) -> Any:
-    """Return the form of the longest symbol that begins `word`, of which `size` bytes count, at least one.
+    """Return the form of the longest symbol that matches the first `size` bytes of `word`, with size >= 1.
 
-    There are no branches: which symbol is next cannot be predicted.
+    The code has no branches, because the next symbol is unpredictable.
     """
     slot = _slot(word)
     form: Any = np.int64(load_u16(slot_forms, slot * 2))

@@ -1,13 +1,13 @@
-"""Kernels of Arrow strings: values of a dictionary put for its indices, ASCII recognized, views made.
+"""Kernels for Arrow strings: dictionary lookup, ASCII detection, string views.
 
 The caller checks the indices. A string view has 16 bytes, little-endian:
 
     offset | size | field
     0      | 4    | length
-    4      | 12   | the value, padded with zeros, if it has at most 12 bytes; else:
-    4      | 4    | its first bytes
+    4      | 12   | the value, zero-padded, if it has up to 12 bytes; otherwise:
+    4      | 4    | prefix: the first bytes
     8      | 4    | number of the data buffer
-    12     | 4    | offset in it
+    12     | 4    | offset in that buffer
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SLACK = 16
 
 @kernel
 def expand_offsets(ends: Offsets, indices: Indices, offsets: Offsets) -> None:
-    """Write the offsets of the texts of indices, from 0; items end at `ends` (items + 1), and the sums fit."""
+    """Write the offsets of the indexed strings, from 0. Items end at `ends` (items + 1), and the sums fit."""
     place = np.int64(0)
     offsets[0] = place
     for i in range(len(indices)):
@@ -38,14 +38,14 @@ def expand_offsets(ends: Offsets, indices: Indices, offsets: Offsets) -> None:
 
 
 def expand_offsets_reference(ends: Offsets, indices: Indices, offsets: Offsets) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     offsets[0] = 0
     np.cumsum(np.diff(ends)[indices], out=offsets[1:])
 
 
 @kernel
 def expand_bytes(data: Bytes, ends: Offsets, indices: Indices, offsets: Offsets, out: Bytes) -> None:
-    """Write the bytes of the item of each index at its offset; `out` has SLACK bytes more than they take."""
+    """Write each indexed item's bytes at its offset. `out` has SLACK bytes more than they take."""
     whole = len(data) - SLACK
     for i in range(len(indices)):
         item = np.int64(indices[i])
@@ -60,14 +60,14 @@ def expand_bytes(data: Bytes, ends: Offsets, indices: Indices, offsets: Offsets,
 
 
 def expand_bytes_reference(data: Bytes, ends: Offsets, indices: Indices, offsets: Offsets, out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, item in enumerate(indices.tolist()):
         out[offsets[i] : offsets[i + 1]] = data[ends[item] : ends[item + 1]]
 
 
 @kernel
 def expand_views(views: NDArray[np.uint64], indices: Indices, out: NDArray[np.uint64]) -> None:
-    """Write the view of the item of each index, see `string_views`."""
+    """Write each indexed item's view. See `string_views`."""
     for i in range(len(indices)):
         item = np.int64(indices[i])
         out[i, 0] = views[item, 0]
@@ -75,7 +75,7 @@ def expand_views(views: NDArray[np.uint64], indices: Indices, out: NDArray[np.ui
 
 
 def expand_views_reference(views: NDArray[np.uint64], indices: Indices, out: NDArray[np.uint64]) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     out[:] = views[indices]
 
 
@@ -103,7 +103,7 @@ def is_ascii(data: Bytes) -> bool:
 
 
 def is_ascii_reference(data: Bytes) -> bool:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     return data.tobytes().isascii()
 
 
@@ -112,12 +112,12 @@ INLINE = 12
 
 @kernel
 def string_views(data: Bytes, offsets: NDArray[np.integer], views: NDArray[np.uint64]) -> bool:
-    """Write the view of each value; return False when offsets do not ascend within `data`.
+    """Write the view of each value. Returns False if the offsets do not ascend within `data`.
 
     Args:
         data: uint8, less than 2 GiB.
         offsets: (n + 1,).
-        views: uint64 (n, 2), written.
+        views: uint64 (n, 2), output.
     """
     size = np.int64(len(data))
     start = np.int64(offsets[0])
@@ -154,7 +154,7 @@ def string_views(data: Bytes, offsets: NDArray[np.integer], views: NDArray[np.ui
 
 
 def string_views_reference(data: bytes, offsets: list[int]) -> bytes:
-    """Compute the plain reference: the views of all values."""
+    """Reference implementation. Returns the views of all values."""
     parts = []
     for start, stop in pairwise(offsets):
         value = data[start:stop]

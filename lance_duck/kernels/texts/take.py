@@ -1,4 +1,4 @@
-"""Kernels that gather values from anywhere in their data."""
+"""Kernels that gather values at arbitrary offsets."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def gather_fixed(data: Bytes, starts: NDArray[np.int64], width: int, out: Bytes)
     """Copy `width` bytes from each start.
 
     Args:
-        data: Holds the values; the caller has checked 0 <= starts <= len(data) - width.
+        data: Holds the values. The caller has checked 0 <= starts <= len(data) - width.
         starts: Byte offset of each value.
-        width: Bytes of a value.
-        out: len(starts) * width bytes, written.
+        width: Size of a value, in bytes.
+        out: len(starts) * width bytes, output.
     """
     count = len(starts)
     if width == 1:
@@ -57,7 +57,7 @@ def gather_fixed(data: Bytes, starts: NDArray[np.int64], width: int, out: Bytes)
 
 
 def gather_fixed_reference(data: Bytes, starts: NDArray[np.int64], width: int, out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     out.reshape(len(starts), width)[:] = data[starts[:, None] + np.arange(width)]
 
 
@@ -67,10 +67,10 @@ def look_up_fixed(items: Bytes, count: int, width: int, indices: NDArray[Any], o
 
     Args:
         items: count * width bytes.
-        count: Entries of the dictionary.
-        width: Bytes of an entry.
+        count: Number of dictionary entries.
+        width: Size of an entry, in bytes.
         indices: Unsigned integers.
-        out: len(indices) * width bytes, written.
+        out: len(indices) * width bytes, output.
 
     Returns:
         A status.
@@ -96,7 +96,7 @@ def look_up_fixed(items: Bytes, count: int, width: int, indices: NDArray[Any], o
 
 
 def look_up_fixed_reference(items: Bytes, count: int, width: int, indices: NDArray[Any], out: Bytes) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     outside = np.flatnonzero(indices >= count)
     if len(outside):
         return status.BAD_OFFSETS | (int(outside[0]) << 8)
@@ -109,10 +109,10 @@ def gather_variable(data: Bytes, starts: NDArray[np.int64], offsets: Offsets, ou
     """Copy offsets[i + 1] - offsets[i] bytes from each start to out[offsets[i]:].
 
     Args:
-        data: Holds the values; the caller has checked their extents. A value without bytes may start anywhere.
+        data: Holds the values. The caller has checked their extents. An empty value may start anywhere.
         starts: Byte offset of each value.
         offsets: (values + 1,), ascending from 0.
-        out: offsets[-1] bytes, written.
+        out: offsets[-1] bytes, output.
     """
     whole = len(data) - 8
     room = len(out) - 8
@@ -128,7 +128,7 @@ def gather_variable(data: Bytes, starts: NDArray[np.int64], offsets: Offsets, ou
 
 
 def gather_variable_reference(data: Bytes, starts: NDArray[np.int64], offsets: Offsets, out: Bytes) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     for i, start in enumerate(starts.tolist()):
         place, end = int(offsets[i]), int(offsets[i + 1])
         if end > place:
@@ -139,14 +139,14 @@ def gather_variable_reference(data: Bytes, starts: NDArray[np.int64], offsets: O
 def select_extents(
     offsets: Offsets, indices: NDArray[np.int64], size: int, starts: NDArray[np.int64], ends: Offsets
 ) -> int:
-    """Write where the values at `indices` begin, and where they end when they are laid end to end.
+    """Write the start of each value at `indices`, and its end when these values are concatenated.
 
     Args:
-        offsets: Offsets of all values; the caller has checked the indices against them.
-        indices: (n,), places of the values.
-        size: Number of bytes of the data.
-        starts: int64 (n,), written.
-        ends: (n + 1,), written.
+        offsets: Offsets of all values. The caller has checked the indices against them.
+        indices: (n,), indices of the values.
+        size: Size of the data, in bytes.
+        starts: int64 (n,), output.
+        ends: (n + 1,), output.
 
     Returns:
         A status.
@@ -165,7 +165,7 @@ def select_extents(
 def select_extents_reference(
     offsets: Offsets, indices: NDArray[np.int64], size: int, starts: NDArray[np.int64], ends: Offsets
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     starts[:] = offsets[indices]
     stops = offsets[indices + 1].astype(np.int64)
     bad = (starts < 0) | (stops < starts) | (stops > size)

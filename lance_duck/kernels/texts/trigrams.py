@@ -1,7 +1,7 @@
-"""Kernel that groups texts by their trigrams.
+"""Kernel that groups strings by their trigrams.
 
-A character has one class or several: each letter or digit that it becomes is one, below 256, and anything else ends a
-run. Three classes in a row are a trigram, with the number (first * 37 + second) * 37 + third.
+Each character maps to one or more classes. Letters and digits have a class below 256 for each folded character, and all
+other characters end a run. Three consecutive classes form a trigram, numbered (first * 37 + second) * 37 + third.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Offsets = NDArray[np.int64]
 BASE: Final = 37
 CLASSES: Final = 256
 TRIGRAMS: Final = ((CLASSES - 1) * BASE + CLASSES - 1) * BASE + CLASSES
-"""Bound of the numbers of trigrams, which are below it."""
+"""Upper bound of trigram numbers, exclusive."""
 
 BREAK: Final = -1
 """The class of characters that end a run."""
@@ -28,7 +28,7 @@ BREAK: Final = -1
 
 @subroutine
 def _code_point(data: Any, at: int, end: int) -> tuple[int, int]:
-    """Return the code point of several bytes that begins at `at`, and where it ends; -1 for broken bytes."""
+    """Decode a multi-byte code point. Returns (code point, next offset); the code point is -1 for invalid bytes."""
     first = int(data[at])
     size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
     if first < 0xC0 or at + size > end:
@@ -54,19 +54,19 @@ def group_by_trigram(
     ends: Offsets,
     texts: NDArray[np.uint32],
 ) -> int:
-    """Find the texts that have each trigram; called twice, first without `texts`, to count them.
+    """Find the strings that contain each trigram. A first call without `texts` counts them.
 
     Args:
-        data: Bytes of the texts, UTF-8.
-        offsets: Where each text begins, and where the last one ends.
-        is_valid: Whether each text is not null; null texts have no trigrams.
-        places: For each code point its place in `starts`; place 0 is that of characters that end a run.
-        starts: Where the classes of each place begin, and where those of the last one end.
-        classes: The classes of all places; `BREAK` ends a run.
-        last: By trigram, all 0 before each call: the last text that had it, counted from 1.
-        ends: By trigram. To count: all 0, and afterwards the number of texts that have it. Else: where its texts begin
-            in `texts`, and afterwards where they end.
-        texts: Receives the numbers of the texts that have each trigram, ascending.
+        data: Bytes of the strings, UTF-8.
+        offsets: Byte offset of each string, and the end of the last one.
+        is_valid: Whether each string is not null. Null strings have no trigrams.
+        places: Index into `starts` for each code point. Index 0 is for characters that end a run.
+        starts: First class of each index, and the end of the last one.
+        classes: The classes of all indices. `BREAK` ends a run.
+        last: By trigram, all 0 before each call: the last string that contains it, counted from 1.
+        ends: By trigram. When counting, all 0 before and the string count after. Otherwise, the start of its strings in
+            `texts` before, and their end after.
+        texts: Output: the numbers of the strings that contain each trigram, ascending.
 
     Returns:
         A status.

@@ -1,4 +1,4 @@
-"""Kernels for values of any length: join chunks, check offsets."""
+"""Kernels for variable-width values: join chunks, check offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lance_duck.kernels.jit import kernel
 from lance_duck.kernels.memory import Bytes, copy, load_u32, load_u64
 
 Offsets = NDArray[Any]
-"""Offsets of values: int32 or int64."""
+"""Value offsets, int32 or int64."""
 
 
 @kernel
@@ -25,17 +25,17 @@ def join_variable(
     offsets: Offsets,
     out: Bytes,
 ) -> int:
-    """Join buffers, each of offsets (from the start of the buffer) and bytes.
+    """Join buffers that each store offsets (from the start of the buffer) and bytes.
 
     Args:
-        data: Holds the buffers; the extents have been checked, and so has room for counts[i] + 1 offsets in each buffer
-            that has values.
+        data: Holds the buffers. Their extents are already checked, and each non-empty buffer has room for
+            counts[i] + 1 offsets.
         starts: Byte offset of each buffer.
-        sizes: Bytes of each buffer.
-        counts: Values of each buffer.
-        width: Bytes of a stored offset, 4 or 8.
-        offsets: (counts.sum() + 1,), written: offsets into `out`.
-        out: At least as many bytes as the buffers hold behind their offsets, written.
+        sizes: Size of each buffer, in bytes.
+        counts: Number of values of each buffer.
+        width: Size of a stored offset, 4 or 8 bytes.
+        offsets: (counts.sum() + 1,), output: offsets into `out`.
+        out: Output, with room for all bytes that follow the offsets in the buffers.
 
     Returns:
         A status.
@@ -84,7 +84,7 @@ def join_variable_reference(
     offsets: Offsets,
     out: Bytes,
 ) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     value = size_so_far = 0
     offsets[0] = 0
     for i, (start, size, count) in enumerate(zip(starts.tolist(), sizes.tolist(), counts.tolist(), strict=True)):
@@ -102,7 +102,7 @@ def join_variable_reference(
 
 @kernel
 def ascending_within(offsets: Offsets, size: int) -> bool:
-    """Return whether the offsets ascend from at least 0 to at most `size`; False when there are none."""
+    """Return whether the offsets ascend within 0 and `size`. Returns False if there are none."""
     if len(offsets) == 0:
         return False
     good: Any = offsets[0] >= 0 and offsets[len(offsets) - 1] <= size
@@ -112,6 +112,6 @@ def ascending_within(offsets: Offsets, size: int) -> bool:
 
 
 def ascending_within_reference(offsets: Offsets, size: int) -> bool:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     values = offsets.tolist()
     return bool(values) and values == sorted(values) and values[0] >= 0 and values[-1] <= size

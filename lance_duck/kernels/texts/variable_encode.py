@@ -1,4 +1,4 @@
-"""Kernels that cut values of any length into chunks."""
+"""Kernels that split variable-width values into chunks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lance_duck.kernels.texts.variable import Offsets
 
 @kernel
 def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: NDArray[np.int64]) -> int:
-    """Find chunks of as many values, a power of two and at least two, as stay within `limit` bytes.
+    """Split values into chunks of at most `limit` bytes, each with as many values as fit, a power of two.
 
-    The last chunk takes all remaining values as soon as they fit, and may have one value.
+    A chunk has at least two values. The last chunk takes all remaining values once they fit, and may have one value.
 
     Args:
-        offsets: (values + 1,), ascending, of at least one value.
-        width: Bytes of a stored offset.
-        limit: Bytes of a chunk.
-        most: Largest number of values of a chunk, a power of two, 2 or more.
-        counts: Room for as many as values, written: number of values of each chunk.
+        offsets: (values + 1,), ascending, for at least one value.
+        width: Size of a stored offset, in bytes.
+        limit: Maximum size of a chunk, in bytes.
+        most: Maximum number of values of a chunk, a power of two, 2 or more.
+        counts: Output: number of values of each chunk. As long as there are values.
 
     Returns:
         Number of chunks.
@@ -56,7 +56,7 @@ def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: ND
 
 
 def cut_variable_reference(offsets: Offsets, width: int, limit: int, most: int, counts: NDArray[np.int64]) -> int:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     values = offsets.tolist()
     total, first, chunks = len(values) - 1, 0, 0
 
@@ -77,15 +77,15 @@ def cut_variable_reference(offsets: Offsets, width: int, limit: int, most: int, 
 def split_variable(
     data: Bytes, offsets: Offsets, counts: NDArray[np.int64], width: int, out: Bytes, ends: NDArray[np.int64]
 ) -> None:
-    """Write chunks: offsets from the start of the chunk, bytes of the values, zeros up to a multiple of `width`.
+    """Write chunks: offsets from the start of the chunk, value bytes, zero padding to a multiple of `width`.
 
     Args:
-        data: Bytes of the values; the offsets lie in it.
+        data: Bytes of the values. The offsets lie within it.
         offsets: (counts.sum() + 1,), ascending.
         counts: Number of values of each chunk.
-        width: Bytes of a stored offset, 4 or 8.
-        out: Room for all chunks, written.
-        ends: One for each chunk, written: where its bytes end in `out`.
+        width: Size of a stored offset, 4 or 8 bytes.
+        out: Output, with room for all chunks.
+        ends: Output: end of each chunk in `out`.
     """
     place = 0
     first = 0
@@ -113,7 +113,7 @@ def split_variable(
 def split_variable_reference(
     data: Bytes, offsets: Offsets, counts: NDArray[np.int64], width: int, out: Bytes, ends: NDArray[np.int64]
 ) -> None:
-    """Compute the plain reference, in Python."""
+    """Reference implementation in plain Python."""
     joined, first = b"", 0
     for i, count in enumerate(counts.tolist()):
         part = offsets[first : first + count + 1].astype(np.int64)

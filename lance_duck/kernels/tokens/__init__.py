@@ -1,6 +1,6 @@
-"""Kernels that cut texts into tokens and number the distinct ones.
+"""Kernels that split text into tokens and number the distinct ones.
 
-You hold: UTF-8 with its offsets, and arrays for the results. You get: the number of each token's word, and the first
-occurrence of each word. Where an array is full, a kernel says so, and continues in a larger one.
-Never here: Arrow, languages, and what becomes of a word.
+You hold: UTF-8 with its offsets, and arrays for the results. You get: each token's word number, and the first
+occurrence of each word. If an array is full, the kernel returns early and can continue with a larger array.
+Never here: Arrow, languages, and the further processing of words.
 """

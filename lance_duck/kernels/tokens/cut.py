@@ -1,9 +1,9 @@
-"""Kernels that cut tokens: runs of characters that belong to words, n-grams, and whole texts.
+"""Kernels that cut tokens: runs of word characters, n-grams, and whole strings.
 
-Each call continues after the last one. `state` is int64 (5,): text number, next byte of the text, token count,
-distinct word count, byte count of the distinct words. Damaged UTF-8 is cut somewhere inside its text.
+Each call continues where the last one stopped. `state` is int64 (5,): string index, next byte of the string, token
+count, distinct word count, size of the distinct words. Invalid UTF-8 may be cut at any byte of its string.
 
-`table` holds the distinct words: their bytes, the offset and the size of each, and the slots of `word_number`.
+`table` holds the distinct words: their bytes, offsets and sizes, and the slots of `word_number`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Table = tuple[Bytes, NDArray[np.int64], NDArray[np.int64], Slots]
 
 DONE = 0
 TOKENS_FULL = 1
-"""There are more tokens than places in `ids`."""
+"""`ids` is full."""
 WORDS_FULL = 2
-"""There are more distinct words than places in the table, or more bytes of them."""
+"""The table, or its buffer for the words' bytes, is full."""
 BAD_OFFSETS = 3
-"""Offsets do not ascend, or leave the data."""
+"""The offsets do not ascend within the data."""
 
 CODE_POINTS = 0x110000
 
@@ -36,7 +36,7 @@ _ONE = np.uint64(1)
 
 @subroutine
 def _size_at(data: Bytes, at: Any, stop: Any) -> Any:
-    """Return the number of bytes of the character at `at`, at most up to the end of the text."""
+    """Return the size of the character at `at`, limited by the end of the string."""
     lead = data[at]
     size = 1
     if lead >= 0xF0:
@@ -50,7 +50,7 @@ def _size_at(data: Bytes, at: Any, stop: Any) -> Any:
 
 @subroutine
 def _code_point(data: Bytes, at: Any, size: Any) -> Any:
-    """Return the code point of `size` bytes; for damaged UTF-8 any number below CODE_POINTS."""
+    """Decode a code point of `size` bytes. Invalid UTF-8 yields some number below CODE_POINTS."""
     lead = np.int64(data[at])
     if size == 1:
         return lead
@@ -72,18 +72,18 @@ def cut_words(
     bounds: NDArray[np.int64],
     state: NDArray[np.int64],
 ) -> int:
-    """Cut the longest runs of characters that belong to words.
+    """Cut the longest runs of word characters.
 
     Args:
-        data: UTF-8 of all texts.
-        offsets: Where each text begins, and where the last one ends.
-        members: (CODE_POINTS,), 1 for a character that belongs to words; and `ascii_sums` of these.
-        limit: Number of bytes from which on a token is LONG.
-        table: See above, written.
-        ids: Number of each token's word, or LONG, written.
-        spans: (n, 2): begin and end of each token in the data, written; as many as ids, or none.
-        bounds: Number of tokens before each text, one more than texts, written from the second one on.
-        state: See above, written.
+        data: UTF-8 of all strings.
+        offsets: Byte offset of each string, and the end of the last one.
+        members: (CODE_POINTS,), 1 for word characters; and the `ascii_sums` of these.
+        limit: Minimum size of a LONG token, in bytes.
+        table: See above; updated.
+        ids: Output: word number of each token, or LONG.
+        spans: (n, 2), output: start and end of each token in the data. As long as `ids`, or empty.
+        bounds: Output from the second entry on: number of tokens before each string.
+        state: See above; updated.
 
     Returns:
         DONE, TOKENS_FULL, WORDS_FULL or BAD_OFFSETS.
@@ -129,10 +129,10 @@ def _put_token(
     words: Any,
     used: Any,
 ) -> Any:
-    """Write a token behind `count` others, and its word if that is new.
+    """Append a token after `count` others, and add its word if it is new.
 
     Returns:
-        (DONE, TOKENS_FULL or WORDS_FULL, the number of distinct words, that of their bytes).
+        (DONE, TOKENS_FULL or WORDS_FULL; distinct word count; size of the distinct words).
     """
     known, starts, sizes, slots = table
     size = end - begin
@@ -157,7 +157,7 @@ def _put_token(
 
 @subroutine
 def _next_member(data: Bytes, at: Any, stop: Any, members: Bytes) -> Any:
-    """Return where the next character lies that belongs to words; `stop` if there is none."""
+    """Return the offset of the next word character, or `stop` if there is none."""
     while at < stop:
         code = np.int64(data[at])
         size = np.int64(1)
@@ -172,14 +172,14 @@ def _next_member(data: Bytes, at: Any, stop: Any, members: Bytes) -> Any:
 
 @subroutine
 def _run_end(data: Bytes, at: Any, stop: Any, members: Bytes, sums: NDArray[np.uint64]) -> Any:
-    """Return where the run ends that `at` lies in: up to eight ASCII characters are looked at together."""
+    """Return the end of the run around `at`. Tests up to eight ASCII characters at a time."""
     while at < stop:
         if at + 8 <= len(data):
             word = load_u64(data, at)
             outside = ~_inside(word, sums) & _HIGH
             others = word & _HIGH
             if others:
-                # A byte that is no ASCII may disturb those above it, never those below.
+                # A non-ASCII byte may corrupt the bytes above it, but never those below.
                 outside &= (_ONE << np.uint64(trailing_zeros(others) - 7)) - _ONE
             if outside:
                 return min(at + (trailing_zeros(outside) >> 3), stop)
@@ -202,7 +202,7 @@ def _run_end(data: Bytes, at: Any, stop: Any, members: Bytes, sums: NDArray[np.u
 
 @subroutine
 def _inside(word: Any, sums: NDArray[np.uint64]) -> Any:
-    """Return a word whose highest bits of bytes say which of eight ASCII characters belong to words."""
+    """Return a word whose high bits mark the word characters among eight ASCII characters."""
     inside = np.uint64(0)
     for i in range(len(sums)):
         inside |= (word + sums[i, 0]) & ~(word + sums[i, 1])
@@ -210,9 +210,9 @@ def _inside(word: Any, sums: NDArray[np.uint64]) -> Any:
 
 
 def ascii_sums(members: Bytes) -> NDArray[np.uint64]:
-    """Return what `cut_words` adds to eight ASCII characters to find which belong to words: uint64 (ranges, 2).
+    """Return the addends that `cut_words` uses to test eight ASCII characters at once: uint64 (ranges, 2).
 
-    A character c is in the range from a to b if the highest bit of c + 128 - a is set, and that of c + 127 - b is not.
+    A character c is in the range a to b if the high bit is set in c + 128 - a and clear in c + 127 - b.
     """
     edges = np.flatnonzero(np.diff(members[:0x80].astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
     every = np.uint64(0x0101010101010101)
@@ -232,18 +232,18 @@ def cut_ngrams(
     bounds: NDArray[np.int64],
     state: NDArray[np.int64],
 ) -> int:
-    """Cut all n-grams of some lengths, ordered by begin, then by length; those that are too long are left out.
+    """Cut all n-grams of the given lengths, sorted by start, then by length. Tokens at or above `limit` are dropped.
 
     Args:
-        data: UTF-8 of all texts.
-        offsets: Where each text begins, and where the last one ends.
-        lengths: Smallest and largest number of characters, at least 1; 1 if only n-grams at the begin of a text count.
-        limit: Number of bytes from which on a token is left out.
-        table: See above, written.
-        ids: Number of each token's word, written.
-        spans: (n, 2): begin and end of each token in the data, written; as many as ids, or none.
-        bounds: Number of tokens before each text, one more than texts, written from the second one on.
-        state: See above, written.
+        data: UTF-8 of all strings.
+        offsets: Byte offset of each string, and the end of the last one.
+        lengths: Minimum and maximum number of characters, at least 1; 1 to cut n-grams at the start of a string only.
+        limit: Size from which a token is dropped, in bytes.
+        table: See above; updated.
+        ids: Output: word number of each token.
+        spans: (n, 2), output: start and end of each token in the data. As long as `ids`, or empty.
+        bounds: Output from the second entry on: number of tokens before each string.
+        state: See above; updated.
 
     Returns:
         DONE, TOKENS_FULL, WORDS_FULL or BAD_OFFSETS.
@@ -300,18 +300,18 @@ def cut_whole(
     bounds: NDArray[np.int64],
     state: NDArray[np.int64],
 ) -> int:
-    """Make a token of each text.
+    """Make each string one token.
 
     Args:
-        data: UTF-8 of all texts.
-        offsets: Where each text begins, and where the last one ends.
-        rule: Not read.
-        limit: Number of bytes from which on a token is LONG.
-        table: See above, written.
-        ids: Number of each token's word, or LONG, written.
-        spans: (n, 2): begin and end of each token in the data, written; as many as ids, or none.
-        bounds: Number of tokens before each text, one more than texts, written from the second one on.
-        state: See above, written.
+        data: UTF-8 of all strings.
+        offsets: Byte offset of each string, and the end of the last one.
+        rule: Unused.
+        limit: Minimum size of a LONG token, in bytes.
+        table: See above; updated.
+        ids: Output: word number of each token, or LONG.
+        spans: (n, 2), output: start and end of each token in the data. As long as `ids`, or empty.
+        bounds: Output from the second entry on: number of tokens before each string.
+        state: See above; updated.
 
     Returns:
         DONE, TOKENS_FULL, WORDS_FULL or BAD_OFFSETS.

@@ -1,4 +1,4 @@
-"""Kernel that replaces words by their terms, and leaves out tokens whose word has no term."""
+"""Kernel that replaces words with their terms and drops tokens whose word has no term."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def keep_tokens(
     positions: NDArray[np.uint32],
     new_bounds: NDArray[np.int64],
 ) -> int:
-    """Write the term of each token that is kept over `ids`, in order.
+    """Overwrite `ids` with the terms of the kept tokens, in order.
 
     Args:
         ids: Word of each token, or LONG; overwritten.
-        bounds: Number of tokens before each text, one more than texts, the last one len(ids).
+        bounds: Number of tokens before each string, and the total, which is len(ids).
         terms: Term of each word, or DROPPED.
-        has_positions: Whether to write the places of tokens in their texts; else zeros.
-        positions: As many as tokens, written for those that are kept.
-        new_bounds: Number of kept tokens before each text, written; as many as bounds.
+        has_positions: Whether to write token positions, otherwise zeros.
+        positions: Output: position in its string of each kept token. As long as there are tokens.
+        new_bounds: Output: number of kept tokens before each string. As long as `bounds`.
 
     Returns:
-        Number of kept tokens; -1 if bounds do not ascend, or a word is not in `terms`.
+        Number of kept tokens, or -1 if `bounds` does not ascend or a word is not in `terms`.
     """
     count = 0
     new_bounds[0] = 0
@@ -62,7 +62,7 @@ def keep_tokens_reference(
     positions: NDArray[np.uint32],
     new_bounds: NDArray[np.int64],
 ) -> int:
-    """Compute the plain reference, in numpy."""
+    """Reference implementation in numpy."""
     of_tokens = np.append(terms, np.uint32(DROPPED))[np.minimum(ids, len(terms))]
     places = np.arange(len(ids)) - np.repeat(bounds[:-1], np.diff(bounds))
     keep = of_tokens != DROPPED

@@ -1,11 +1,11 @@
-"""Numbers of distinct words: a hash table with open addressing, which grows between two calls of a kernel.
+"""A hash table of distinct words, with open addressing. It grows between two calls of a kernel.
 
 A slot of the table is two words of 64 bits:
 
 bits   | field
-0-63   | the first 8 bytes of the word, the first one lowest, zeros behind its end
+0-63   | the first 8 bytes of the word, first byte lowest, zero-padded
 64-95  | number of the word, plus 1; 0 in a free slot
-96-103 | bytes of the word, 255 for all longer ones
+96-103 | size of the word in bytes, 255 for all longer ones
 104-127| high bits of its hash
 """
 
@@ -21,13 +21,13 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.texts.distinct import mix_word, next_word
 
 Slots = NDArray[np.uint64]
-"""A hash table: twice a power of two words."""
+"""A hash table: two 64-bit words for each slot, and a power of two of slots."""
 
 LONG = 0xFFFFFFFF
-"""In place of the number of a word: the token is too long."""
+"""Word number of a token that is too long."""
 
 FULL = -1
-"""There are more distinct words than places for them."""
+"""The table is full."""
 
 _HALF = np.uint64(32)
 _BYTE = 255
@@ -45,7 +45,7 @@ def _hash(data: Bytes, start: Any, size: Any, head: Any) -> Any:
 
 @subroutine
 def _same(data: Bytes, start: Any, known: Bytes, other: Any, size: Any) -> Any:
-    """Return whether words of a size, with the same first 8 bytes, are equal."""
+    """Return whether two words of equal size and with the same first 8 bytes are equal."""
     j = 8
     while j < size and next_word(data, start + j, size - j) == next_word(known, other + j, size - j):
         j += 8
@@ -64,18 +64,18 @@ def word_number(
     sizes: NDArray[np.int64],
     count: Any,
 ) -> Any:
-    """Return the number of a word: `count` for a new one, which is put into the table, FULL if it has no place.
+    """Return the number of a word. A new word is added and gets the number `count`. Returns FULL if it does not fit.
 
     Args:
         data: Holds `size` bytes from `start` on.
-        start: Where the word begins.
-        size: Number of bytes of the word.
-        slots: The table, more than half of it free when all places are taken.
-        known: Bytes of the words so far.
-        place: Where in `known` the bytes of a new word are, or will be.
-        starts: Where in `known` each word begins, written for a new one.
-        sizes: Number of bytes of each word, written for a new one.
-        count: Number of words so far.
+        start: Offset of the word.
+        size: Size of the word, in bytes.
+        slots: The table. More than half of it stays free at full capacity.
+        known: Bytes of the known words.
+        place: Offset in `known` for the bytes of a new word.
+        starts: Offset in `known` of each word; updated for a new word.
+        sizes: Size of each word in bytes; updated for a new word.
+        count: Number of known words.
     """
     head = next_word(data, start, size)
     mixed = _hash(data, start, size, head)
@@ -104,7 +104,7 @@ def word_number(
 
 @kernel
 def fill_slots(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], slots: Slots) -> None:
-    """Put distinct words, which lie within the data, into a new table, whose slots are all 0."""
+    """Insert distinct words into a new table, whose slots are all 0. The words lie within the data."""
     last = np.int64(len(slots) // 2 - 1)
     for number in range(len(starts)):
         start, size = starts[number], sizes[number]

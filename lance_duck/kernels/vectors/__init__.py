@@ -1,5 +1,5 @@
-"""Kernels of vectors: distances by codes, codes and rotations of RaBitQ, halves of partitions, edges of graphs.
+"""Kernels for vectors: distances from codes, RaBitQ codes and rotations, partition splits, graph edges.
 
-You hold: matrices of float32, and arrays for the results and for work. You get: the results, in arrays of the caller.
-Never here: rows of a table, metrics, and exceptions: the caller has checked places and shapes.
+You hold: float32 matrices, and arrays for results and scratch space. You get: the results in the caller's arrays.
+Never here: rows of a table, metrics, and exceptions: the caller has checked indices and shapes.
 """

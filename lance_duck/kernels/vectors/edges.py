@@ -1,4 +1,4 @@
-"""Kernels that choose the neighbours of vectors in a graph.
+"""Kernels that select the neighbours of vectors in a graph.
 
 The plain reference is in `tests/unit/kernels/vectors`.
 """
@@ -21,16 +21,16 @@ Flags = NDArray[np.bool_]
 def choose_diverse(
     vectors: Floats, rows: Int64s, far: Floats, nearest: Numbers, most: int, chosen: Flags, work: Numbers
 ) -> None:
-    """Choose neighbours that are nearer to their vector than to each other, nearest first.
+    """Select neighbours that are closer to their vector than to each other, nearest first.
 
     Args:
         vectors: float32 (n, dim).
-        rows: int64, rows of the vectors whose neighbours are chosen.
+        rows: int64, rows of the vectors that get neighbours.
         far: float32 (n, k), squared distances to the candidates, ascending.
-        nearest: int32 (n, k), rows of the candidates, -1 after the last.
-        most: Neighbours to choose at most.
-        chosen: bool (n, k), in whose rows `rows` the choice is written.
-        work: int32 (most,), for work.
+        nearest: int32 (n, k), rows of the candidates, then -1.
+        most: Maximum number of neighbours.
+        chosen: bool (n, k), output in the rows `rows`: the selected candidates.
+        work: int32 (most,), scratch space.
     """
     k = nearest.shape[1]
     for row in rows:
@@ -48,7 +48,7 @@ def choose_diverse(
 
 @summing_subroutine
 def is_diverse(vectors: Floats, number: int, distance: np.float32, others: Numbers, size: int) -> bool:
-    """Return whether a vector is at least `distance` away from the first `size` others."""
+    """Return whether a vector is at least `distance` away from each of the first `size` others."""
     mine = vectors[number]
     for i in range(size):  # noqa: SIM110  a kernel has no generators
         if squared_distance(mine, vectors[others[i]]) < distance:
@@ -58,12 +58,12 @@ def is_diverse(vectors: Floats, number: int, distance: np.float32, others: Numbe
 
 @kernel
 def count_reversed(nearest: Numbers, chosen: Flags, starts: Int64s) -> None:
-    """Count how often each vector is a chosen neighbour.
+    """Count how often each vector is selected as a neighbour.
 
     Args:
         nearest: int32 (n, k), rows of candidates.
-        chosen: bool (n, k), which candidates are neighbours.
-        starts: int64 (n + 1,), filled with the number of times up to each vector.
+        chosen: bool (n, k), the selected candidates.
+        starts: int64 (n + 1,), output: cumulative counts.
     """
     count, k = nearest.shape
     starts[:] = 0
@@ -77,15 +77,15 @@ def count_reversed(nearest: Numbers, chosen: Flags, starts: Int64s) -> None:
 
 @kernel
 def reverse_edges(far: Floats, nearest: Numbers, chosen: Flags, starts: Int64s, ends: Numbers, lengths: Floats) -> None:
-    """Write the vectors that have each vector as a chosen neighbour.
+    """Write, for each vector, the vectors that selected it as a neighbour.
 
     Args:
         far: float32 (n, k), squared distances to the candidates.
         nearest: int32 (n, k), rows of candidates.
-        chosen: bool (n, k), which candidates are neighbours.
-        starts: int64 (n + 1,), from `count_reversed`; afterwards where the part of each vector ends.
-        ends: int32 (edges,), filled with rows, vector by vector.
-        lengths: float32 (edges,), filled with their squared distances.
+        chosen: bool (n, k), the selected candidates.
+        starts: int64 (n + 1,), from `count_reversed`. Afterwards, the end of each vector's range.
+        ends: int32 (edges,), output: rows, vector by vector.
+        lengths: float32 (edges,), output: their squared distances.
     """
     count, k = nearest.shape
     for row in range(count):
@@ -111,23 +111,22 @@ def join_edges(
     work: Numbers,
     distances: Floats,
 ) -> None:
-    """Write the neighbours of vectors: those they chose, those that chose them, and the nearest where room is left.
+    """Merge each vector's neighbours: selected by it, selecting it, then the nearest while slots are free.
 
-    Where these are more than the places, those that are nearer to their vector than to each other are taken.
+    If there are more neighbours than slots, those that are closer to their vector than to each other are kept.
 
     Args:
         vectors: float32 (n, dim).
         rows: int64, rows of the vectors.
         far: float32 (n, k), squared distances to the candidates, ascending.
-        nearest: int32 (n, k), rows of the candidates, -1 after the last.
-        chosen: bool (n, k), which candidates are neighbours.
-        stops: int64 (n + 1,), where the part of each vector in `ends` ends.
-        ends: int32 (edges,), rows of vectors that have a vector as a neighbour.
+        nearest: int32 (n, k), rows of the candidates, then -1.
+        chosen: bool (n, k), the selected candidates.
+        stops: int64 (n + 1,), end of each vector's range in `ends`.
+        ends: int32 (edges,), rows of the vectors that selected each vector.
         lengths: float32 (edges,), their squared distances.
-        table: int32 (n, width), in whose rows `rows` neighbours are written behind those that are there, each once, -1
-            after the last.
-        work: int32 (k + width,), for work.
-        distances: float32 (k + width,), for work.
+        table: int32 (n, width), output in the rows `rows`: distinct neighbours after the existing ones, then -1.
+        work: int32 (k + width,), scratch space.
+        distances: float32 (k + width,), scratch space.
     """
     k, width = nearest.shape[1], table.shape[1]
     for row in rows:
@@ -163,7 +162,7 @@ def add_reversed(
     work: Numbers,
     distances: Floats,
 ) -> int:
-    """Add the nearest vectors that have a vector as a neighbour to its sorted neighbours, each once."""
+    """Insert the nearest vectors that selected a vector into its sorted neighbours, without duplicates."""
     for place in range(stops[row - 1] if row else 0, stops[row]):
         number, distance = ends[place], lengths[place]
         if size == most and distances[size - 1] <= distance:
@@ -185,7 +184,7 @@ def add_reversed(
 
 @summing_subroutine
 def keep_diverse(vectors: Floats, size: int, width: int, work: Numbers, distances: Floats) -> int:
-    """Keep sorted neighbours that are nearer to their vector than to each other; return their number."""
+    """Keep sorted neighbours that are closer to their vector than to each other. Returns their number."""
     kept = 0
     for i in range(size):
         if kept == width:
@@ -198,7 +197,7 @@ def keep_diverse(vectors: Floats, size: int, width: int, work: Numbers, distance
 
 @summing_subroutine
 def fill_places(mine: Numbers, filled: int, others: Numbers, size: int) -> int:
-    """Fill free places with the first `size` others; return the number of filled places."""
+    """Fill free slots with the first `size` others. Returns the number of filled slots."""
     for i in range(size):
         if filled == len(mine):
             break
@@ -208,7 +207,7 @@ def fill_places(mine: Numbers, filled: int, others: Numbers, size: int) -> int:
 
 @summing_subroutine
 def add_once(mine: Numbers, filled: int, number: int) -> int:
-    """Add a number behind the first `filled` ones unless it is among them; return how many there are."""
+    """Append a number to the first `filled` ones, unless they contain it. Returns the new count."""
     is_there = False
     for i in range(filled):
         is_there |= mine[i] == number

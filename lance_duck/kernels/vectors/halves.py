@@ -1,7 +1,7 @@
-"""Kernels that cut partitions of vectors in two, each by k-means with two centroids, begun along its longest axis.
+"""Kernels that split partitions of vectors in two with 2-means, initialized along the longest axis.
 
-Sums are float64; vectors are compared after their partition's mean is subtracted, and scaled, so that no product is
-infinite. The plain reference is in `tests/unit/kernels/vectors`.
+Sums are float64. Vectors are compared after subtracting their partition's mean and scaling, which keeps all products
+finite. The plain reference is in `tests/unit/kernels/vectors`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Sides = NDArray[np.bool_]
 WORK_ROWS: Final = 3
 
 _LEAST_HALVED: Final = 4  # vectors
-_TURNS: Final = 3  # of a power iteration
-_HALVINGS: Final = 4  # rounds of k-means with two centroids
+_TURNS: Final = 3  # power iteration rounds
+_HALVINGS: Final = 4  # 2-means rounds
 
 
 @summing_kernel
@@ -38,20 +38,19 @@ def halve_partitions(
     gains: Doubles,
     pairs: Int64s,
 ) -> None:
-    """Cut partitions in two.
+    """Split partitions in two.
 
     Args:
         vectors: float32 (n, dim), whose squared distances are finite.
-        order: int64 (n,), rows ordered by partition.
-        starts: int64 (partitions + 1,), where the rows of each partition begin in `order`.
-        inside: float32 (rows of the largest partition, dim), for work.
-        sides: bool (rows of the largest partition,), for work.
-        work: float64 (`WORK_ROWS`, dim), for work.
-        middles: float32 (partitions, dim), filled with means; left alone for partitions without rows.
-        halves: float32 (partitions, 2, dim), filled with the means of halves.
-        gains: float64 (partitions,), filled with the loss of the sum of squared distances; 0 for partitions not cut.
-        pairs: int64 (partitions,), filled with the number of pairs of a vector of one half and one of the other; 0 for
-            partitions not cut.
+        order: int64 (n,), rows sorted by partition.
+        starts: int64 (partitions + 1,), start of each partition in `order`.
+        inside: float32 (largest partition size, dim), scratch space.
+        sides: bool (largest partition size,), scratch space.
+        work: float64 (`WORK_ROWS`, dim), scratch space.
+        middles: float32 (partitions, dim), output: means. Unchanged for empty partitions.
+        halves: float32 (partitions, 2, dim), output: means of the halves.
+        gains: float64 (partitions,), output: decrease of the sum of squared distances, 0 if not split.
+        pairs: int64 (partitions,), output: number of vector pairs with one vector in each half, 0 if not split.
     """
     dim = vectors.shape[1]
     for part in range(len(gains)):
@@ -92,7 +91,7 @@ def halve_partitions(
 
 @summing_subroutine
 def centred(vectors: Floats, order: Int64s, first: int, count: int, inside: Floats, middle: Doubles) -> float:
-    """Fill `inside` with vectors minus their mean, scaled; return the scale, 0 where all are the same."""
+    """Fill `inside` with vectors minus their mean, scaled. Returns the scale, or 0 if all vectors are equal."""
     dim = vectors.shape[1]
     middle[:] = 0.0
     for i in range(count):
@@ -116,7 +115,7 @@ def centred(vectors: Floats, order: Int64s, first: int, count: int, inside: Floa
 
 @summing_subroutine
 def begin_sides(inside: Floats, count: int, sides: Sides, work: Doubles) -> None:
-    """Assign vectors to the two sides of the axis along which they differ most, found approximately."""
+    """Assign vectors to the two sides of their approximate principal axis."""
     dim = inside.shape[1]
     longest, place = -1.0, 0
     for i in range(count):
@@ -149,7 +148,7 @@ def begin_sides(inside: Floats, count: int, sides: Sides, work: Doubles) -> None
 
 @summing_subroutine
 def half_means(inside: Floats, count: int, sides: Sides, work: Doubles) -> int:
-    """Fill rows 1 and 2 of `work` with the means of both sides, unless one is empty; return the size of the first."""
+    """Write the means of both sides to rows 1 and 2 of `work`, unless one is empty. Returns the first side's size."""
     dim = inside.shape[1]
     work[1:3, :] = 0.0
     ones = 0

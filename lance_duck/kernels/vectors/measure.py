@@ -1,6 +1,6 @@
-"""Kernels that measure the distances of queries to vectors by their codes, each pair in the same order of sums.
+"""Kernels that compute distances from queries to encoded vectors, each pair with the same summation order.
 
-faiss has another order where it walks over a graph than where it compares all vectors, and so other last bits.
+faiss sums in one order during a graph walk and in another during a full scan, which changes the last bits.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
 Int64s = NDArray[np.int64]
 
-_BYTE: Final = 256  # vectors of a codebook that a byte numbers
+_BYTE: Final = 256  # codebook size with 8-bit codes
 
 
 @summing_kernel
 def measure_flat(queries: Floats, vectors: Floats, places: Int64s, is_dot: bool, distances: Floats) -> None:
-    """Measure squared Euclidean distances, or inner products, of queries and vectors.
+    """Compute squared Euclidean distances or inner products of queries and vectors.
 
     Args:
         queries: float32 (queries, dim).
         vectors: float32 (n, dim).
-        places: int64 (queries, k), vectors of each query; -1 for none.
-        is_dot: Whether inner products are measured.
-        distances: float32 (queries, k), filled; the worst where there is no vector.
+        places: int64 (queries, k), vectors to compare with each query, or -1.
+        is_dot: Whether to compute inner products.
+        distances: float32 (queries, k), output. Slots without a vector get the worst value.
     """
     for i in range(len(queries)):
         for j in range(places.shape[1]):
@@ -51,16 +51,16 @@ def measure_flat(queries: Floats, vectors: Floats, places: Int64s, is_dot: bool,
 def measure_scalar(
     queries: Floats, codes: Bytes, start: float, step: float, places: Int64s, is_dot: bool, distances: Floats
 ) -> None:
-    """Measure as `measure_flat` does, of codes of scalar quantisation.
+    """Compute distances like `measure_flat`, from scalar quantisation codes.
 
     Args:
         queries: float32 (queries, dim).
         codes: uint8 (n, dim).
-        start: Number that the middle of code 0 stands for.
-        step: Difference of the numbers of two codes.
-        places: int64 (queries, k), vectors of each query; -1 for none.
-        is_dot: Whether inner products are measured.
-        distances: float32 (queries, k), filled; the worst where there is no vector.
+        start: Number at the middle of code 0.
+        step: Difference between the numbers of consecutive codes.
+        places: int64 (queries, k), vectors to compare with each query, or -1.
+        is_dot: Whether to compute inner products.
+        distances: float32 (queries, k), output. Slots without a vector get the worst value.
     """
     first, width = np.float32(start), np.float32(step)
     for i in range(len(queries)):
@@ -84,15 +84,15 @@ def measure_scalar(
 def measure_product(
     queries: Floats, codes: Bytes, codebook: Floats, places: Int64s, is_dot: bool, distances: Floats
 ) -> None:
-    """Measure as `measure_flat` does, of codes of product quantisation.
+    """Compute distances like `measure_flat`, from product quantisation codes.
 
     Args:
         queries: float32 (queries, dim).
-        codes: uint8 (n, sub-vectors), or two sub-vectors a byte, the lower half first.
-        codebook: float32 (sub-vectors, 256 or 16, numbers of a sub-vector).
-        places: int64 (queries, k), vectors of each query; -1 for none.
-        is_dot: Whether inner products are measured.
-        distances: float32 (queries, k), filled; the worst where there is no vector.
+        codes: uint8 (n, sub-vectors), or two sub-vectors in each byte, lower half first.
+        codebook: float32 (sub-vectors, 256 or 16, sub-vector dim).
+        places: int64 (queries, k), vectors to compare with each query, or -1.
+        is_dot: Whether to compute inner products.
+        distances: float32 (queries, k), output. Slots without a vector get the worst value.
     """
     parts, size, width = codebook.shape
     for i in range(len(queries)):

@@ -1,11 +1,9 @@
-"""The codes of RaBitQ: vectors as signs and further bits, at the scale that changes their direction least.
+"""RaBitQ encoding: vectors as signs and extra bits, at the scale that changes their direction least.
 
-A number x becomes its sign and u, the integer part of |x| times a scale, at most 2 ** bits - 1; it is read as u + 1 / 2
-with the sign of x. The further bits of a negative number are those of 2 ** bits - 1 - u. The scale is the best of a
-range, then refined by ever smaller steps to either side. The angle between a vector and its code is as narrow as faiss
-finds it, which tries every scale; `tests/unit/kernels/vectors` compares them.
-
-Apart from its reader, as kernels are a room of their own.
+A number x becomes its sign and u, the integer part of |x| times a scale, at most 2 ** bits - 1. It decodes to u + 1 / 2
+with the sign of x. For negative numbers, the extra bits encode 2 ** bits - 1 - u. The scale is the best of a range,
+refined by ever smaller steps to either side. The resulting angle between a vector and its code is as small as with
+faiss, which tries every scale. `tests/unit/kernels/vectors` compares them.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from lance_duck.kernels.jit import summing_kernel
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
 
-_FIRST: Final = 0.4  # scales: of that at which the largest number just fits
+_FIRST: Final = 0.4  # first scale, relative to the scale at which the largest number just fits
 _STEP: Final = 1.3
 _STEPS: Final = 14
 _HALVINGS: Final = 4
@@ -28,15 +26,15 @@ _HALVINGS: Final = 4
 
 @summing_kernel
 def fit_codes(vectors: Floats, bits: int, sizes: Floats, codes: Floats, signs: Bytes, further: Bytes) -> None:
-    """Find the codes of vectors.
+    """Encode vectors.
 
     Args:
         vectors: float32 (n, dim), finite.
-        bits: Further bits of a number, 0 to 8.
-        sizes: float32 (dim,), for work.
-        codes: float32 (n, dim), filled with the numbers as they are read, with their signs.
-        signs: uint8 (n, dim / 8), zeros; the bits of numbers that are not negative are set, least bit first.
-        further: uint8 (n, dim * bits / 8), zeros; further bits are set, number after number, least bit first.
+        bits: Number of extra bits for each number, 0 to 8.
+        sizes: float32 (dim,), scratch space.
+        codes: float32 (n, dim), output: the decoded numbers, with signs.
+        signs: uint8 (n, dim / 8), zeros before. Output: bits of non-negative numbers are set, lowest bit first.
+        further: uint8 (n, dim * bits / 8), zeros before. Output: extra bits, number by number, lowest bit first.
     """
     dim = vectors.shape[1]
     largest_code = (np.int64(1) << bits) - 1

@@ -1,7 +1,7 @@
-"""Kernels that rotate vectors for RaBitQ, each row in the same order of sums, alone or among others.
+"""Kernels that rotate vectors for RaBitQ. A row's result does not depend on the other rows.
 
-A product of matrices has another order for each number of rows, and so other last bits. The plain reference of a fast
-rotation is `transformed` in `index.vector.codecs.rotation`, which these kernels equal to the bit.
+A matrix product sums in an order that depends on the row count, which changes the last bits. The plain reference of the
+fast rotation is `transformed` in `index.vector.codecs.rotation`. The kernels equal it bit by bit.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _ROOT_OF_HALF: Final = np.float32(np.sqrt(0.5))
 
 @kernel
 def rotate_fast(vectors: Floats, scales: Floats, work: Floats, rotated: Floats) -> None:
-    """Rotate vectors by rounds of changes of sign, Walsh-Hadamard transforms, and sums and differences of halves.
+    """Rotate vectors with rounds of sign changes, Walsh-Hadamard transforms, and sums and differences of halves.
 
     Args:
         vectors: float32 (n, dim), dim even and not 0.
-        scales: float32 (rounds, dim), what numbers are multiplied by at the begin of a round.
-        work: float32 (`WORK_ROWS`, dim), for work.
-        rotated: float32 (n, dim), filled with the rotated vectors.
+        scales: float32 (rounds, dim), factors applied to the numbers at the start of each round.
+        work: float32 (`WORK_ROWS`, dim), scratch space.
+        rotated: float32 (n, dim), output.
     """
     dim = vectors.shape[1]
     half, size = dim // 2, 1
@@ -61,15 +61,15 @@ def rotate_fast(vectors: Floats, scales: Floats, work: Floats, rotated: Floats) 
 
 @subroutine
 def transform(row: Floats, other: Floats) -> bool:
-    """Take 2 ** n numbers through a Walsh-Hadamard transform, not divided; return whether it ends in `other`.
+    """Apply an unnormalized Walsh-Hadamard transform to 2 ** n numbers. Returns whether the result is in `other`.
 
-    Two levels at a time add and subtract four neighbours, and move the results apart to the four quarters, so that the
-    next levels find neighbours again: all loops are long, and write in order. After all levels each number is in its
-    place.
+    Each pass handles two levels: it adds and subtracts four neighbours, and moves the results to the four quarters. The
+    next levels then find neighbours again, which keeps all loops long and their writes in order. After all levels, each
+    number is at its final index.
 
     Args:
         row: float32 (2 ** n,), the numbers; overwritten.
-        other: float32 (2 ** n,), for work.
+        other: float32 (2 ** n,), scratch space.
     """
     size = len(row)
     quarter, half, left = size // 4, size // 2, size
@@ -93,12 +93,12 @@ def transform(row: Floats, other: Floats) -> bool:
 
 @summing_kernel
 def rotate_by_matrix(vectors: Floats, matrix: Floats, rotated: Floats) -> None:
-    """Multiply a matrix by vectors, one by one; four rows of the matrix at a time share the reading of a vector.
+    """Multiply vectors by a matrix, one by one. Four matrix rows at a time share each read of a vector.
 
     Args:
         vectors: float32 (n, dim), dim a multiple of 4.
         matrix: float32 (dim, dim).
-        rotated: float32 (n, dim), filled with the products.
+        rotated: float32 (n, dim), output: the products.
     """
     dim = vectors.shape[1]
     for first in range(0, dim, 4):
@@ -116,12 +116,12 @@ def rotate_by_matrix(vectors: Floats, matrix: Floats, rotated: Floats) -> None:
 
 @summing_kernel
 def sum_weights(bits: NDArray[np.uint8], weights: Floats, sums: Floats) -> None:
-    """Sum for each row of bits the weights of those that are set.
+    """Sum the weights of the set bits in each row.
 
     Args:
-        bits: uint8 (n, width), least bit first.
+        bits: uint8 (n, width), lowest bit first.
         weights: float32 (8 * width,).
-        sums: float32 (n,), filled with the sums.
+        sums: float32 (n,), output.
     """
     for i in range(len(bits)):
         total = np.float32(0)

@@ -1,8 +1,8 @@
 """Kernels that compare vectors with many others by products, and keep the nearest ones.
 
-The others lie in tiles of `TILE` vectors: number after number, each of all vectors of the tile. So the processor
-multiplies one number with as many others as it can at once, faster than a product of matrices that would then have to
-be searched. The plain reference is in `tests/unit/kernels/vectors`.
+The other vectors are stored in tiles of `TILE` vectors, transposed: dimension by dimension. The processor then
+multiplies one number with as many others as fit its registers. This is faster than a matrix product whose result must
+then be searched. The plain reference is in `tests/unit/kernels/vectors`.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ Floats = NDArray[np.float32]
 Numbers = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
-TILE: Final = 64  # vectors: 128 numbers of each, 32 KB, stay in the innermost cache
-ROWS: Final = 4  # vectors that are multiplied with a tile together, and numbers of each at a time
-SLACK: Final = 8  # candidates above k that are kept, so that a bound is found in few steps
+TILE: Final = 64  # vectors; 128 dimensions of each take 32 KB and stay in the L1 cache
+ROWS: Final = 4  # vectors that are multiplied with a tile together, and dimensions at a time
+SLACK: Final = 8  # extra candidates above k, which let a bound be found in few steps
 
-_CHUNK: Final = 128  # numbers of each vector that are multiplied before the next vectors are
+_CHUNK: Final = 128  # dimensions to multiply before moving to the next vectors
 _HALVINGS: Final = 30
 
 
 def candidates_room(k: int) -> int:
-    """Return the places for candidates that each vector needs to find its k nearest."""
+    """Return the number of candidate slots that each vector needs to find its k nearest."""
     return k + SLACK + 2 * TILE
 
 
 @kernel
 def fill_tiles(vectors: Floats, rows: Int64s, middle: Floats, tiles: Floats, squares: Floats) -> None:
-    """Lay vectors into tiles.
+    """Copy vectors into tiles.
 
     Args:
         vectors: float32 (n, dim).
-        rows: int64 (tiles · `TILE`,), row of each place; -1 for places without a vector.
+        rows: int64 (tiles · `TILE`,), row of each tile slot, or -1 for an empty slot.
         middle: float32 (dim,), subtracted from each vector.
-        tiles: float32 (tiles, padded dim · `TILE`), filled; dim is padded to a multiple of `ROWS` with zeros.
-        squares: float32 (tiles, `TILE`), filled with squared lengths; infinity for places without a vector.
+        tiles: float32 (tiles, padded dim · `TILE`), output. dim is zero-padded to a multiple of `ROWS`.
+        squares: float32 (tiles, `TILE`), output: squared lengths, infinity for empty slots.
     """
     dim = vectors.shape[1]
     for tile in range(len(tiles)):
@@ -71,21 +71,21 @@ def nearest_in_tiles(
     counts: Numbers,
     bounds: Floats,
 ) -> None:
-    """Find the k nearest vectors of some tiles, and a few more, in no order.
+    """Find the k nearest vectors in some tiles, and a few more, unordered.
 
     Args:
-        mine: float32 (rows, padded dim), vectors less the same middle as those of the tiles, times -2; rows is a
-            multiple of `ROWS`.
-        chosen: int64, tiles to compare with, best those with near vectors first.
+        mine: float32 (rows, padded dim), vectors minus the `middle` of the tiles, times -2. rows is a multiple of
+            `ROWS`.
+        chosen: int64, tiles to search, preferably those with near vectors first.
         tiles: float32 (tiles, padded dim · `TILE`).
-        squares: float32 (tiles, `TILE`), squared lengths of the vectors; infinity for places without a vector.
-        k: Vectors to find for each row.
-        products: float32 (rows · `TILE`,), for work.
-        far: float32 (rows, `candidates_room(k)`), filled with squared distances less the squared length of the row.
-        places: int32 of the same shape, filled with places of vectors in the tiles.
-        counts: int32 (rows,), filled with the number of candidates of each row: up to k + `SLACK`, and at least k if
-            the tiles have as many vectors.
-        bounds: float32 (rows,), for work.
+        squares: float32 (tiles, `TILE`), squared lengths of the vectors, infinity for empty slots.
+        k: Number of vectors to find for each row.
+        products: float32 (rows · `TILE`,), scratch space.
+        far: float32 (rows, `candidates_room(k)`), output: squared distances minus the row's squared length.
+        places: int32 of the same shape, output: tile slots of the vectors.
+        counts: int32 (rows,), output: number of candidates of each row. Between k and k + `SLACK` if the tiles hold
+            enough vectors.
+        bounds: float32 (rows,), scratch space.
     """
     rows, dim = mine.shape
     most = far.shape[1] - TILE
@@ -118,7 +118,7 @@ def nearest_in_tiles(
 
 @summing_subroutine
 def add_products(mine: Floats, row: int, first: int, last: int, numbers: Floats, products: Floats) -> None:
-    """Add the products of four vectors with those of a tile, of the numbers from `first` on; begin with 0 there."""
+    """Add the products of four vectors with a tile, for the dimensions from `first` on. Starts from 0 there."""
     out = products[row * TILE : (row + 4) * TILE]
     if first == 0:
         out[:] = 0
@@ -141,7 +141,7 @@ def keep_nearest(far: Floats, places: Numbers, count: int, k: int, bound: np.flo
     """Keep the k nearest of more than k + `SLACK` candidates below a bound, and a few more.
 
     Returns:
-        Their number, and the bound below which they are.
+        (number of candidates kept, new bound above them).
     """
     low, high, num_low, num_high = np.float32(-np.inf), bound, 0, count
     for i in range(count):
@@ -187,17 +187,17 @@ def sort_nearest(
     far: Floats,
     nearest: Numbers,
 ) -> None:
-    """Write the nearest candidates of vectors, by their true distances, without the vectors themselves.
+    """Write the nearest candidates of vectors by their exact distances, excluding the vectors themselves.
 
     Args:
         vectors: float32 (n, dim).
         rows: int64 (r,), rows of the vectors.
-        numbers: int32, row of each place of the tiles.
-        places: int32 (r, room), candidates as places.
+        numbers: int32, row of each tile slot.
+        places: int32 (r, room), candidates as tile slots.
         counts: int32 (r,), number of candidates of each vector.
-        far: float32 (n, k), in whose rows `rows` squared distances are written, ascending, infinity after the last.
-        nearest: int32 (n, k), in whose rows `rows` the rows of neighbours are written, the smaller one first of
-            equally near ones, -1 after the last.
+        far: float32 (n, k), output in the rows `rows`: squared distances, ascending, then infinity.
+        nearest: int32 (n, k), output in the rows `rows`: rows of the neighbours, then -1. If distances are equal, the
+            smaller row comes first.
     """
     k = far.shape[1]
     for i in range(len(rows)):

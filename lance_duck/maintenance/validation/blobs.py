@@ -28,7 +28,7 @@ _KEYS = ["kind", "blob_id", "blob_uri"]
 
 
 def blob_problems(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
-    """Yield problems of the blob files of a fragment that are missing, or end before their blobs.
+    """Yield problems of blob files of a fragment that are missing or truncated.
 
     Only columns outside structs are checked. It reads descriptions, and the size of each file.
     """
@@ -49,7 +49,7 @@ def lost_blobs(file: LanceFile, descriptions: pa.StructArray) -> NDArray[np.bool
 
     Args:
         file: The data file.
-        descriptions: Descriptions of the blobs, as a scan gives them.
+        descriptions: Blob descriptions, as returned by a scan.
     """
     lost = np.zeros(len(descriptions), np.bool_)
     if file.beside is None or not len(descriptions):
@@ -71,7 +71,7 @@ def lost_blobs(file: LanceFile, descriptions: pa.StructArray) -> NDArray[np.bool
 
 
 def _files(snapshot: Snapshot, fragment: Fragment, field: Field) -> Iterator[tuple[Any, ...]]:
-    """Yield kind, id and name of each blob file, and the end of the last blob in it, in bytes."""
+    """Yield the kind, id and name of each blob file, and the byte offset at which its last blob ends."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=[field.name], fragments=[fragment.id], use_threads=False)
     ends = []
@@ -85,7 +85,7 @@ def _files(snapshot: Snapshot, fragment: Fragment, field: Field) -> Iterator[tup
 
 
 def _with_ends(places: pa.Table) -> pa.Table:
-    """Return keys of descriptions and where their blobs end: the largest uint64 for an end that is larger."""
+    """Return keys of descriptions and the end of each blob, capped at the largest uint64."""
     position, size = _numbers(places, "position"), _numbers(places, "size")
     end = position + size
     end[end < position] = np.iinfo(np.uint64).max

@@ -1,4 +1,4 @@
-"""Comparison of the files of a version with their checksums: see `checksums`."""
+"""Verifies the files of a version with their checksums. See `checksums`."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class FileCheck:
     Attributes:
         file: Path below the root of the table, or below its base path.
         kind: "manifest", "transaction", "data", "blobs" (sidecars with digests in the data file), "deletions" or
-            "index"; for all versions together also "tag" or "branch".
+            "index"; also "tag" or "branch" if all versions are checked.
         size: Size of the file in bytes, or None if unknown.
         checksums: "sound", "damaged", or "none" if the file lacks checksums of a known kind.
-        damage: Descriptions of all damage; empty if the file is not damaged.
+        damage: Descriptions of all damage. Empty if the file is not damaged.
         is_open: Whether the file could be opened.
     """
 
@@ -52,7 +52,7 @@ class FileCheck:
 
 
 def check_files(snapshot: Snapshot) -> list[FileCheck]:
-    """Compare all bytes of a version's files with their checksums, whatever its store options.
+    """Verify all bytes of a version's files with their checksums, regardless of its storage options.
 
     A missing file is damaged, except a transaction file, whose contents the manifest repeats. The manifest itself is
     not damaged, or the version could not have been opened.
@@ -99,7 +99,7 @@ def check_sidecars(snapshot: Snapshot, file: DataFile) -> Iterator[FileCheck]:
 
 
 def check_deletions(snapshot: Snapshot, fragment: Fragment) -> FileCheck | None:
-    """Compare a fragment's deletion file with its seal. Returns None if the fragment has no deletion file."""
+    """Compare a fragment's deletion file with its seal. Returns None if the fragment does not have a deletion file."""
     file = fragment.deletion_file
     if file is None:
         return None

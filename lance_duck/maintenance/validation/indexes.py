@@ -43,10 +43,10 @@ _VALUE: Final[Path] = ("value",)
 def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Problem]:
     """Yield the problems of a segment.
 
-    Its files must exist, in the listed sizes. A segment that queries can use is read whole, and searched for some
-    values of the rows that it covers. Its result must be right for each live row. A vector segment must have each of
-    these rows once, with its vector. A full-text segment must have each row with terms, with these terms. Unknown kinds
-    and versions are not reported.
+    Its files must exist, in the listed sizes. A usable segment is read completely, and searched for a sample of the
+    values of its rows. Its result must be right for each live row. A vector segment must have each of these rows once,
+    with its vector. A full-text segment must have each row with terms, with these terms. Unknown kinds and versions are
+    not reported.
     """
     where = f"index {metadata.name!r} ({metadata.uuid})"
     field_ids = {field.id for field in snapshot.schema.walk()}
@@ -98,7 +98,7 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
         try:
             column, offsets = _column(snapshot, segment, fragment_id)
         except LanceDuckError:
-            continue  # a problem of the fragment, which is reported there
+            continue  # a problem of the fragment, which is reported with the fragment
         if claims is None:
             questions = [(c, query_of(c, segment.type)) for c in _conditions(column)]
             questions += [(Not(IsNull(_VALUE)), query_of(IsNull(_VALUE), segment.type, true=False))]
@@ -112,7 +112,7 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
 
 
 def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
-    """Refuse a segment that lists fragments whose rows it lacks: readers that trust it lose rows."""
+    """Reject a segment that lists fragments whose rows it lacks, because readers that trust it lose rows."""
     if not needs_reach(snapshot, segment.kind, segment.metadata.version):
         return
     fragments = fragments_in_bitmap(segment.metadata.fragment_bitmap or b"", "fragments")
@@ -120,20 +120,20 @@ def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
     lost = difference_of(present, reached(snapshot, segment.metadata, segment.kind, segment.type, present))
     if len(lost):
         raise CorruptError(
-            f"lists fragments {lost.tolist()} but lacks some of their rows, so that pylance does not find them",
-            remedy="create the index again, or optimize the indexes: another writer changed the table of pylance",
+            f"lists fragments {lost.tolist()} but does not contain all of their rows, and pylance does not find these",
+            remedy="create the index again, or run optimize_indices",
         )
 
 
 @dataclass(frozen=True)
 class _Claim:
-    """The answer of a segment to a condition."""
+    """The result of a segment for a condition."""
 
     condition: Predicate
     answer: Answer
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
-        """Compare the answer with the living rows of a fragment; raises CorruptError."""
+        """Compare the result with the living rows of a fragment. Raises CorruptError."""
         result = evaluate(self.condition, {_VALUE[0]: column}, len(column))
         true = offsets[result.fill_null(False).to_numpy(zero_copy_only=False)]
         missing = difference_of(true, self.answer.maybe.offsets(fragment_id))
@@ -148,7 +148,7 @@ class _Claim:
 
 
 def _conditions(column: pa.Array) -> list[Predicate]:
-    """Return conditions on a sample of the values of a column."""
+    """Return conditions on a sample of a column's values."""
     values = column.drop_null()
     if is_list(column.type):
         labels = values.flatten().drop_null()

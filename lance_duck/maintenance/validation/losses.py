@@ -1,4 +1,4 @@
-"""Losses: the rows and other parts of a version that can no longer be read, whatever damaged its files."""
+"""Losses: the rows and other parts of a version that can no longer be read, for any reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FEWEST: Final = 64
 """Maximum size of a range that is not halved, in rows: page chunks, which are read whole, rarely have fewer."""
 
 _UNREADABLE: Final = (CorruptError, NotFoundError)
-"""Errors that show a loss; other errors may vanish with a newer version of this package, or a working store."""
+"""Errors that indicate a loss. Other errors may disappear with a newer version of this package or a working store."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Losses:
     Attributes:
         rows: By fragment, the offsets of living rows with an unreadable value: uint32, ascending.
         columns: By fragment, the names of the columns of these values.
-        deletions: Ids of the fragments whose deletion file cannot be read, so that their deleted rows are unknown.
+        deletions: Ids of the fragments with an unreadable deletion file, whose deleted rows are unknown.
         segments: Index segments with a damaged file.
-        overlays: By fragment, the overlays that cannot be opened; the rows that they cover are lost.
+        overlays: By fragment, the overlays that cannot be opened. The rows that they cover are lost.
     """
 
     rows: Mapping[int, NDArray[np.uint32]]
@@ -67,12 +67,12 @@ def find_losses(snapshot: Snapshot) -> Losses:
 
     Raises:
         InvalidInputError: The checksums of the table are not compared, or its manifest contradicts its files.
-        UnsupportedError: A file cannot be read by this package, and may be sound.
+        UnsupportedError: A file cannot be read by this package, and may be intact.
         StoreError: The disk or the service failed.
     """
     if not snapshot.store.checksums:
         raise InvalidInputError(
-            "checksums are not compared", where=snapshot.uri, remedy='leave out the storage option "checksums"'
+            "checksum verification is disabled", where=snapshot.uri, remedy='remove the storage option "checksums"'
         )
     with ThreadPoolExecutor(cpu_count() or 1, thread_name_prefix="lance_duck-losses") as pool:
         lost = dict(zip(snapshot.fragments.ids(), pool.map(partial(_lost, snapshot), snapshot.fragments), strict=True))
@@ -124,7 +124,7 @@ def _lost(snapshot: Snapshot, fragment: Fragment) -> _FragmentLosses:
 
 
 def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
-    """Raise InvalidInputError if the manifest contradicts a data file: the manifest is wrong, but no row is lost."""
+    """Raise InvalidInputError if the manifest contradicts a data file. The rows are not lost in that case."""
     for file in fragment.files:
         with suppress(*_UNREADABLE):
             rows = snapshot.data_file(file).num_rows
@@ -142,7 +142,7 @@ def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
 
 
 def _opens(snapshot: Snapshot, fragment: Fragment, num_rows: int) -> bool:
-    """Return whether the overlays of a fragment can be opened, whatever the state of its data files."""
+    """Return whether the overlays of a fragment can be opened, regardless of its data files."""
     try:
         for field in snapshot.schema.fields:
             with_overlays(snapshot, fragment, field, open_column(field, lambda _: None, num_rows))
@@ -152,7 +152,7 @@ def _opens(snapshot: Snapshot, fragment: Fragment, num_rows: int) -> bool:
 
 
 def _covered(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArray[np.int64]:
-    """Return the offsets of rows for which an overlay has a value; all rows if it does not tell."""
+    """Return the offsets of rows for which an overlay has a value, or all rows if unknown."""
     try:
         return overlaid_rows(snapshot, overlay, num_rows)
     except CorruptError:
@@ -160,7 +160,7 @@ def _covered(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArray[np.
 
 
 def _lost_values(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows: int) -> NDArray[np.bool_]:
-    """Return for each row of a fragment whether the value of a column cannot be read."""
+    """Return a mask of the rows of a fragment in which a column cannot be read."""
     lost = np.zeros(num_rows, np.bool_)
     places = {
         id_: (file, index)

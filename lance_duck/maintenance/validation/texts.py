@@ -65,7 +65,7 @@ class TextRows:
             raise CorruptError("rows that are in the index twice", where=segment, found=self._addresses[twice[0]])
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
-        """Compare with the living rows of a fragment: their texts, and their offsets.
+        """Compare with the texts and offsets of a fragment's living rows.
 
         An index whose analyser is unsupported is not compared.
 
@@ -92,11 +92,11 @@ class TextRows:
                 raise CorruptError(
                     f"the index {what} row {int(rows[0]) & 0xFFFFFFFF} of fragment {fragment_id}",
                     found=f"{len(rows)} such rows",
-                    remedy="create the index again: it is damaged, or its stemmer was another one",
+                    remedy="create the index again, because it is damaged or used another stemmer",
                 )
 
     def _different(self, mine: slice, addresses: Sums, expected: Sums) -> Sums:
-        """Return the rows whose terms differ; none if the rows themselves differ."""
+        """Return the rows whose terms differ. Empty if the rows themselves differ."""
         if not np.array_equal(self._addresses[mine], addresses):
             return addresses[:0]
         different: Sums = addresses[self._sums[mine] != expected]
@@ -127,7 +127,7 @@ def _ordered(addresses: Sums, sums: Sums) -> tuple[Sums, Sums]:
 
 
 def _sums_of_contents(contents: PartitionContents, has_positions: bool) -> Sums:
-    """Return the sum of the tokens of each document."""
+    """Return the token hash sum of each document."""
     terms: Sums = np.repeat(_hashes(contents.terms), np.diff(contents.bounds))
     documents: NDArray[np.uint32] = contents.document_ids
     if has_positions and contents.positions is not None:
@@ -142,7 +142,7 @@ def _sums_of_contents(contents: PartitionContents, has_positions: bool) -> Sums:
 
 
 def _sums_of_tokens(tokens: Tokens, has_positions: bool) -> Sums:
-    """Return the sum of the tokens of each text."""
+    """Return the token hash sum of each text."""
     terms = _hashes(tokens.terms)[tokens.term_ids]
     if has_positions:
         terms = terms * _weights(tokens.positions)

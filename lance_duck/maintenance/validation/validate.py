@@ -45,10 +45,10 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
 
 
 def find_problems(snapshot: Snapshot) -> list[Problem]:
-    """Return the problems of a version: of manifest, references, deletion files, row ids, values and indexes."""
+    """Return the problems of a version, in its manifest, references, deletion files, row ids, values and indexes."""
     problems = [*_manifest(snapshot), *_references(snapshot)]
     if any(problems_of("manifest", snapshot.fragments.check_ids)):
-        return problems  # fragments cannot be told apart
+        return problems  # fragments cannot be distinguished
     checks: list[Callable[[], Iterable[Problem]]] = [partial(_fragment, snapshot, f) for f in snapshot.fragments]
     checks += [partial(index_problems, snapshot, i) for i in snapshot.indices]
     with ThreadPoolExecutor(cpu_count() or 1) as pool:

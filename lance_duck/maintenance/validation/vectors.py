@@ -1,4 +1,4 @@
-"""Validation of vector segments: each covered row once for each of its vectors, with that vector."""
+"""Validates vector segments: each covered row must occur once for each of its vectors, with that vector."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class VectorRows:
         """Compare with the living rows of a fragment: their vectors, and their offsets.
 
         Raises:
-            CorruptError: The index lacks a row that can be a neighbour, has one that cannot, or another vector of a
-                row.
+            CorruptError: The index lacks a searchable row, contains a row that is not searchable, or stores a different
+                vector.
         """
         if self._is_many:
             column, counts = vectors_in(column)

@@ -150,7 +150,7 @@ def _find(table: TableScan, column: str, selection: RowSelection) -> tuple[list[
 def _missing(selector: str, row_numbers: Int64s | Addresses, batch: pa.RecordBatch) -> InvalidInputError:
     present = batch.column(ROW_ID if selector == "ids" else ROW_ADDRESS).to_numpy()
     lost = difference_of(row_numbers.view(np.uint64), present)
-    return InvalidInputError("rows that are deleted or not there", where=selector, found=lost[:5].tolist())
+    return InvalidInputError("the rows were deleted or do not exist", where=selector, found=lost[:5].tolist())
 
 
 def _places(

@@ -151,7 +151,9 @@ def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
     if pa.types.is_decimal(type_):
         decimal = sql_decimal(type_)
         if is_wide(type_):
-            raise UnsupportedError("DuckDB has no decimal that wide", where=name, expected="38 digits", found=type_)
+            raise UnsupportedError(
+                "DuckDB does not support decimals of this width", where=name, expected="38 digits", found=type_
+            )
         return pa.decimal128(decimal.precision, decimal.scale)
     if pa.types.is_struct(type_):
         return pa.struct([f.with_type(duckdb_type(f.type, name)) for f in type_.fields])

@@ -114,7 +114,7 @@ class IndexRows:
             if isinstance(plan, Open):
                 continue
             if _within(fragments, total.closed) and self._not_worth(plan, len(total.maybe)):
-                self._refuse(plan, "other indexes leave few rows")
+                self._refuse(plan, "other indexes already leave few rows")
                 continue
             needed = fragments - (total.closed - set(total.maybe.fragment_ids)) if total.closed else fragments
             bounds[place] = self._bounds(plan, needed)
@@ -172,7 +172,7 @@ class IndexRows:
         outcome = LookupOutcome(plan)
         self.log.append(outcome)
         if not _has_order(self._snapshot, plan):
-            outcome.refused = "stable row ids have no order to look ranges up in"
+            outcome.refused = "ranges of stable row ids cannot be looked up"
             return NOTHING
         rows = _rows_named(self._snapshot, plan, fragments)
         outcome.rows[""] = len(rows)

@@ -52,7 +52,7 @@ class TopK:
 
     def __init__(self, count: int, k: int) -> None:
         if count * k > MOST:
-            raise InvalidInputError("too many neighbours", where="nearest", expected=f"at most {MOST}", found=count * k)
+            raise InvalidInputError("k is too large", where="nearest", expected=f"at most {MOST}", found=count * k)
         self.count = count
         self.k = k
         self._distances = np.full((count, k), np.inf, np.float32)

@@ -189,7 +189,7 @@ def vector_column(table: TableScan, name: Any, *, many: bool = False) -> VectorC
             remedy=None if path is None else vector_lists.cast_to_vectors(table, path),
         )
     if is_many and not many:
-        raise UnsupportedError("several vectors a row are not searched here", where=f"column {name}")
+        raise UnsupportedError("columns with several vectors per row are not supported here", where=f"column {name}")
     return VectorColumn(path, _names_to(schema, field), *vectors, is_many)
 
 
@@ -207,7 +207,7 @@ def only_vector_column(table: TableScan) -> str:
         if not candidates:
             remedy = vector_lists.casts_to_vectors(table, vector_lists.list_columns(schema))
         names = ", ".join(candidates) or "none"
-        raise InvalidInputError("column", where="search", expected="one column of vectors", found=names, remedy=remedy)
+        raise InvalidInputError("column", where="search", expected="one vector column", found=names, remedy=remedy)
     return candidates[0]
 
 
@@ -243,7 +243,7 @@ def _names_to(schema: Schema, field: Field) -> tuple[str, ...]:
 
 def _needed(arguments: Mapping[str, Any], name: str) -> Any:
     if name not in arguments:
-        raise WrongTypeError(f"no {name!r}", where="nearest", remedy=f"name it: {{{name!r}: …}}")
+        raise WrongTypeError(f"{name!r} is missing", where="nearest", remedy=f"name it: {{{name!r}: …}}")
     return arguments[name]
 
 

@@ -111,6 +111,6 @@ def _split(schema: Schema, columns: ColumnsLike | None) -> tuple[dict[int, tuple
     for place, name in enumerate(names):
         if isinstance(name, str) and name in _FIELDS and name not in schema.names:
             if any(name == other for other, _ in computed.values()):
-                raise InvalidInputError("column named twice", found=name)
+                raise InvalidInputError("a column is named twice", found=name)
             computed[place] = name, name
     return computed, [name for i, name in enumerate(names) if i not in computed]

@@ -244,9 +244,9 @@ def _settings(search: PreparedSearch) -> Iterator[str]:
         most = "all" if probe.max_nprobes is None else probe.max_nprobes
         yield f"    partitions probed: {probe.nprobes}, at most {most}" + (f", ef {probe.ef}" if probe.ef else "")
         if nearest.column.is_many:
-            yield "    vectors of a row: their scores choose rows, which are compared by all of their vectors"
+            yield ("    several vectors per row: rows are found by single vectors, then compared by all of them")
         if nearest.refine_factor is not None:
-            yield f"    refine: {nearest.refine_factor} times as many rows, by their own vectors"
+            yield f"    refine: {nearest.refine_factor} times as many rows, by stored vectors"
         return
     for segment, fragment_ids in pairs:
         name = f"segment {str(segment.uuid)[:8]}, " if len(pairs) > 1 else ""

@@ -186,7 +186,11 @@ class PreparedSearch:
         """Describe the settings that reach the recall if some rows of a segment may be found."""
         curves = self._curves(segment, index, rows, allowed)
         text = words(curves, self.nearest.recall, self.k, self._least_candidates(index))
-        return f"{text}; the filter goes with the vectors, nprobes is where it begins" if tied(index, allowed) else text
+        return (
+            f"{text}; nprobes is a start value, because the filter correlates with the vectors"
+            if tied(index, allowed)
+            else text
+        )
 
     def _curves(self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed) -> list[Curve]:
         is_tied = tied(index, allowed)

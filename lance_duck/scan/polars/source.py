@@ -78,6 +78,6 @@ def _check(type_: pa.DataType, name: str) -> None:
     """Refuse types on which polars would panic."""
     type_ = storage_type(type_)
     if pa.types.is_decimal256(type_) or pa.types.is_union(type_) or pa.types.is_interval(type_):
-        raise UnsupportedError("type that polars does not have", where=f"column {name}", found=type_)
+        raise UnsupportedError("polars does not support this type", where=f"column {name}", found=type_)
     for place in range(type_.num_fields):
         _check(type_.field(place).type, name)

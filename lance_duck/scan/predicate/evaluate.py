@@ -108,13 +108,17 @@ def _fold(
 def _column(path: Path, columns: Columns) -> pa.Array:
     """Return the values at `path`, null where a struct on the way is null."""
     if path[0] not in columns:
-        raise InvalidInputError("filter on a column that does not exist", found=path[0], expected=", ".join(columns))
+        raise InvalidInputError(
+            "the filter uses a column that does not exist", found=path[0], expected=", ".join(columns)
+        )
     array = columns[path[0]]
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     for part in path[1:]:
         if not pa.types.is_struct(array.type) or array.type.get_field_index(part) < 0:
-            raise InvalidInputError("filter on a field that does not exist", found=".".join(path), expected=array.type)
+            raise InvalidInputError(
+                "the filter uses a field that does not exist", found=".".join(path), expected=array.type
+            )
         array = pc.struct_field(array, [array.type.get_field_index(part)])
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
@@ -171,7 +175,7 @@ def _starts_with(array: pa.Array, prefix: pa.Scalar) -> pa.BooleanArray:
 
 def _has_trigrams(array: pa.Array, words: Sequence[str]) -> pa.BooleanArray:
     if not is_text(array.type):
-        raise InvalidInputError("filter on trigrams of a column that holds no texts", found=array.type)
+        raise InvalidInputError("trigram filters need a string column", found=array.type)
     has_all_words = has_trigrams(array, trigrams_of_words(words))
     return pa.array(has_all_words, mask=array.is_null().to_numpy(zero_copy_only=False))
 
@@ -181,7 +185,7 @@ def _of_lists(
 ) -> pa.BooleanArray:
     array = _column(path, columns)
     if not is_list(array.type):
-        raise InvalidInputError("filter on items of a column that holds no lists", found=".".join(path))
+        raise InvalidInputError("list filters need a list column", found=".".join(path))
     return ask(array, _fit(values, item_type(array.type)))
 
 

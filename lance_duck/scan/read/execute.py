@@ -174,9 +174,9 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     joined = concatenated(batches)
     if len(joined) > 1:
         raise UnsupportedError(
-            "batches of exactly batch_size rows, of which one Arrow array cannot hold a column",
+            "a column of batch_size rows does not fit one Arrow array",
             where="strict_batch_size",
-            expected="at most 2 GiB of texts, and dictionaries that their indices can count",
-            remedy="lower batch_size, or leave strict_batch_size out",
+            expected="at most 2 GiB of strings, and dictionaries within their index type",
+            remedy="lower batch_size, or leave out strict_batch_size",
         )
     return joined[0]

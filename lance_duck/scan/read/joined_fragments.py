@@ -209,7 +209,7 @@ def _opener(snapshot: Snapshot, data_files: Sequence[DataFile], num_rows: Sequen
             data = store.get(path)
             if len(data) != file.file_size:
                 raise CorruptError(
-                    "file has another size than its manifest says", where=path, expected=file.file_size, found=len(data)
+                    "the file size differs from the manifest", where=path, expected=file.file_size, found=len(data)
                 )
             contents.append((path, data))
         joined = join_files(where, contents, checksums=checksums)

@@ -26,9 +26,9 @@ from lance_duck.store.request import is_watched
 class RowAccess(Enum):
     """An access to rows of one fragment."""
 
-    POINTS = "each row is decoded by itself"
-    REQUESTS = "requests for the pages, or values, that have the rows"
-    BETWEEN = "all rows from the first to the last, and those between are left out"
+    POINTS = "each row is decoded separately"
+    REQUESTS = "only the pages or values of the rows are read"
+    BETWEEN = "all rows from the first to the last are read, then filtered"
 
 
 def choose_row_access(rows: Rows, num_rows: int, *, may_read_between: bool = False) -> RowAccess:

@@ -229,14 +229,14 @@ class Taker:
         index_of = self._index_of
         owners = np.array([index_of.get(i, -1) for i in ids.tolist()], np.int64)
         if (owners < 0).any():
-            raise InvalidInputError("row of a fragment that does not exist", found=int(ids[owners < 0][0]))
+            raise InvalidInputError("the row address has a fragment that does not exist", found=int(ids[owners < 0][0]))
         return owners
 
     def _owner(self, fragment_id: int) -> int:
         """Return the fragment position for a fragment id."""
         index = self._index_of.get(fragment_id)
         if index is None:
-            raise InvalidInputError("row of a fragment that does not exist", found=fragment_id)
+            raise InvalidInputError("the row address has a fragment that does not exist", found=fragment_id)
         return index
 
     @cached_property
@@ -273,7 +273,7 @@ def places(values: Any, what: str) -> Int64s | Addresses:
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         if values.null_count:
-            raise InvalidInputError(f"null among {what}")
+            raise InvalidInputError(f"null in {what}")
         values = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
     try:
         listed = values if isinstance(values, np.ndarray | Sequence) else list(values)
@@ -343,7 +343,7 @@ def _in_range(row_positions: Int64s | Addresses, count: int) -> Int64s:
     """Return the positions as int64. Raises InvalidInputError if one is negative or beyond the last row."""
     outside = (row_positions < 0) | (row_positions >= count)
     if outside.any():
-        expected = f"0 to {count - 1}" if count else "none, as there are no rows"
+        expected = f"0 to {count - 1}" if count else "no positions, because the table is empty"
         raise InvalidInputError("row position", expected=expected, found=int(row_positions[outside][0]))
     return row_positions.view(np.int64)
 

@@ -233,7 +233,7 @@ class LanceQueryBuilder:
         if self._q is not None:
             return search_arguments(self._table.snapshot, self._q, None, self._column, self._options)
         if self._column is not None:
-            raise InvalidInputError("column without a query", where="search", found=self._column)
+            raise InvalidInputError("column needs a query", where="search", found=self._column)
         ScanOptions.of(self._options)
         return self._options
 
@@ -249,7 +249,9 @@ def _both(first: FilterLike, second: FilterLike) -> FilterLike:
         return f"({first}\n) AND ({second}\n)"
     if isinstance(first, pc.Expression) and isinstance(second, pc.Expression):
         return first & second
-    raise InvalidInputError("conditions of several kinds", where="where", remedy="combine them into one")
+    raise InvalidInputError(
+        "where() cannot combine SQL strings and expressions", where="where", remedy="combine the conditions into one"
+    )
 
 
 def _over(words: Any, column: str | None) -> Any:
@@ -257,5 +259,7 @@ def _over(words: Any, column: str | None) -> Any:
     if column is None:
         return words
     if not isinstance(words, str):
-        raise WrongTypeError("column", where="search", expected="None, for the query names its columns", found=column)
+        raise WrongTypeError(
+            "column", where="search", expected="None, because the query names its columns", found=column
+        )
     return {"query": words, "columns": [column]}

@@ -97,7 +97,7 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
             fit the parameters.
     """
     if not isinstance(text, str):
-        raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
+        raise InvalidInputError(f"bad {what}", expected="an SQL string", found=type(text).__name__)
     text = spelled(text, schema.names)
     return bind_expression(text, syntax_tree(text, what), schema, what, parameters)
 
@@ -181,7 +181,7 @@ def all_parameters(each: Sequence[Parameters]) -> Parameters:
 
 def refuse_loose_ends(text: str, what: str) -> None:
     """Raise InvalidInputError for text that would close a parenthesis put around it."""
-    loose_end = unbalanced(QUOTED.sub(" ", text)) if text.strip() else "an empty text"
+    loose_end = unbalanced(QUOTED.sub(" ", text)) if text.strip() else "an empty string"
     if loose_end is not None:
         raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression", found=loose_end)
 
@@ -340,7 +340,7 @@ def _no_column(name: str, schema: pa.Schema, what: str, text: str) -> InvalidInp
     if name == "None":
         hint = "a missing value is written NULL, and found by IS NULL"
     elif f'"{name}"' in text or (what != "filter" and name == text.strip()):
-        hint = "text goes in single quotes"
+        hint = "strings need single quotes"
     if hint:
         error.remedy = f"{hint}; {error.remedy}" if error.remedy else hint
     return error

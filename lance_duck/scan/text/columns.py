@@ -57,9 +57,11 @@ def text_column(schema: Schema, name: str) -> TextColumn:
         )
     listed = listed_field(schema, field)
     if field.is_json and listed.below:
-        raise UnsupportedError("full-text search of JSON in lists", where=f"column {name!r}")
+        raise UnsupportedError("full-text search does not support JSON in lists", where=f"column {name!r}")
     if not (field.is_json or _has_texts(field)):
-        raise WrongTypeError(f"FTS field {name!r} must hold texts or lists of texts", found=str(field.arrow_type))
+        raise WrongTypeError(
+            f"FTS field {name!r} must contain strings or lists of strings", found=str(field.arrow_type)
+        )
     type_ = listed.type if listed.below else field.arrow_type
     return TextColumn(path, type_, field.is_json, listed.path, listed.below)
 

@@ -63,7 +63,7 @@ def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
     if not isinstance(query, FullTextQuery):
         return options
     if options.parameters is not None:
-        raise InvalidInputError("parameters without SQL text", found=type(query).__name__)
+        raise InvalidInputError("parameters need an SQL string", found=type(query).__name__)
     workers = None if options.use_threads else 1
     search = TextSearch(table, query, table.plan(ScanOptions(columns=[])), workers=workers)
     _ = search.words  # bad queries are refused now

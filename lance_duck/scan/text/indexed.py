@@ -312,7 +312,7 @@ def _check_once(addresses: Sequence[Addresses]) -> None:
     """Refuse rows with several documents: pylance merges the old text of an updated row with the new one."""
     listed = np.concatenate([np.empty(0, np.uint64), *addresses])
     if not (listed[1:] > listed[:-1]).all() and len(distinct(listed)) < len(listed):
-        raise CorruptError("rows with an old text and a new one", remedy="build the index again")
+        raise CorruptError("the index contains two entries for updated rows", remedy="build the index again")
 
 
 def _check_levels(index: InvertedSegment, depth: int) -> None:

@@ -120,12 +120,12 @@ def text_search_arguments(
     """
     vector_options = sorted(NEAREST_ARGUMENTS & options.keys())
     if vector_options:
-        raise InvalidInputError(f"{vector_options[0]} is for searches of vectors", where="search")
+        raise InvalidInputError(f"{vector_options[0]} is an option of vector search", where="search")
     if options.get("full_text_query") is not None:
-        raise InvalidInputError("full_text_query", where="search", expected="a vector beside it", found="words")
+        raise InvalidInputError("full_text_query", where="search", expected="a query vector with it", found="words")
     if column is not None and not isinstance(q, str):
         raise InvalidInputError(
-            "column", where="search", expected="None, for the query names its columns", found=column
+            "column", where="search", expected="None, because the query names its columns", found=column
         )
     request = q if column is None else {"query": q, "columns": [column]}
     if k is not None and (isinstance(k, bool) or not hasattr(k, "__index__") or k.__index__() < 1):
@@ -142,7 +142,9 @@ def query_of_json(form: Mapping[str, Any], depth: int = 1) -> FullTextQuery:
         InvalidInputError, WrongTypeError: The dict is not a valid form.
     """
     if depth > MOST_NESTED:
-        raise InvalidInputError("queries in one another", where=_WHERE, expected=f"at most {MOST_NESTED}")
+        raise InvalidInputError(
+            "the query is nested too deeply", where=_WHERE, expected=f"at most {MOST_NESTED} levels"
+        )
     if not isinstance(form, Mapping) or len(form) != 1:
         found = repr(list(form)) if isinstance(form, Mapping) else type(form).__name__
         raise WrongTypeError("query", where=_WHERE, expected=f"a dict of one of {', '.join(_FORMS)}", found=found)
@@ -191,8 +193,8 @@ def _columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity | None]:
         raise InvalidInputError(
             "Cannot perform full text search unless an INVERTED index has been created on at least one column",
             where=_WHERE,
-            expected="an index, or one column of texts",
-            found=", ".join(candidates) or "no column of texts",
+            expected="an index, or a table with one string column",
+            found=", ".join(candidates) or "no string column",
             remedy='name one: search(…, column="…"), or create an index: create_scalar_index("…", "INVERTED")',
         )
     return dict.fromkeys(candidates)
@@ -205,7 +207,7 @@ def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:
     refuse_unknown(arguments, ["terms", *names], kind)
     for name in ("terms", "column"):
         if name not in arguments:
-            raise WrongTypeError(f"no {name!r}", where=kind)
+            raise WrongTypeError(f"{name!r} is missing", where=kind)
     text, column = arguments.pop("terms"), arguments.pop("column")
     return _WORDS[kind](text, column, **arguments)
 
@@ -293,7 +295,7 @@ def _boolean(value: Mapping[str, Any], depth: int) -> FullTextQuery:
 
 def _needed(value: Mapping[str, Any], name: str, where: str) -> Any:
     if name not in value:
-        raise WrongTypeError(f"no {name!r}", where=where)
+        raise WrongTypeError(f"{name!r} is missing", where=where)
     return value[name]
 
 

@@ -99,7 +99,9 @@ def _decided(
             continue
         segments = [segment for segment, each in manners if each == manner]
         if len(segments) < sum(each is not None for _, each in manners):
-            reasons.append(f"segments of index {index.name!r} analyse texts in several ways: those of one are asked")
+            reasons.append(
+                f"the segments of index {index.name!r} have different full-text parameters, so only some are used"
+            )
         covered = {fragment for segment in segments for fragment in segment.fragments.tolist()}
         analyser = Analyser(manner.parameters)
         rest = everything.difference(covered)
@@ -132,7 +134,7 @@ def _refusal(index: ColumnIndex, manner: _Manner, expected: _Manner | None, *, b
     if manner.by_element != by_element:
         return f"documents of index {index.name!r} are {'list elements' if manner.by_element else 'rows'}"
     if expected is not None and manner.parameters != expected.parameters:
-        return f"index {index.name!r} analyses texts in another way than the query"
+        return f"index {index.name!r} uses other full-text parameters than the query"
     return None
 
 
@@ -151,7 +153,7 @@ def _by_element(snapshot: Snapshot, column: TextColumn, granularity: DocumentGra
     if granularity is not None:
         if granularity is DocumentGranularity.LIST_ELEMENT and not is_list(column.type):
             raise InvalidInputError(
-                f"column {column.path!r} has no lists, and cannot use document_granularity LIST_ELEMENT",
+                f"document_granularity LIST_ELEMENT needs a list column, unlike {column.path!r}",
                 found=str(column.type),
             )
         return granularity is DocumentGranularity.LIST_ELEMENT
@@ -159,7 +161,7 @@ def _by_element(snapshot: Snapshot, column: TextColumn, granularity: DocumentGra
     if len(set(by_element.values())) > 1:
         named = ", ".join(f"{name!r} of {'list elements' if by else 'rows'}" for name, by in by_element.items())
         raise InvalidInputError(
-            f"a query of column {column.path!r} is ambiguous: it has indexes {named}",
+            f"the query of column {column.path!r} is ambiguous, because the column has indexes {named}",
             remedy="pass document_granularity",
         )
     return any(by_element.values())
@@ -213,7 +215,7 @@ def _manner(snapshot: Snapshot, segment: Segment, column: TextColumn, reasons: l
         return None
     refusal = settings.parameters.refusal
     if refusal is None and settings.parameters.is_json != column.is_json:
-        refusal = f"its documents are {settings.parameters.lance_tokenizer}, and those of the column are not"
+        refusal = f"its documents are {settings.parameters.lance_tokenizer}, unlike the column's"
     if refusal is not None:
         reasons.append(f"{segment} is not used: {refusal}")
         return None

@@ -397,13 +397,13 @@ def _check_documents(routes: Sequence[TextRoute]) -> None:
     for route in routes[1:]:
         if route.by_element != first.by_element:
             raise InvalidInputError(
-                "queries whose documents are rows, and list elements",
+                "a query cannot combine documents that are rows and list elements",
                 where=f"column {route.column.path}",
-                remedy="give all of them the same document_granularity",
+                remedy="use the same document_granularity in all queries",
             )
         if first.by_element and (route.column, route.analyser) != (first.column, first.analyser):
             raise InvalidInputError(
-                "all queries whose documents are list elements must be of one column, and one analyser",
+                "queries over list elements must use one column and one analyser",
                 expected=first.column.path,
                 found=route.column.path,
             )
@@ -416,7 +416,7 @@ def _check_same_analyser(routes: Sequence[TextRoute]) -> None:
             raise InvalidInputError(
                 "columns have different analysers",
                 where="CombinedFieldsQuery",
-                expected=f"that of {first.column.path}",
-                found=f"another of {route.column.path}",
-                remedy="name one by analyzer=",
+                expected=f"the analyser of {first.column.path}",
+                found=f"a different one for {route.column.path}",
+                remedy="choose one with analyzer=",
             )

@@ -179,9 +179,9 @@ def _may_become(kind: pa.DataType, target: pa.DataType) -> bool:
 
 def _mismatch(kind: pa.DataType, target: pa.DataType, where: str) -> WrongTypeError:
     return WrongTypeError(
-        "column that cannot be given as it was asked for",
+        "the column cannot be converted to the requested type",
         where=f"column {where!r}",
         expected=target,
         found=kind,
-        remedy="leave the type to the table: no .schema(…)",
+        remedy="leave out .schema(…), and use the table's type",
     )

@@ -63,7 +63,7 @@ def _table_field(field: st.StructField, vector: str | None, is_blob: bool, like:
         kind = _vector_type(kind, vector, field.name)
     elif pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
         raise InvalidInputError(
-            "the length of vectors is not known",
+            "the vector length cannot be determined",
             where=f"column {field.name!r}",
             remedy=f'pass vector_columns={{"{field.name}": length}} to `write`, or .option("vector_columns", '
             f'"{field.name}:length") to the frame\'s writer; a length of 0 keeps lists of any length',

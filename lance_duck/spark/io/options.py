@@ -68,7 +68,7 @@ _WRITE: Final = {
 _REFUSED: Final = {
     "mergeschema": "add the columns first: LanceDataset.add_columns",
     "replacewhere": "delete the rows first: lance_duck.spark.delete",
-    "partitionoverwritemode": "Lance tables have no partitions",
+    "partitionoverwritemode": "Lance tables do not have partitions",
     "writemode": 'say .mode("append" or "overwrite")',
     "readchangefeed": "see LanceDataset.delta",
     "startingversion": "for streams only: readStream",
@@ -130,10 +130,10 @@ class ReadOptions:
         version, tag = values.get("version", _version), values.get("tag", str)
         timestamp = values.get("timestamp", to_moment)
         if sum(value is not None for value in (version, tag, timestamp)) > 1:
-            raise InvalidInputError("version, tag and timestamp", expected="one of them", found="more")
+            raise InvalidInputError("version, tag and timestamp", expected="one of them", found="several")
         branch = values.get("branch", str)
         if branch is not None and timestamp is not None:
-            raise UnsupportedError("timestamp beside branch", remedy="name the version")
+            raise UnsupportedError("timestamp cannot be combined with branch", remedy="choose a version number")
         return cls(
             values.place(),
             tag if version is None else version,
@@ -250,7 +250,12 @@ class _OptionValues:
         if path is None and "paths" in options:
             paths = json.loads(options["paths"])
             if len(paths) != 1:
-                raise UnsupportedError("several tables at once", where="load", found=len(paths), remedy="unite frames")
+                raise UnsupportedError(
+                    "load takes one table",
+                    where="load",
+                    found=len(paths),
+                    remedy="load each table, and combine the frames with union",
+                )
             path = paths[0]
         if not path:
             raise InvalidInputError(

@@ -183,7 +183,7 @@ class Landing:
             return commit_created(staged, settings, self._joined, config, guard=guard, amend=amend)
         current = self._version(self.base) or newest(self.place)
         if current is None:
-            raise NotFoundError("the table is gone", where=self.place.uri)
+            raise NotFoundError("the table no longer exists", where=self.place.uri)
         change = commit_replaced if self.mode == "overwrite" else commit_added
         return change(staged, current, settings, guard=guard, amend=amend)
 
@@ -231,5 +231,7 @@ def newest(place: TableRef) -> Snapshot | None:
 def exists_already(place: TableRef) -> AlreadyExistsError:
     """Return the error for a table that exists but must not."""
     return AlreadyExistsError(
-        "table exists already", where=place.uri, remedy='mode "append" adds rows, "overwrite" replaces them'
+        "the table already exists",
+        where=place.uri,
+        remedy='use mode "append" to add rows, or "overwrite" to replace them',
     )

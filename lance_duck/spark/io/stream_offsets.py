@@ -139,7 +139,7 @@ class Walk:
                 raise InvalidInputError(
                     f"version {here.version} changed rows ({error.operation})",
                     where=self._base.uri,
-                    remedy="skipChangeCommits=true passes over such versions, ignoreDeletes=true over deletes",
+                    remedy="set skipChangeCommits=true to skip these versions, or ignoreDeletes=true to skip deletes",
                 ) from None
             last = until.index if until.version == here.version else len(pieces)
             yield Step(here.version, here.index, pieces[here.index : last], here.snapshot)
@@ -158,9 +158,10 @@ class Walk:
         except NotFoundError as error:
             if self._options.fail_on_data_loss:
                 raise NotFoundError(
-                    f"version {here.version}, which a stream is to read, was cleaned up",
+                    f"the next version of the stream, {here.version}, was cleaned up",
                     where=self._base.uri,
-                    remedy="set failOnDataLoss=false to go on with what is left, or begin with a new checkpoint",
+                    remedy="set failOnDataLoss=false to continue with the remaining versions, or start a "
+                    "new checkpoint",
                 ) from error
             return ()
         if here.snapshot:
@@ -179,10 +180,10 @@ class Walk:
         newest = self.newest()
         if start.version > newest + 1:
             raise NotFoundError(
-                f"a stream has read up to version {start.version - 1}, which is not there",
+                f"the stream has read version {start.version - 1}, which does not exist",
                 where=self._base.uri,
-                found=f"version {newest} as the newest",
-                remedy="a table that was created again needs a new checkpoint",
+                found=f"newest version {newest}",
+                remedy="start a new checkpoint if the table was created again",
             )
 
     def _first_since(self, moment: Any) -> int:

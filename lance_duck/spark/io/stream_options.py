@@ -94,7 +94,7 @@ class StreamOptions:
             values.get("failondataloss", _flag) is not False,
         )
         if stream_options.starting_version is not None and stream_options.starting_timestamp is not None:
-            raise InvalidInputError("startingVersion beside startingTimestamp", expected="one of them")
+            raise InvalidInputError("startingVersion and startingTimestamp exclude each other", expected="one of them")
         return stream_options
 
 

@@ -116,4 +116,6 @@ def _saying(landing: Landing, batch: StreamBatch) -> Landing:
 def _named(stream: str | None) -> str:
     if stream:
         return stream
-    raise InvalidInputError("a query without an id", where="stream", remedy='set option("txnAppId", name)')
+    raise InvalidInputError(
+        "the streaming query does not have an id", where="stream", remedy='set .option("txnAppId", name)'
+    )

@@ -199,7 +199,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"column {name!r} of a stream is not in version {table.version}",
                     where=self._read_options.place.uri,
                     found=None if current is None else repr(current.name),
-                    remedy="start the query again, for the columns that the table now has or with a startingVersion",
+                    remedy="start the query again with the table's current columns, or with a startingVersion",
                 )
         return missing
 
@@ -224,22 +224,22 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _check(read_options: ReadOptions, options: StreamOptions) -> None:
     if options.limits.any and not LIMITS_READS:
         raise UnsupportedError(
-            "limits of a trigger",
+            "limits per trigger need a newer Spark",
             expected="pyspark 4.2 or newer",
-            remedy="leave maxFilesPerTrigger, maxRowsPerTrigger and maxBytesPerTrigger out",
+            remedy="leave out maxFilesPerTrigger, maxRowsPerTrigger and maxBytesPerTrigger",
         )
     if read_options.version is not None or read_options.timestamp is not None:
         raise UnsupportedError(
-            "a stream cannot be fixed to one version", remedy="set startingVersion or startingTimestamp"
+            "a stream cannot read a single version", remedy="set startingVersion or startingTimestamp"
         )
     if read_options.contains_null is None:
         raise UnsupportedError(
-            "contains_null=auto for a stream",
+            "a stream does not support contains_null=auto",
             found="rows of later versions, which may hold nulls",
-            remedy="leave it out, or say false: a null is an error then",
+            remedy="leave out the option, or set it to false, which makes nulls an error",
         )
     if read_options.limit is not None:
-        raise UnsupportedError("a stream takes no limit", remedy="set maxRowsPerTrigger, for each batch")
+        raise UnsupportedError("a stream does not support limit", remedy="limit each batch with maxRowsPerTrigger")
 
 
 def _packed(fragments: Sequence[tuple[int, NewFragment]]) -> list[InputPartition]:

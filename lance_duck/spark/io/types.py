@@ -95,10 +95,10 @@ def spark_schema(schema: pa.Schema, without_null_items: Container[str] = ()) -> 
             refusals.append(str(error))
     if refusals:
         raise UnsupportedError(
-            "types that Spark does not have",
+            "Spark does not support these types",
             where="columns",
             found="; ".join(refusals),
-            remedy="leave the columns out, or cast them: columns={name: SQL, …}",
+            remedy="leave out the columns, or cast them: columns={name: SQL, …}",
         )
     return st.StructType(fields)
 
@@ -126,10 +126,10 @@ def arrow_type(kind: st.DataType, where: str) -> pa.DataType:
     converter = _ARROW.get(type(kind))
     if converter is None:
         raise UnsupportedError(
-            "type that a Lance table does not have",
+            "Lance tables do not support this type",
             where=f"column {where!r}",
             found=kind.simpleString(),
-            remedy="cast it before it is written",
+            remedy="cast the column before writing",
         )
     return converter
 
@@ -174,14 +174,16 @@ class Declaration:
                     array = cast(array)
                 except pa.ArrowException as error:
                     raise InvalidInputError(
-                        "a value that Spark cannot hold",
+                        "Spark cannot represent this value",
                         where=f"column {field.name!r}",
                         expected=field.type,
                         found=error,
-                        remedy="leave the column out, or cast it: columns={name: SQL, …}",
+                        remedy="leave out the column, or cast it: columns={name: SQL, …}",
                     ) from error
             if not field.nullable and array.null_count:
-                raise InvalidInputError("null in a column that is declared NOT NULL", where=f"column {field.name!r}")
+                raise InvalidInputError(
+                    "the column is declared NOT NULL and contains nulls", where=f"column {field.name!r}"
+                )
             if promises:
                 refuse_nulls(array, field.name)
             arrays.append(array)
@@ -269,10 +271,10 @@ def refuse_nulls(array: pa.Array, where: str) -> None:
     for field, values in zip(_fields(kind), inner, strict=True):
         if not field.nullable and values.null_count:
             raise InvalidInputError(
-                "a null where the schema that was declared to Spark has none",
+                "the column contains nulls, but its Spark schema does not allow them",
                 where=f"column {where}.{field.name}",
                 found=f"{values.null_count} of {len(values)}",
-                remedy="leave out contains_null=False, or containsNull = false of the schema",
+                remedy="remove contains_null=False, or allow nulls in the schema with containsNull",
             )
         refuse_nulls(values, f"{where}.{field.name}")
 

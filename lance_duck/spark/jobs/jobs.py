@@ -216,4 +216,4 @@ def of_spark(error: Exception) -> LanceDuckError:
     message, _, _ = str(error).partition("\nDriver stacktrace")
     lines = [line for line in message.splitlines() if not line.lstrip().startswith(("at ", "... ", "Caused by: java."))]
     message = "\n".join(lines[:_LINES]).strip() or type(error).__name__
-    return JobError("Spark could not run the jobs", found=message, remedy="Spark's log says more")
+    return JobError("Spark could not run the jobs", found=message, remedy="see the log of Spark")

@@ -119,7 +119,7 @@ class _LanceVectorSearch:
         arguments = _constants(_SEARCH, args, keywords, but="query")
         for name in ("column", "query"):
             if name not in arguments:
-                raise InvalidInputError(f"no argument {name!r}", where="lance_vector_search")
+                raise InvalidInputError(f"argument {name!r} is missing", where="lance_vector_search")
         place, table = _table(arguments)
         dim = vector_column(table.handle.table, arguments["column"]).dim
         schema = _search(table, arguments, [0] * dim).projected_schema
@@ -146,7 +146,7 @@ class _LanceSearch:
         """Return the columns of the table, or only the named ones, and `_score`."""
         arguments = _constants(_TEXT_SEARCH, args, keywords, but="query")
         if "query" not in arguments:
-            raise InvalidInputError("no argument 'query'", where="lance_search")
+            raise InvalidInputError("argument 'query' is missing", where="lance_search")
         place, table = _table(arguments)
         schema = _text_search(table, arguments, "").projected_schema
         return _Analysis(spark_schema(schema), place=place, version=pin(table), arguments=arguments)
@@ -213,7 +213,7 @@ def _settings(options: Any) -> dict[str, str]:
         settings = json.loads(options)
         return {str(name): str(value) for name, value in settings.items()}
     except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidInputError("storage_options", expected="JSON text of settings by name") from error
+        raise InvalidInputError("storage_options", expected="a JSON object with option names and values") from error
 
 
 def _columns(arguments: Mapping[str, Any]) -> list[str] | None:

@@ -185,9 +185,11 @@ class _Job:
         if on not in (ROW_ADDRESS, ROW_ID, *snapshot.schema.names):
             raise unknown_column(on, [*snapshot.schema.names, ROW_ADDRESS, ROW_ID], snapshot.uri)
         if not names:
-            raise InvalidInputError("no columns to add", where="frame", expected=f"columns beside {on!r}")
+            raise InvalidInputError(
+                "the frame does not have columns to add", where="frame", expected=f"columns other than {on!r}"
+            )
         if unknown := sorted(strict.difference(names)):
-            raise InvalidInputError("not_null", expected=f"some of {', '.join(names)}", found=", ".join(unknown))
+            raise InvalidInputError("not_null", expected=f"names from {', '.join(names)}", found=", ".join(unknown))
         if on in (ROW_ADDRESS, ROW_ID) and not isinstance(df.schema[on].dataType, IntegralType):
             kind = df.schema[on].dataType.simpleString()
             raise WrongTypeError("addresses of rows", where=f"column {on!r}", expected="whole numbers", found=kind)

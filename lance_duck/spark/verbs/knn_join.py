@@ -198,10 +198,11 @@ class _Join:
         both = [field.name for field in declared if field.name.lower() in query_names]
         if both:
             raise InvalidInputError(
-                "columns that the queries and the table both have",
+                "the queries and the table have columns with the same name",
                 where="knn_join",
                 found=", ".join(both),
-                remedy="leave them out, or rename them: columns={new name: name}, or withColumnRenamed of the queries",
+                remedy="leave them out, rename them with columns={new name: name}, or rename the queries "
+                "with withColumnRenamed",
             )
         return StructType([*queries.schema.fields, *declared.fields])
 

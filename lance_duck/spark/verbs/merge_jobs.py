@@ -198,7 +198,7 @@ class _Source:
         now = {field.name: field.storage_type for field in snapshot.schema.fields}
         if any(now.get(field.name) != field.storage_type for field in self.schema.fields):
             raise IncompatibleError(
-                "the key columns were changed meanwhile", where=snapshot.uri, remedy="begin the merge again"
+                "the key columns were changed concurrently", where=snapshot.uri, remedy="start the merge again"
             )
 
     def joined(self, spark: SparkSession, table: TableKeys, snapshot: Snapshot, parallelism: int | None) -> DataFrame:
@@ -347,5 +347,5 @@ def _delete(place: TableRef, version: int, rows: Offsets) -> RowDeletion:
 
 def _unsupported(what: str) -> NoReturn:
     raise UnsupportedError(
-        f"{what} is not offered in Spark", where="merge_insert", remedy="use LanceDataset.merge_insert"
+        f"{what} is not supported in Spark", where="merge_insert", remedy="use LanceDataset.merge_insert"
     )

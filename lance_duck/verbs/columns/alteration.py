@@ -72,13 +72,13 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
     targets = {schema.by_path(alteration.path).id: alteration for alteration in alterations}
     if len(targets) < len(alterations):
         raise InvalidInputError(
-            "duplicate column", where="alter_columns", remedy="put all of its changes into one alteration"
+            "the column is altered twice", where="alter_columns", remedy="combine the changes in one alteration"
         )
     if any(a.nullable is False for a in alterations) and any(a.data_type is not None for a in alterations):
         raise InvalidInputError(
-            "nulls cannot be forbidden together with a cast",
+            "one call cannot cast a column and make it non-nullable",
             where="alter_columns",
-            remedy="cast first, in its own call",
+            remedy="cast first, then set nullable=False in a second call",
         )
     casts: dict[int, int] = {}
     next_id = first_id
@@ -111,16 +111,18 @@ def _below(field: Field, change: Any) -> tuple[Field, ...]:
 
 def _parse(raw: Any) -> Alteration:
     if not isinstance(raw, Mapping):
-        raise InvalidInputError("not an alteration", expected="a mapping with path and what changes", found=repr(raw))
+        raise InvalidInputError(
+            "not an alteration", expected="a dict with path and name, nullable or data_type", found=repr(raw)
+        )
     unknown = [key for key in raw if key not in _KEYS]
     if unknown:
         raise InvalidInputError(f"unknown key {unknown[0]!r}", where="alter_columns", expected=", ".join(_KEYS))
     if not isinstance(raw.get("path"), str):
-        raise InvalidInputError("alteration without a path", where="alter_columns", found=repr(raw))
+        raise InvalidInputError("the alteration needs a path", where="alter_columns", found=repr(raw))
     alteration = Alteration(**raw)
     if alteration.name is None and alteration.nullable is None and alteration.data_type is None:
         raise InvalidInputError(
-            "alteration that changes nothing", where=alteration.path, expected="name, nullable or data_type"
+            "the alteration does not change anything", where=alteration.path, expected="name, nullable or data_type"
         )
     if alteration.nullable is not None and not isinstance(alteration.nullable, bool):
         raise InvalidInputError("nullable", where=alteration.path, expected="a bool", found=repr(alteration.nullable))
@@ -136,9 +138,9 @@ def _relabelled(schema: Schema, field: Field, alteration: Alteration) -> Field:
     if alteration.name is not None:
         check_column_name(alteration.name, (), alteration.path)
         if field.parent_id >= 0 and schema.by_id(field.parent_id).logical_type != "struct":
-            raise InvalidInputError("only columns and members of structs have names", where=alteration.path)
+            raise InvalidInputError("only columns and struct fields can be renamed", where=alteration.path)
     if alteration.nullable and is_primary_key(field):
-        raise InvalidInputError("column of the primary key cannot become nullable", where=alteration.path)
+        raise InvalidInputError("a primary key column cannot become nullable", where=alteration.path)
     name = field.name if alteration.name is None else alteration.name
     return replace(field, name=name, nullable=field.nullable if alteration.nullable is None else alteration.nullable)
 
@@ -148,8 +150,8 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
     if field.blob_version or not can_cast(field.arrow_type, alteration.data_type):
         raise InvalidInputError(
             f"column {alteration.path!r} cannot be cast",
-            expected="a type of the same kind: whole numbers, floats, decimals, texts, bytes, times, or lists of them; "
-            "vectors of floats from lists of any numbers",
+            expected="a type of the same group (integers, floats, decimals, strings, bytes, times, or lists "
+            "of these), or vectors of floats for lists of numbers",
             found=f"{field.arrow_type} to {alteration.data_type}",
         )
     metadata = {k: v for k, v in field.metadata.items() if k not in _OF_TYPE}
@@ -171,7 +173,7 @@ def _refuse_in_map(path: Sequence[Field], alteration: Alteration) -> None:
     is_value = below == 2 and path[-1] == path[-2].children[1]
     if below in (1, 2) and (alteration.name is not None or (alteration.nullable is not None and not is_value)):
         raise InvalidInputError(
-            "entries and keys of maps are never null, and fields of entries are named key and value",
+            "keys and entries of a map cannot be renamed or made nullable",
             where=alteration.path,
         )
 
@@ -181,9 +183,9 @@ def _refuse_cast_in(above: Sequence[Field], alteration: Alteration) -> None:
     for field in above:
         if field.logical_type == "map" or field.logical_type.startswith("fixed_size_list:") or field.is_packed:
             raise InvalidInputError(
-                "fields in maps, in lists of fixed size and in packed structs cannot be cast",
+                "fields in maps, fixed-size lists and packed structs cannot be cast",
                 where=alteration.path,
-                remedy=f"add a column of the new type, update it, and drop {field.name!r}",
+                remedy=f"add a column with the new type, update it, and drop {field.name!r}",
             )
 
 
@@ -224,7 +226,7 @@ def _kind(kind: pa.DataType) -> str | None:
 
 def _refuse_changes_below(field: Field, targets: Mapping[int, Alteration]) -> None:
     if any(below.id in targets for child in field.children for below in child.walk()):
-        raise InvalidInputError("a column is cast and one of its members altered", where=targets[field.id].path)
+        raise InvalidInputError("one call cannot cast a column and alter its fields", where=targets[field.id].path)
 
 
 def _check_siblings(fields: Sequence[Field]) -> None:

@@ -60,7 +60,7 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
             for batch in rows.of(fragment):
                 if _has_nulls(batch.column(0), steps):
                     raise DataMismatchError(
-                        "column with nulls cannot be made non-nullable", where=".".join(field.name for field in steps)
+                        "a column with nulls cannot become non-nullable", where=".".join(field.name for field in steps)
                     )
 
 
@@ -158,7 +158,7 @@ def _cast_values(array: pa.Array, new: Field, path: str, *, safe: bool) -> pa.Ar
         return _in_lists_of(array, kind, f"column {path!r}").cast(kind, safe)
     except (pa.ArrowException, NotImplementedError) as error:
         raise InvalidInputError(
-            "value that the new type cannot hold", where=path, expected=new.to_arrow().type, found=str(error)
+            "the new type cannot represent this value", where=path, expected=new.to_arrow().type, found=str(error)
         ) from error
 
 

@@ -74,7 +74,7 @@ def drop_with_structure(
 
 
 def _bearers(old: Field, new: Field, stored: Set[int]) -> set[int]:
-    """Return the fields to write below a field. Empty if a file still stores its structure, or never did."""
+    """Return the fields to write below a field. Empty if a file still stores the structure, or if none ever did."""
     if not new.children or not _is_stored(old, stored):
         return set()
     before = {child.id: child for child in old.children}

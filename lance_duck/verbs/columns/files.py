@@ -109,7 +109,7 @@ def spread(
 class EarlierFiles:
     """Files of attempts that lost a race, reused for fragments that did not change.
 
-    Without them, a table with constant appends would never get a new column.
+    Without reuse, a table with constant appends would never get a new column.
     """
 
     def __init__(self) -> None:
@@ -239,9 +239,9 @@ def refuse_missing_values(snapshot: Snapshot, fragment: Fragment) -> None:
     """
     if snapshot.manifest.has_legacy_files:
         raise UnsupportedError(
-            "new columns without values in a table of version 0.1",
+            "tables of version 0.1 cannot add columns without values",
             where=f"fragment {fragment.id}",
-            remedy="give them values, or call optimize.compact_files() first",
+            remedy="pass values, or call optimize.compact_files() first",
         )
 
 
@@ -266,9 +266,9 @@ def with_fields_of(fragment: Fragment, file: DataFile, field_ids: Set[int]) -> F
             continue
         if old.version == LEGACY and fields[0] == TOMBSTONE and old.fields[0] != TOMBSTONE:
             raise UnsupportedError(
-                "new values of the first column of a data file of version 0.1, in a file of their own",
+                "tables of version 0.1 cannot rewrite this column in place",
                 where=f"fragment {fragment.id}: {old.path}",
-                remedy="update whole rows, or call optimize.compact_files() first",
+                remedy='update with update_mode="rewrite_rows", or call optimize.compact_files() first',
             )
         files.append(replace(old, fields=fields))
     return replace(fragment, files=(*files, file), overlays=without_fields(fragment.overlays, field_ids))
@@ -279,4 +279,6 @@ def _discard(store: Store, files: Iterable[DataFile]) -> None:
 
 
 def _wrong_rows(where: str, expected: int, count: object) -> DataMismatchError:
-    return DataMismatchError("new columns of other length than the table", where=where, expected=expected, found=count)
+    return DataMismatchError(
+        "the new columns do not have the row count of the table", where=where, expected=expected, found=count
+    )

@@ -124,8 +124,8 @@ class ColumnChanges(TableMethods):
             transaction_properties: Key-value pairs of strings to store with the transaction.
 
         Raises:
-            InvalidInputError: A column does not exist, a name is taken, a column to be non-nullable has nulls, a type
-                is of another kind, or a value does not fit the new type.
+            InvalidInputError: A column does not exist, a name is taken, a non-nullable column would contain nulls, a
+                type is of another kind, or a value does not fit the new type.
             ReferencedError: A column that changes its type has an index.
             CommitConflictError: All retries lost the race.
         """
@@ -147,8 +147,8 @@ class ColumnChanges(TableMethods):
         Data files store the nulls of structs and the lengths of lists together with the fields inside them. If the last
         stored field is dropped while fields without values remain, the nulls of one of these are written.
 
-        The values are deleted from disk after `optimize.compact_files` has rewritten the files and
-        `cleanup_old_versions` has removed the old ones.
+        To delete the values from disk, run `optimize.compact_files` to rewrite the files, then `cleanup_old_versions`
+        to remove the old ones.
 
         Args:
             columns: Paths of the columns ("a.b.c" for struct fields, "l.item.a" inside lists). A struct, list or map is
@@ -181,7 +181,7 @@ class ColumnChanges(TableMethods):
                 raise IncompatibleError(
                     f"{error.what}, and the data of the new columns can be read only once",
                     where=error.where,
-                    remedy="add the columns again, with data for the rows of the newest version",
+                    remedy="call add_columns again, with fresh data for the newest version",
                 ) from error
 
         try:
@@ -267,10 +267,10 @@ def _refuse_indexed(snapshot: Snapshot, field_ids: Iterable[int]) -> None:
     names = sorted({index.name for index in snapshot.indices if not concerned.isdisjoint(index.fields)})
     if names:
         raise ReferencedError(
-            "a column that is indexed cannot be cast to another type",
+            "an indexed column cannot be cast to another type",
             where=snapshot.uri,
             found=", ".join(names),
-            remedy="drop_index(…) first, and create the index again after the cast",
+            remedy="drop the index first, and create it again after the cast",
         )
 
 

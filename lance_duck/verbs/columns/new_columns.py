@@ -125,7 +125,9 @@ class SqlColumns(_Plain):
         """See `NewColumns`."""
         for name, text in self._expressions.items():
             if not isinstance(name, str) or not isinstance(text, str):
-                raise InvalidInputError("not SQL text by column name", where="add_columns", found=f"{name!r}: {text!r}")
+                raise InvalidInputError(
+                    "expressions must be SQL strings by column name", where="add_columns", found=f"{name!r}: {text!r}"
+                )
         self._rows = LiveRows(table, self._expressions, self._batch_size)
         return self._rows.schema.remove_metadata()
 
@@ -211,7 +213,7 @@ class FunctionColumns(_Plain):
                 if batch.num_rows:
                     return batch.slice(0, 1)
         raise InvalidInputError(
-            "output_schema is needed where there are no rows", where="add_columns", remedy="see batch_udf"
+            "an empty table needs an output_schema", where="add_columns", remedy="pass output_schema to batch_udf"
         )
 
 
@@ -241,7 +243,7 @@ class StreamColumns(_Plain):
     def finish(self) -> None:
         rest = self._next()
         if rest is not None:
-            raise DataMismatchError("more values for new columns than the table has rows", where="add_columns")
+            raise DataMismatchError("the new columns have more values than the table has rows", where="add_columns")
 
     def _next(self) -> pa.RecordBatch | None:
         source = chain([] if self._left is None else [self._left], self._reader)
@@ -267,7 +269,9 @@ class JoinedColumns(_Plain):
             raise unknown_column(right_on, data.column_names, "data")
         repeated = [name for name, count in Counter(data.column_names).items() if count > 1]
         if repeated:
-            raise InvalidInputError("two columns of one name", where="data", found=repeated[0], remedy="rename one")
+            raise InvalidInputError(
+                "two columns have the same name", where="data", found=repeated[0], remedy="rename one"
+            )
         data = combined(data)
         self._left_on = left_on
         self._key = concatenate(data.column(right_on).chunks)
@@ -279,7 +283,9 @@ class JoinedColumns(_Plain):
         """See `NewColumns`."""
         self.check_key(table)
         if not self._values.num_columns:
-            raise InvalidInputError("no columns to merge", where="data", expected="columns beside the key")
+            raise InvalidInputError(
+                "the data does not have columns to merge", where="data", expected="columns other than the key"
+            )
         check_new_names(table.snapshot.schema, self._values.column_names)
         return self._values.schema
 
@@ -294,7 +300,10 @@ class JoinedColumns(_Plain):
         key_type = self._rows.schema.field(0).type
         if key_type != self._key.type:
             raise InvalidInputError(
-                "keys of different types", where=f"merge on {self._left_on!r}", expected=key_type, found=self._key.type
+                "the key columns have different types",
+                where=f"merge on {self._left_on!r}",
+                expected=key_type,
+                found=self._key.type,
             )
 
     def taken(self, rows: pa.Array) -> pa.RecordBatch:

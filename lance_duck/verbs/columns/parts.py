@@ -91,7 +91,7 @@ def check_same_rows(base: Snapshot, snapshot: Snapshot) -> None:
             raise IncompatibleError(
                 f"rows of fragment {fragment.id} were changed since version {base.version}",
                 where=f"{snapshot.uri} version {snapshot.version}",
-                remedy="compute the values again, from the newest version; or join them by a key",
+                remedy="compute the values again from the newest version, or join by a key",
             )
 
 
@@ -119,7 +119,9 @@ def commit_columns(
         for fragment in snapshot.fragments:
             if fragment.id not in files and snapshot.num_rows(fragment):
                 names = ", ".join(field.name for field in columns.new.fields if not field.nullable)
-                raise InvalidInputError(f"no values for columns that may not be null: {names}", where=str(fragment.id))
+                raise InvalidInputError(
+                    f"non-nullable columns need values for all rows: {names}", where=str(fragment.id)
+                )
     fragments = tuple(with_file(fragment, files.get(fragment.id), columns.whole) for fragment in snapshot.fragments)
     return draft.commit(Merge(fragments, columns.whole, not columns.tightens), properties=properties)
 
@@ -158,10 +160,10 @@ class _ValuePlacer:
         if not steps.all():
             address = self._first + int(offsets[steps == 0][0])
             raise InvalidInputError(
-                "a row of the table gets several values",
+                "the data has several values for one row",
                 where="add_columns",
                 found=f"{ROW_ADDRESS} {address}",
-                remedy="leave only one row for each",
+                remedy="keep one row for each row address",
             )
         there = np.isin(offsets, self._live, assume_unique=True)
         if not there.all():
@@ -170,8 +172,8 @@ class _ValuePlacer:
 
 def _unknown(snapshot: Snapshot, address: int) -> InvalidInputError:
     return InvalidInputError(
-        "values for a row that the table does not have",
+        "the data has a row address that the table does not have",
         where=f"add_columns, {snapshot.uri} version {snapshot.version}",
         found=f"{ROW_ADDRESS} {address}",
-        remedy="rows move when they are updated or compacted: read their addresses again, or join by a key",
+        remedy="read the row addresses again, because updates and compaction change them, or join by a key",
     )

@@ -32,7 +32,7 @@ class ColumnAddition:
 
     @property
     def tightens(self) -> bool:
-        """Whether a new column is non-nullable, so that all rows need values."""
+        """Whether a new column is non-nullable, which requires values for all rows."""
         old_ids = set(self._old_ids)
         return any(not field.nullable for field in self.new.walk() if field.id not in old_ids)
 
@@ -85,7 +85,7 @@ def add_fields(
         raise InvalidInputError(
             "the primary key of a table cannot be changed once it is set",
             where="add_columns",
-            remedy="leave the key out of the metadata of the new columns",
+            remedy="remove the primary key from the metadata of the new columns",
         )
     added = {k.decode(): v.decode() for k, v in (arrow.metadata or {}).items()}
     labelled = joined_pandas(schema.metadata.get(PANDAS), added.pop(PANDAS, None), arrow.names)
@@ -106,7 +106,7 @@ def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
     fields = tuple(pruned for field in schema.fields if (pruned := _without(field, field_ids)) is not None)
     if not fields:
         raise InvalidInputError(
-            "all columns would be dropped", where="drop_columns", expected="at least one that stays"
+            "a table must keep at least one column", where="drop_columns", expected="at least one remaining column"
         )
     return replace(schema, fields=fields)
 
@@ -148,7 +148,7 @@ def path_of(schema: Schema, field_id: int) -> list[Field]:
 def check_column_name(name: str, siblings: Sequence[Field], path: str) -> None:
     """Raise InvalidInputError if a field's new name is empty, contains a dot, or is taken."""
     if not isinstance(name, str) or not name or "." in name:
-        raise InvalidInputError("not a name for a column", where=path, expected="text without dots", found=repr(name))
+        raise InvalidInputError("invalid column name", where=path, expected="a string without dots", found=repr(name))
     if any(field.name == name for field in siblings):
         raise DataMismatchError(f"column {name!r} already exists", where=path)
 
@@ -201,14 +201,14 @@ def _droppable(schema: Schema, path: str) -> Field:
             "fields of a packed struct cannot be dropped",
             where="drop_columns",
             found=path,
-            remedy="drop the struct, after its other fields were added as columns of their own",
+            remedy="copy the other fields to new columns, then drop the struct",
         )
     if above[-2:-1] and above[-2].logical_type == "map":
         raise InvalidInputError(
             "keys and values of a map cannot be dropped",
             where="drop_columns",
             found=path,
-            remedy="drop the map, or fields of a struct that is its value",
+            remedy="drop the map, or fields of its struct value",
         )
     return field
 

@@ -106,7 +106,10 @@ class BatchUDFCheckpoint:
                 yield connection
         except sqlite3.DatabaseError as error:
             raise CorruptError(
-                "not a checkpoint", where=self.path, found=str(error), remedy="delete the file, or name another one"
+                "not a checkpoint",
+                where=self.path,
+                found=str(error),
+                remedy="delete the file, or choose another checkpoint file",
             ) from error
 
     def _batch(self, data: bytes) -> pa.RecordBatch:

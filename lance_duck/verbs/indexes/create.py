@@ -163,13 +163,15 @@ def settled(snapshot: Snapshot, spec: IndexSpec) -> tuple[str, str, list[IndexMe
 def check_name(name: Any) -> None:
     """Raise InvalidInputError for invalid index names."""
     if not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
-        raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))
+        raise InvalidInputError(
+            "name of an index", expected="a non-empty string that is not reserved", found=repr(name)
+        )
 
 
 def free_uuid(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:
     """Return a UUID that no segment uses. Existing UUIDs are rejected, since segment files never change."""
     if uuid is not None and any(s.uuid == uuid for s in snapshot.indices):
-        raise InvalidInputError(f"uuid {uuid} is taken by an index segment", where=snapshot.uri)
+        raise InvalidInputError(f"an index segment already has uuid {uuid}", where=snapshot.uri)
     return uuid
 
 

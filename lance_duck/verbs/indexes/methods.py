@@ -64,7 +64,7 @@ class IndexChanges(VectorIndexChanges):
             name: Name of the index. Defaults to "{column}_idx", with a number if another index has that name.
             replace: Replace an index of this name over this column.
             train: Index all rows. If False, the index covers no rows until `optimize.optimize_indices`.
-            fragment_ids: Only for INVERTED: write the rows of these fragments as one part of a segment, uncommitted.
+            fragment_ids: Only for INVERTED. Writes the rows of these fragments as one uncommitted part of a segment.
                 Each fragment belongs to one part, and all parts need the same parameters. Any process can write a part.
                 `merge_index_metadata` joins all parts in the end. For other kinds, see `create_index_uncommitted`,
                 which works without parts.
@@ -202,8 +202,8 @@ class IndexChanges(VectorIndexChanges):
         """
         if not isinstance(index_type, str) or index_type.upper() not in ("INVERTED", "FTS"):
             raise UnsupportedError(
-                f"segments of {index_type} indexes are not merged by their metadata",
-                remedy="merge_existing_index_segments and commit_existing_index_segments do it",
+                f"merge_index_metadata does not support {index_type} indexes",
+                remedy="use merge_existing_index_segments and commit_existing_index_segments",
             )
         progress = kinds.progress_of(None, progress_callback)
         segment_parts.join_segment(self.handle.base, kinds.uuid_of(index_uuid), progress)
@@ -260,13 +260,15 @@ class IndexChanges(VectorIndexChanges):
             LanceDuckError: A segment is broken, or of an unsupported kind.
         """
         if with_position and not _has_positions(self.handle.snapshot, name):
-            raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}, which has none")
+            raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r} without positions")
         uuids = {s.uuid for s in describe.segments_named(self.handle.snapshot, name)}
         if index_segments is not None:
             segment_ids = {kinds.uuid_of(text) for text in index_segments}
             if not segment_ids <= uuids:
                 missing = ", ".join(str(uuid) for uuid in segment_ids - uuids)
-                raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self.handle.snapshot.uri)
+                raise IndexNotFoundError(
+                    f"index {name!r} does not have segment {missing}", where=self.handle.snapshot.uri
+                )
             uuids = segment_ids
         for index in catalog.catalog(self.handle.snapshot).named(name):
             for ignored in index.ignored:

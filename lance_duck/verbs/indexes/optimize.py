@@ -62,7 +62,7 @@ class OptimizeOptions:
     def __post_init__(self) -> None:
         number = self.merge
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 0):
-            raise InvalidInputError("num_indices_to_merge", expected="a number that is not negative", found=number)
+            raise InvalidInputError("num_indices_to_merge", expected="0 or more", found=number)
         _ = self.bytes_held  # rejects an invalid limit early
 
     @property
@@ -352,4 +352,4 @@ def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
 
 def _leave_alone(name: str, reason: str) -> None:
     """Emit an IndexWarning that an index is skipped."""
-    warn_of_index(f"index {name!r} is left as it is: {reason}")
+    warn_of_index(f"index {name!r} was not changed: {reason}")

@@ -61,7 +61,7 @@ def write_part(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int]) ->
     uuid = free_uuid(snapshot, spec.uuid) or uuid4()
     if snapshot.store.exists(f"{paths.index_directory(uuid)}/{METADATA}"):
         raise InvalidInputError(
-            f"the parts of index segment {uuid} are joined already", where=snapshot.uri, remedy="use a new uuid"
+            f"index segment {uuid} is already merged", where=snapshot.uri, remedy="build it with a new uuid"
         )
     field = snapshot.schema.by_path(path)
     options = BuildOptions(
@@ -117,7 +117,7 @@ def completed(snapshot: Snapshot, segment: IndexMetadata) -> IndexMetadata:
     names = _names(files)
     if METADATA not in names and _names(SegmentReader(snapshot.store, f"{files.directory}/{STAGING}")):
         raise InvalidInputError(
-            f"the parts of index segment {segment.uuid} are not joined",
+            f"index segment {segment.uuid} is not merged yet",
             where=snapshot.uri,
             remedy="call merge_index_metadata(index_uuid, 'INVERTED') first",
         )

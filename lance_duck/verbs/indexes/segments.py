@@ -78,7 +78,7 @@ def commit_segments(
         for segment in segments:
             if segment.fields != (field_id,):
                 raise InvalidInputError(
-                    f"index segment {segment.uuid} is not on column {column!r}",
+                    f"index segment {segment.uuid} does not cover column {column!r}",
                     expected=f"field {field_id}",
                     found=list(segment.fields),
                 )
@@ -118,7 +118,7 @@ def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMe
 def _metadata(indexes: Sequence[Index]) -> list[IndexMetadata]:
     segments = [index_metadata(segment) for segment in indexes]
     if not segments:
-        raise InvalidInputError("no index segments")
+        raise InvalidInputError("the list of index segments is empty")
     uuids = [segment.uuid for segment in segments]
     for uuid in uuids:
         if uuids.count(uuid) > 1:
@@ -136,7 +136,7 @@ def _usable(snapshot: Snapshot, index: IndexMetadata) -> Segment:
     metadata = narrowed(index, built_version(index, snapshot), snapshot)
     path = field_path(snapshot.schema, metadata.fields[0])
     if path is None:
-        raise InvalidInputError(f"index segment {index.uuid} is on field {index.fields[0]}, which does not exist")
+        raise InvalidInputError(f"index segment {index.uuid} covers field {index.fields[0]}, which does not exist")
     check_indexable(snapshot, path, kind)
     field = snapshot.schema.by_id(metadata.fields[0])
     fragments = np.array(sorted(fragment_ids(metadata)), np.uint32)
@@ -150,7 +150,7 @@ def _check_disjoint(segments: Sequence[IndexMetadata]) -> None:
         ids = fragment_ids(segment)
         if not fragments.isdisjoint(ids):
             raise InvalidInputError(
-                f"index segment {segment.uuid} covers fragments of another one", found=sorted(fragments & ids)
+                f"index segment {segment.uuid} overlaps the fragments of another segment", found=sorted(fragments & ids)
             )
         fragments |= ids
 
@@ -164,10 +164,11 @@ def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Seq
             by_row_id[names_rows_by_id(kind, segment.version, now)] = segment
     if len(by_row_id) > 1:
         raise InvalidInputError(
-            f"index segment {by_row_id[True].uuid} names rows by stable row id, {by_row_id[False].uuid} by address",
+            f"index segment {by_row_id[True].uuid} stores stable row ids, and {by_row_id[False].uuid} "
+            "stores row addresses",
             where=now.uri,
-            expected="segments of one index that name rows in the same way",
-            remedy="merge them with merge_existing_index_segments, or build all of them again",
+            expected="segments that all store row ids or all store row addresses",
+            remedy="merge them with merge_existing_index_segments, or build them again",
         )
 
 
@@ -179,6 +180,6 @@ def _check_alike(now: Snapshot, segments: Sequence[IndexMetadata]) -> None:
             raise InvalidInputError(
                 f"index segments {texts[0].uuid} and {segment.uuid} were made with different parameters",
                 where=now.uri,
-                expected="segments of one index that analyse and store texts in the same way",
-                remedy="build them again, with the same parameters",
+                expected="segments with the same full-text parameters",
+                remedy="build them again with the same parameters",
             )

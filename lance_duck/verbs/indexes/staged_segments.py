@@ -143,7 +143,7 @@ def built_version(segment: IndexMetadata, snapshot: Snapshot) -> Snapshot:
         return snapshot.checkout(segment.dataset_version)
     except NotFoundError as error:
         raise InvalidInputError(
-            f"version {segment.dataset_version}, which index segment {segment.uuid} was built on, is gone",
+            f"index segment {segment.uuid} was built on version {segment.dataset_version}, which no longer exists",
             where=snapshot.uri,
             remedy="build the segment again",
         ) from error

@@ -137,7 +137,9 @@ def trained(
     type_ = snapshot.schema.by_path(spec.column).storage_type
     if is_multivector(type_):
         raise UnsupportedError(
-            "an index of several vectors a row, in pieces", where=f"column {spec.column}", remedy="call create_index"
+            "an index on several vectors per row cannot be built from segments",
+            where=f"column {spec.column}",
+            remedy="call create_index",
         )
     vector_spec = VectorSpec.of(spec.parameters, type_)
     if vector_spec.is_trained:

@@ -267,14 +267,14 @@ def _checked(parameters: Mapping[str, Any]) -> dict[str, Any]:
     refuse_unknown(sorted(parameters), sorted(names), "a vector index", "parameter")
     for name in _REFUSED:
         if parameters.get(name) is not None:
-            raise UnsupportedError(f"{name} of a vector index", remedy="leave it out")
+            raise UnsupportedError(f"{name} is not supported for vector indexes", remedy="leave it out")
     if parameters.get("skip_transpose"):
-        raise UnsupportedError("skip_transpose of a vector index", remedy="leave it out")
+        raise UnsupportedError("skip_transpose is not supported", remedy="leave it out")
     if parameters.get("index_file_version", _LAYOUT) != _LAYOUT:
         raise UnsupportedError("index_file_version", expected=_LAYOUT, found=repr(parameters["index_file_version"]))
     if parameters.get("pq_codebook") is not None and parameters.get("ivf_centroids") is None:
         raise InvalidInputError(
-            "pq_codebook without ivf_centroids", remedy="give the centroids that it was trained with"
+            "pq_codebook needs ivf_centroids", remedy="pass the centroids that the codebook was trained with"
         )
     settings: dict[str, Any] = {"metric": "l2" if parameters.get("metric") is None else parameters["metric"]}
     settings |= {name: _whole(name, parameters[name]) for name in _NUMBERS if parameters.get(name) is not None}

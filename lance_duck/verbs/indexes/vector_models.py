@@ -132,7 +132,9 @@ class IndicesBuilder:
         self.column = column_path(schema, column)
         self._type = schema.by_path(self.column).storage_type
         if is_multivector(self._type):
-            raise UnsupportedError("an index of several vectors a row, in pieces", where=f"column {self.column}")
+            raise UnsupportedError(
+                "an index on several vectors per row cannot be built from segments", where=f"column {self.column}"
+            )
         VectorSpec.of({"index_type": "IVF_FLAT", "metric": _any_metric(self._type)}, self._type)
 
     def train_ivf(
@@ -227,7 +229,9 @@ class IndicesBuilder:
         with Spill() as spill, index_rows(snapshot, self.column, VECTOR, fragment_ids) as rows:
             vectors, _ = spill_vectors(rows, spec.metric, BuildOptions(), spill)
             if not len(vectors):
-                raise InvalidInputError("no vectors to train with", where=f"column {self.column}")
+                raise InvalidInputError(
+                    "the column does not contain vectors to train with", where=f"column {self.column}"
+                )
             return train(spec, vectors, number_type(self._type.value_type))
 
 
@@ -242,7 +246,9 @@ def ivf_model(snapshot: Snapshot, name: str) -> IvfModel | None:
     segments_named(snapshot, name)
     indexes = [index for index in catalog(snapshot).named(name) if index.segments]
     if any(index.kind is not VECTOR for index in indexes):
-        raise NotIndexableError(f"index {name!r} has no centroids", where=snapshot.uri, expected="a vector index")
+        raise NotIndexableError(
+            f"index {name!r} does not have centroids", where=snapshot.uri, expected="a vector index"
+        )
     segments = [segment for index in indexes for segment in index.segments if segment.metadata.files]
     if not segments:
         return None
@@ -255,7 +261,7 @@ def vector_index_of(snapshot: Snapshot, path: str) -> str:
     names = (index.name for index in catalog(snapshot) if index.kind is VECTOR and index.path == path)
     name = next(names, None)
     if name is None:
-        raise IndexNotFoundError(f"no vector index over column {path!r}", where=snapshot.uri)
+        raise IndexNotFoundError(f"column {path!r} does not have a vector index", where=snapshot.uri)
     return name
 
 

@@ -56,7 +56,7 @@ class MergeInsertBuilder:
         on: Key columns. Defaults to the unenforced primary key.
 
     Raises:
-        InvalidInputError: A column does not exist, or the table does not declare a key and none is given.
+        InvalidInputError: A column does not exist, or neither the table nor the caller declares a key.
     """
 
     def __init__(self, dataset: TableMethods, on: str | Iterable[str] | None = None) -> None:
@@ -281,10 +281,12 @@ def _keys(schema: Schema, on: str | Iterable[str] | None) -> tuple[str, ...]:
     for i, name in enumerate(names):
         if name not in schema.names:
             raise InvalidInputError(
-                f"no key column {name!r}", where="merge_insert", expected=f"one of {', '.join(schema.names)}"
+                f"key column {name!r} does not exist",
+                where="merge_insert",
+                expected=f"one of {', '.join(schema.names)}",
             )
         if name in names[:i]:
-            raise InvalidInputError("key column named twice", where="merge_insert", found=name)
+            raise InvalidInputError("a key column appears twice", where="merge_insert", found=name)
     return names
 
 

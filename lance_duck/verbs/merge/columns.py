@@ -41,14 +41,17 @@ def check_columns(plan: MergePlan, source: MergeSource) -> None:
         "inserts add rows": plan.insert,
         "only matched rows can be updated": plan.matched != UPDATE or plan.by_source_delete,
         "the source has all columns": not source.missing,
-        "the source has parts of structs": bool(source.partial),
-        "the source has no column but the keys": not fields,
+        "the source has only some fields of a struct": bool(source.partial),
+        "the source has only key columns": not fields,
         "the source has blobs": any(field.blob_version for top in fields for field in top.walk()),
     }
     for reason, holds in reasons.items():
         if holds:
             raise InvalidInputError(
-                "columns cannot be rewritten in place", where="merge_insert", found=reason, remedy="use rewrite_rows"
+                "this merge cannot use rewrite_columns",
+                where="merge_insert",
+                found=reason,
+                remedy='use update_mode "rewrite_rows"',
             )
 
 

@@ -17,7 +17,7 @@ class InsertGuard:
 
     Args:
         base: The version that the merge read.
-        keys: Inserted keys. None if unknown; then any newer row may conflict.
+        keys: Inserted keys. None if unknown, in which case any newer row may conflict.
         on: Key columns.
     """
 
@@ -47,7 +47,7 @@ class InsertGuard:
 
 def _same_key(newer: Snapshot) -> RetryableError:
     return RetryableError(
-        "another change inserted a row with the same key",
+        "a concurrent commit inserted a row with the same key",
         where=f"{newer.uri} version {newer.version}",
         remedy="run the merge again",
     )

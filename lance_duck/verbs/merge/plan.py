@@ -72,9 +72,9 @@ class MergePlan:
         """Raise InvalidInputError if the merge does nothing."""
         if self.matched == NOTHING and not self.insert and not self.by_source_delete:
             raise InvalidInputError(
-                "the merge does nothing",
+                "the merge does not have an action",
                 where="merge_insert",
-                remedy="say what happens when rows match, when they do not, or when the source lacks them",
+                remedy="call when_matched_update_all, when_not_matched_insert_all or when_not_matched_by_source_delete",
             )
 
     def describe(self) -> str:
@@ -161,7 +161,7 @@ def repeated_key(key: str) -> DataMismatchError:
         "Ambiguous merge: the source has a key more than once",
         where="merge_insert",
         found=key,
-        remedy="leave only one row of each key, or choose source_dedupe_behavior('first_seen')",
+        remedy="remove duplicate keys, or use source_dedupe_behavior('first_seen')",
     )
 
 
@@ -170,7 +170,7 @@ def matched_row(key: str) -> InvalidInputError:
     return InvalidInputError(
         "a source row matches a row of the table",
         where="merge_insert",
-        expected="none, as when_matched_fail says",
+        expected="no match, because of when_matched_fail",
         found=key,
     )
 

@@ -225,15 +225,17 @@ def _check_names(names: Sequence[str], schema: Schema, on: Sequence[str]) -> Non
     where = "source of a merge"
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise DataMismatchError("duplicate columns", where=where, found=", ".join(repeated))
+        raise DataMismatchError("duplicate column names", where=where, found=", ".join(repeated))
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         raise DataMismatchError(
-            "columns that the table does not have",
+            "the source has columns that the table does not have",
             where=where,
-            expected=f"some of {', '.join(schema.names)}",
+            expected=f"columns from {', '.join(schema.names)}",
             found=", ".join(unknown),
         )
     lost = [name for name in on if name not in names]
     if lost:
-        raise DataMismatchError("key columns are missing", where=where, expected=", ".join(on), found=", ".join(names))
+        raise DataMismatchError(
+            "the source does not have the key columns", where=where, expected=", ".join(on), found=", ".join(names)
+        )

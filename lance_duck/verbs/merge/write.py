@@ -90,7 +90,7 @@ def _refuse_missing(source: MergeSource) -> None:
     strict = [field.name for field in source.missing if not field.nullable]
     if strict:
         raise DataMismatchError(
-            "inserted rows lack columns that may not be null",
+            "inserted rows need values for non-nullable columns",
             where="source of a merge",
             expected=", ".join(strict),
             found=", ".join(source.table.column_names),

@@ -63,12 +63,12 @@ def new_bases(bases: Sequence[Any], present: Mapping[int, BasePath], where: str)
         by_id = {**present, **{base.id: base for base in result}}
         base = _base(entry, where)
         if base.path in {other.path for other in by_id.values()}:
-            raise InvalidInputError("base path already exists", where=where, found=base.path)
+            raise InvalidInputError("the base path already exists", where=where, found=base.path)
         if base.name is not None and base.name in {other.name for other in by_id.values()}:
-            raise InvalidInputError("name of a base path is taken already", where=where, found=repr(base.name))
+            raise InvalidInputError("another base path has this name", where=where, found=repr(base.name))
         base_id = base.id or max(by_id, default=0) + 1
         if base_id in by_id:
-            raise InvalidInputError("id of a base path is taken already", where=where, found=base_id)
+            raise InvalidInputError("another base path has this id", where=where, found=base_id)
         result.append(replace(base, id=base_id))
     return result
 
@@ -88,11 +88,13 @@ def target_bases(
         InvalidInputError: Both are given, or a base does not exist.
     """
     if names is not None and all_bases is not None:
-        raise InvalidInputError("both target_bases and target_all_bases", where="write", expected="one of them")
+        raise InvalidInputError(
+            "target_bases and target_all_bases exclude each other", where="write", expected="one of them"
+        )
     if all_bases is not None:
         every: list[Base | None] = [_place(location, bases, base) for _, base in sorted(bases.items())]
         if not every and not all_bases:
-            raise InvalidInputError("the table has no base paths", where="target_all_bases")
+            raise InvalidInputError("the table does not have base paths", where="target_all_bases")
         return [None, *every] if all_bases else every
     return [_place(location, bases, _named(bases, name)) for name in names or ()]
 
@@ -129,10 +131,10 @@ def _base(base: Any, where: str) -> BasePath:
         raise InvalidInputError("not a base path", where=where, expected="DatasetBasePath", found=repr(base))
     if has_secrets(path):
         raise InvalidInputError(
-            "credentials in a base path, which everyone who reads the table would see",
+            "the base path contains credentials, which the table would store in plain text",
             where=where,
             found=repr(path),
-            remedy="give them as storage options of the base: base_store_params",
+            remedy="pass them as storage options: base_store_params",
         )
     return BasePath(base_id or 0, name, is_root, path)
 

@@ -1,4 +1,4 @@
-"""Existing data files in a table's directory that become part of the table: read, never changed."""
+"""Adds existing data files in a table's directory to the table. The files are read, never changed."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> D
 
 
 def fragment_at(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
-    """Describe a file as a fragment; see `data_file_at`.
+    """Describe a file as a fragment. See `data_file_at`.
 
     Raises:
-        InvalidInputError: See `data_file_at`; also if the file lacks a non-nullable column.
+        InvalidInputError: See `data_file_at`. Also raised if the file lacks a non-nullable column.
     """
     file, num_rows = _described(snapshot, name, None)
     present = set(file.fields)

@@ -99,7 +99,7 @@ class LanceOperation:
         """Change rows.
 
         Attributes:
-            removed_fragment_ids: Ids of fragments whose rows are all gone.
+            removed_fragment_ids: Ids of fragments whose rows are all deleted.
             updated_fragments: Fragments with new deletion files, or with new files for columns that changed in place.
             new_fragments: Fragments with rewritten and inserted rows. With stable row ids, `row_id_meta` holds the ids
                 of the moved rows; row versions are derived from them.

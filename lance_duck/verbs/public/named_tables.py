@@ -48,7 +48,7 @@ def named_place(
     if name is None:
         return uri, storage_options
     if uri is not None:
-        raise InvalidInputError("both uri and namespace_client", expected="one of them")
+        raise InvalidInputError("uri and namespace_client exclude each other", expected="one of them")
     answer = _answer(client, name, mode)
     location = getattr(answer, "location", None)
     if not isinstance(location, str) or not location:
@@ -74,17 +74,17 @@ def _checked(client: Any, table_id: Sequence[str] | None) -> list[str] | None:
     if client is None and table_id is None:
         return None
     if client is None or table_id is None:
-        raise InvalidInputError("namespace_client and table_id", expected="both, or none of them")
+        raise InvalidInputError("namespace_client and table_id", expected="both or neither")
     if isinstance(table_id, str) or not isinstance(table_id, Sequence):
         raise WrongTypeError(
-            "table_id", expected='a list of texts, such as ["namespace", "table"]', found=repr(table_id)
+            "table_id", expected='a list of strings, such as ["namespace", "table"]', found=repr(table_id)
         )
     return list(table_id)
 
 
 def _lent(answer: Any, name: list[str], storage_options: Mapping[str, str] | None) -> Mapping[str, str] | None:
     if getattr(answer, "managed_versioning", None) is True:
-        raise UnsupportedError("a catalog that keeps the versions of tables itself", where=_text(name))
+        raise UnsupportedError("catalogs that manage table versions are not supported", where=_text(name))
     options = getattr(answer, "storage_options", None)
     remember(options)
     return {**(storage_options or {}), **options} if options else storage_options
@@ -123,7 +123,9 @@ def _request(name: str, table_id: list[str]) -> Any:
         import lance_namespace
     except ModuleNotFoundError as error:
         raise UnsupportedError(
-            "clients of catalogs need lance_namespace", where="namespace_client", remedy="pip install lance-namespace"
+            "namespace_client needs the package lance_namespace",
+            where="namespace_client",
+            remedy="pip install lance-namespace",
         ) from error
     return getattr(lance_namespace, name)(id=table_id)
 

@@ -59,7 +59,7 @@ def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
     """
     name = type(operation).__name__
     if type(operation) is LanceOperation.BaseOperation:
-        raise UnsupportedError("an operation of a newer format cannot be committed")
+        raise UnsupportedError("this version cannot commit the operation, because its format is newer")
     if type(operation) not in _OPERATIONS:
         raise InvalidInputError("not an operation", expected="one of LanceOperation", found=name)
     try:
@@ -72,7 +72,7 @@ def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
     except InvalidInputError:
         raise
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InvalidInputError(f"invalid part of {name}", found=str(error)) from error
+        raise InvalidInputError(f"{name} has an invalid field", found=str(error)) from error
 
 
 def from_transaction(transaction: wire.Transaction) -> Transaction:

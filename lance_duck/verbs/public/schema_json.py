@@ -45,7 +45,7 @@ def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
     try:
         fields = [_field_from_json(field, "schema", 0) for field in _list(schema_json, "fields", "schema")]
         storage = pa.schema(fields, _metadata(schema_json, "schema"))
-        return pa.ipc.read_schema(storage.serialize())  # makes extension types of the metadata that name them
+        return pa.ipc.read_schema(storage.serialize())  # restores extension types from their metadata
     except LanceDuckError:
         raise
     except (pa.ArrowException, ValueError, TypeError) as error:
@@ -63,7 +63,7 @@ def _field_to_json(field: pa.Field, path: str, depth: int) -> dict[str, Any]:
 
 def _type_to_json(type_: pa.DataType, path: str, depth: int) -> dict[str, Any]:
     if depth > _MAX_DEPTH:
-        raise UnsupportedError("too many levels of nesting", where=path, expected=f"{_MAX_DEPTH} at most")
+        raise UnsupportedError("the schema is nested too deeply", where=path, expected=f"at most {_MAX_DEPTH} levels")
     for name, is_such in _WITH_FIELDS.items():
         if is_such(type_):
             fields = list(type_) if name == "struct" else [type_.value_field]
@@ -75,7 +75,7 @@ def _type_to_json(type_: pa.DataType, path: str, depth: int) -> dict[str, Any]:
     is_view = pa.types.is_string_view(type_) or pa.types.is_binary_view(type_)
     is_list_view = pa.types.is_list_view(type_) or pa.types.is_large_list_view(type_)
     if is_view or is_list_view or pa.types.is_map(type_):
-        raise UnsupportedError(f"no JSON stands for {type_}", where=path)
+        raise UnsupportedError(f"type {type_} does not have a JSON form", where=path)
     return {"type": logical_from_arrow(type_, path)}
 
 
@@ -99,7 +99,7 @@ def _field_from_json(field: Any, path: str, depth: int) -> pa.Field:
 def _type_from_json(type_: Mapping[str, Any], path: str, depth: int) -> pa.DataType:
     name = _part(type_, "type", str, path)
     if depth > _MAX_DEPTH:
-        raise InvalidInputError("too many levels of nesting", where=path, expected=f"{_MAX_DEPTH} at most")
+        raise InvalidInputError("the schema is nested too deeply", where=path, expected=f"at most {_MAX_DEPTH} levels")
     if name not in _WITH_FIELDS:
         size = f":{_part(type_, 'length', int, path)}" if name == "fixed_size_binary" else ""
         return arrow_from_logical(name + size, path)
@@ -118,7 +118,7 @@ def _type_from_json(type_: Mapping[str, Any], path: str, depth: int) -> pa.DataT
 
 def _part(whole: Any, name: str, kind: type, path: str) -> Any:
     if not isinstance(whole, Mapping):
-        raise InvalidInputError("a part of a schema", where=path, expected="a dict", found=type(whole).__name__)
+        raise InvalidInputError("invalid schema field", where=path, expected="a dict", found=type(whole).__name__)
     if not isinstance(whole.get(name), kind):
         raise InvalidInputError(
             f"{name!r} of a schema", where=path, expected=kind.__name__, found=repr(whole.get(name, "nothing"))
@@ -136,7 +136,7 @@ def _metadata(whole: Mapping[str, Any], path: str) -> dict[str, str] | None:
     if metadata is None:
         return None
     if not isinstance(metadata, Mapping) or not all(isinstance(x, str) for pair in metadata.items() for x in pair):
-        raise InvalidInputError("'metadata' of a schema", where=path, expected="texts by name", found=repr(metadata))
+        raise InvalidInputError("'metadata' of a schema", where=path, expected="strings by name", found=repr(metadata))
     return dict(metadata)
 
 
@@ -144,7 +144,7 @@ def _texts(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
     try:
         return {key.decode(): value.decode() for key, value in (metadata or {}).items()}
     except UnicodeDecodeError as error:
-        raise InvalidInputError("metadata that are no text", where="schema", found=str(error)) from error
+        raise InvalidInputError("the metadata are not valid text", where="schema", found=str(error)) from error
 
 
 __all__ = ["json_to_schema", "schema_to_json"]

@@ -93,7 +93,7 @@ class Assignments:
     def __init__(self, schema: Schema, updates: Mapping[str, str]) -> None:
         if not isinstance(updates, Mapping) or not updates:
             raise InvalidInputError(
-                "no updates", where="update", expected="SQL expressions by column", found=repr(updates)
+                "no updates", where="update", expected="a dict of SQL expressions by column", found=repr(updates)
             )
         available = readable_schema(schema)
         self.columns: list[Assignment] = []
@@ -196,8 +196,8 @@ def _refuse_loss(column: Assignment, lossy: pa.ChunkedArray) -> None:
     place = lossy.index(True).as_py()
     if place >= 0:
         raise InvalidInputError(
-            f"new value does not fit column {column.field.name!r}",
+            f"the new value does not fit column {column.field.name!r}",
             expected=column.type,
-            found=f"{column.expression.text}, of type {column.expression.type}, with a part that would be lost",
-            remedy="round or cast it",
+            found=f"{column.expression.text} of type {column.expression.type}, which would lose digits",
+            remedy="round or cast the value",
         )

@@ -52,7 +52,9 @@ def write_delete(
         InvalidInputError: The condition is invalid, or missing.
     """
     if predicate is None:
-        raise InvalidInputError("no predicate", where="delete", expected="SQL text or a pyarrow expression")
+        raise InvalidInputError(
+            "delete needs a predicate", where="delete", expected="an SQL string or a pyarrow expression"
+        )
     batches = find_rows(snapshot, predicate, [ROW_ADDRESS], fragments)
     addresses = joined((batch.column(0).to_numpy() for batch in batches), np.uint64)
     return delete_addresses(snapshot, addresses, draft)

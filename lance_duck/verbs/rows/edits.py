@@ -35,7 +35,7 @@ class RowEdits:
         deleted: Distinct addresses of rows to delete; uint64.
         updated: Distinct addresses of rows to update; uint64. Disjoint from `deleted`.
         values: New values by column, in the order of `updated`. All other columns keep their values.
-        old_values: Known values of other columns, in the same order, which then need not be read.
+        old_values: Known values of other columns, in the same order. They are not read from the table.
         inserted: New rows. Missing columns are null.
         guard: Creates, for the version that the edits start from, a guard that rejects newer versions with the keys of
             new rows. None if keys are not checked.

@@ -92,7 +92,7 @@ class KeyIndex:
         return numbers
 
     def sieve(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType] = _NO_INDEX) -> KeySieve | None:
-        """Return a filter for rows with a key of the source, with few false positives. Returns None if it does not pay.
+        """Return a filter for rows with a key of the source, with few false positives, or None if it would not help.
 
         Args:
             paths: Paths of the key columns in the table.
@@ -213,7 +213,7 @@ def comparable_keys(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
     if pa.types.is_dictionary(type_):
         array, type_ = array.cast(type_.value_type), type_.value_type
     if pa.types.is_nested(type_) or pa.types.is_null(type_):
-        raise InvalidInputError("rows cannot be matched by this column", where=name, found=type_)
+        raise InvalidInputError("rows cannot be matched by a column of this type", where=name, found=type_)
     for is_kind, plain in _PLAIN:
         if is_kind(type_):
             array = array.cast(plain)

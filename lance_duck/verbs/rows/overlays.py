@@ -80,7 +80,9 @@ def _options(snapshot: Snapshot, assignments: Assignments, version: str | None) 
     version = snapshot.data_storage_version if version is None else storage_version(version)
     if LEGACY in (version, snapshot.data_storage_version):
         raise UnsupportedError(
-            "data overlay in a table of version 0.1", where=snapshot.uri, remedy="call optimize.compact_files() first"
+            "tables of version 0.1 do not support data overlays",
+            where=snapshot.uri,
+            remedy="call optimize.compact_files() first",
         )
     return WriteOptions(data_storage_version=version, committed_here=True, blobs=kept_blobs(snapshot))
 
@@ -102,7 +104,7 @@ def _refuse_unfit(field: Field) -> None:
         what = "struct with values in an overlay, which has none for its nulls"
     else:
         return
-    raise UnsupportedError(what, where=f"column {field.name!r}", remedy='update with update_mode="rewrite_rows"')
+    raise UnsupportedError(what, where=f"column {field.name!r}", remedy='use update_mode="rewrite_rows"')
 
 
 def _noted(batches: Iterator[tuple[Offsets, pa.RecordBatch]], offsets: list[Offsets]) -> Iterator[pa.RecordBatch]:
@@ -170,7 +172,7 @@ class _RowGuard:
         for fragment_id, offsets in self._rows.items():
             if fragment_id not in present or self._differs(newer, fragment_id, offsets):
                 raise RetryableError(
-                    f"another change of rows of fragment {fragment_id} came first",
+                    f"a concurrent commit changed rows of fragment {fragment_id}",
                     where=f"{newer.uri} version {newer.version}",
                     remedy="run the update again",
                 )

@@ -186,5 +186,5 @@ def blob_bytes(column: pa.StructArray, name: str) -> pa.Array:
         UnsupportedError: A blob is a reference to an external file.
     """
     if column.field("uri").null_count < len(column):
-        raise UnsupportedError("blob in an external file, which an update does not read", where=f"column {name!r}")
+        raise UnsupportedError("update cannot read blobs in external files", where=f"column {name!r}")
     return column.field("data")

@@ -39,9 +39,9 @@ def clone(
     """
     if shallow and has_secrets(source.uri):
         raise InvalidInputError(
-            "credentials in the URI of the table, which would be written into its clone",
+            "the table's URI contains credentials, which the clone would store in plain text",
             where=source.uri,
-            remedy="open the table without them, and pass them as storage_options",
+            remedy="open the table without credentials in the URI, and pass them as storage_options",
         )
     store = target.store()
     refuse_existing(store)
@@ -58,7 +58,9 @@ def refuse_existing(store: Store) -> None:
         latest_version(store)
     except NotFoundError:
         return
-    raise AlreadyExistsError("dataset already exists", where=store.uri, remedy="choose another place, or drop it first")
+    raise AlreadyExistsError(
+        "dataset already exists", where=store.uri, remedy="choose another path, or drop the existing table"
+    )
 
 
 def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
@@ -67,7 +69,7 @@ def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
     for fragment in source.fragments:
         for file in fragment.all_files:
             if file.path in files and files[file.path] != file.base_id:
-                raise InvalidInputError("two data files with the same name in different base paths", found=file.path)
+                raise InvalidInputError("two data files in different base paths have the same name", found=file.path)
             if file.path not in files:
                 files[file.path] = file.base_id
                 yield from _data_file(source, file.path, file.base_id)

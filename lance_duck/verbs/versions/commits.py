@@ -188,13 +188,15 @@ def _transaction(
     if isinstance(operation, lance_operation.Transaction):
         if message is not None or properties is not None:
             raise InvalidInputError(
-                "commit_message beside a Transaction", where="commit", remedy="set its transaction_properties"
+                "commit_message cannot be combined with a Transaction",
+                where="commit",
+                remedy="set transaction_properties on the Transaction",
             )
         return operation
     if read_version is None and not isinstance(
         operation, lance_operation.LanceOperation.Overwrite | lance_operation.LanceOperation.Restore
     ):
-        raise InvalidInputError("no read_version", where="commit", expected="the version that the change was made from")
+        raise InvalidInputError("no read_version", where="commit", expected="the version that the change is based on")
     return lance_operation.Transaction(
         read_version or 0, operation, transaction_properties=change.transaction_properties(message, properties)
     )
@@ -271,7 +273,9 @@ def _create(
         )
     if isinstance(operation, commits.Clone):
         if not operation.is_shallow:
-            raise UnsupportedError("a deep clone by commit", where="commit", remedy="use deep_clone")
+            raise UnsupportedError(
+                "a deep clone cannot be committed as an operation", where="commit", remedy="use deep_clone"
+            )
         source = open_snapshot(
             operation.ref_path,
             (operation.ref_name, operation.ref_version) if operation.ref_name else operation.ref_version,
@@ -279,7 +283,9 @@ def _create(
         )
         return commits.create_clone(location, source, operation, properties=properties)
     raise NotFoundError(
-        "not a dataset", where=location.uri, remedy=f"{operation.name} needs a table; Overwrite creates one"
+        "Lance table not found",
+        where=location.uri,
+        remedy=f"{operation.name} needs an existing table; LanceOperation.Overwrite creates one",
     )
 
 
@@ -287,5 +293,5 @@ def _seconds(timeout: timedelta | None) -> float | None:
     if timeout is None:
         return None
     if timeout <= timedelta(0):
-        raise InvalidInputError("commit_timeout", expected="a time above zero", found=timeout)
+        raise InvalidInputError("commit_timeout", expected="a positive duration", found=timeout)
     return timeout.total_seconds()

@@ -154,10 +154,10 @@ def _check_can_be_key(snapshot: Snapshot, field: Field) -> None:
     while above is not None:
         if above.nullable or field.children:
             raise InvalidInputError(
-                "field cannot be a primary key",
+                "the field cannot be a primary key",
                 where=f"field {field.name!r}",
                 expected="neither nullable, nor in something nullable, nor nested",
-                remedy="alter_columns makes a column without nulls non-nullable",
+                remedy="make the column non-nullable with alter_columns",
             )
         above = snapshot.schema.by_id(above.parent_id) if above.parent_id >= 0 else None
 

@@ -58,7 +58,7 @@ class Lineage(TableMethods):
             raise InvalidInputError("delta", expected="compared_against, or both begin_version and end_version")
         if begin_version > end_version:
             raise InvalidInputError(
-                "delta", expected="a begin version that is not newer", found=f"{begin_version} and {end_version}"
+                "delta", expected="begin_version <= end_version", found=f"{begin_version} and {end_version}"
             )
         return DatasetDelta(self.handle.snapshot, begin_version, end_version)
 
@@ -167,6 +167,8 @@ def _live_ids(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.uint64]:
 def _stable(snapshot: Snapshot) -> Snapshot:
     if not snapshot.has_stable_row_ids:
         raise InvalidInputError(
-            "the table has no stable row ids", where=snapshot.uri, remedy="create it with enable_stable_row_ids=True"
+            "the table does not have stable row ids",
+            where=snapshot.uri,
+            remedy="create it with enable_stable_row_ids=True",
         )
     return snapshot

@@ -137,7 +137,9 @@ class Branches:
             CorruptError: A damaged tag may name a version of the branch.
         """
         if branch == refs.MAIN:
-            raise InvalidInputError(f"{refs.MAIN!r} cannot be deleted", where="branch", remedy="drop the table")
+            raise InvalidInputError(
+                f"{refs.MAIN!r} cannot be deleted", where="branch", remedy="to remove everything, drop the table"
+            )
         store = self._store
         branches = refs.branch_names(store)
         own = _own_files(store, branch, branches)
@@ -176,7 +178,7 @@ class Branches:
                 f"branch {branch!r} is still needed",
                 where=self._store.uri,
                 found=", ".join([f"tag {tag!r}" for tag in tags] + [f"branch {other!r}" for other in below]),
-                remedy="delete those first",
+                remedy="delete these branches first",
             )
 
     def _is_made_from(self, other: str, branch: str, mine: refs.Branch | None) -> bool:

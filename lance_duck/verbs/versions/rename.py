@@ -39,16 +39,18 @@ def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | Non
     load_manifest(store, latest_version(store).path)
     start, end = local_path(uri), local_path(target)
     if start is None or end is None:
-        raise _refused(
-            "a table on an object store", uri, "an object store cannot rename what lies below a folder at once"
-        )
+        raise _refused("a table on an object store", uri, "an object store, which cannot rename folders atomically")
     if store.external is not None:
-        raise _refused("a table with an external manifest store", uri, "that store knows its versions by their place")
+        raise _refused("a table with an external manifest store", uri, "a manifest store that records versions by path")
     if branches := refs.branch_names(store):
-        obstacle = f"branches {', '.join(branches)}, whose manifests name the place of the table"
+        obstacle = f"branches {', '.join(branches)}, whose manifests contain the table's path"
         raise _refused("a table with branches", uri, obstacle)
     if os.path.lexists(end):
-        raise AlreadyExistsError("the name is taken", where=target, remedy="another name, or drop what is there")
+        raise AlreadyExistsError(
+            "another table or folder has this name",
+            where=target,
+            remedy="choose another name, or drop the existing table",
+        )
     move_folder(start.rstrip(os.sep), end, fsync=boolean_option(storage_options, "fsync", default=True))
 
 
@@ -57,5 +59,5 @@ def _refused(what: str, uri: str, obstacle: str) -> UnsupportedError:
         f"{what} cannot be renamed",
         where=uri,
         found=obstacle,
-        remedy="CREATE TABLE new AS FROM old, then DROP TABLE old",
+        remedy="copy it with CREATE TABLE new AS FROM old, then DROP TABLE old",
     )

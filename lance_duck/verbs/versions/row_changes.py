@@ -118,7 +118,7 @@ def _changed_by_id(older: Snapshot, newer: Snapshot, operation: str | None) -> I
         return
     before, after = _FragmentRows.of(older, old), _FragmentRows.of(newer, new)
     _, at, now = np.intersect1d(before.ids, after.ids, assume_unique=True, return_indices=True)
-    if operation == "Restore":  # before it, an overwrite may have given an id to another row
+    if operation == "Restore":  # earlier overwrites may have assigned the id to another row
         is_row = before.created[at] == after.created[now]
         at, now = at[is_row], now[is_row]
     is_lost, is_new = np.ones(len(before.ids), np.bool_), np.ones(len(after.ids), np.bool_)
@@ -140,7 +140,7 @@ def _updated_by_id(
     first, then = before.updated[at], after.updated[now]
     is_kept = (first != _UNKNOWN) & (then != _UNKNOWN)
     is_updated = is_kept & (first != then)
-    if operation in ("Merge", "Project"):  # they change columns, which pylance may count as an update of every row
+    if operation in ("Merge", "Project"):  # they change columns, which pylance may count as updates of all rows
         is_updated[:] = False
     old, new = before.addresses[at], after.addresses[now]
     yield from _given(ChangedRows(before.ids[at][is_updated], old[is_updated], new[is_updated]))
@@ -160,10 +160,10 @@ def _changed_by_address(older: Snapshot, newer: Snapshot, operation: str | None)
     new_fragments = [fragment for fragment in newer.fragments if fragment.id not in ids]
     if operation is None and old_fragments and new_fragments:
         raise UnsupportedError(
-            f"what version {newer.version} changed is not known",
+            f"the changes of version {newer.version} cannot be determined",
             where=newer.uri,
-            found="rows without stable ids, in other fragments than before, and no transaction",
-            remedy="compare the versions by a key: FROM t AT (VERSION => …) EXCEPT FROM t AT (VERSION => …)",
+            found="moved rows without stable row ids, and no transaction file",
+            remedy="compare the versions directly: FROM t AT (VERSION => …) EXCEPT FROM t AT (VERSION => …)",
         )
     differences = [(f, g) for f, g in pairs if not _is_same(f, g)]
     before = [_FragmentRows.of(older, [fragment]).addresses for fragment, _ in differences]

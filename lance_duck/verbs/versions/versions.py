@@ -177,9 +177,9 @@ def start_branch(
         branch = cloning.clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
     except AlreadyExistsError:
         raise AlreadyExistsError(
-            f"branch {name!r} is only half created",
+            f"branch {name!r} is not completely created",
             where=root.uri,
-            remedy="another writer is creating it, or was stopped: branches.delete() removes what is there",
+            remedy="wait for the other writer, or remove the remains with branches.delete()",
         ) from None
     before = [] if parent is None else parent.branch_identifier
     identifier = [*before, (source.version, uuid4().hex)]
@@ -222,7 +222,7 @@ def drop_table(
         load_manifest(store, latest_version(store).path)
     except (NotFoundError, FormatError) as error:
         raise NotFoundError(
-            "not a dataset, nothing was dropped",
+            "not a Lance table, and nothing was dropped",
             where=store.uri,
             expected=f"a directory with manifests in {paths.VERSIONS}",
             remedy="check the path",

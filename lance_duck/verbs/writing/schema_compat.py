@@ -59,15 +59,19 @@ def check_still_fits(written_schema: Schema, snapshot: Snapshot) -> None:
         other = now[field_id][1] if field_id in now else names_by_id.get(path)
         if other is not None and not (other.id == field_id and _holds(other, field)):
             raise IncompatibleError(
-                f"column {'.'.join(path)!r} has been replaced meanwhile", where=snapshot.uri, remedy="write again"
+                f"column {'.'.join(path)!r} was replaced concurrently",
+                where=snapshot.uri,
+                remedy="write the rows again",
             )
     for field_id, (path, field) in now.items():
         if field_id not in have and not field.nullable and (field.parent_id < 0 or field.parent_id in have):
             raise IncompatibleError(
-                f"column {'.'.join(path)!r}, which cannot be null, is new", where=snapshot.uri, remedy="write again"
+                f"non-nullable column {'.'.join(path)!r} was added concurrently",
+                where=snapshot.uri,
+                remedy="write the rows again",
             )
     if have and not have.keys() & now.keys():
-        raise IncompatibleError("none of the columns that rows were written for is left", where=snapshot.uri)
+        raise IncompatibleError("all columns of the written rows were dropped concurrently", where=snapshot.uri)
 
 
 def _holds(now: Field, written_field: Field) -> bool:

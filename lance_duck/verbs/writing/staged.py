@@ -168,7 +168,7 @@ def staging_new(
 
 
 def _with_fitting_labels(schema: Schema) -> Schema:
-    """Return a schema whose pandas metadata matches its columns, whatever the caller did to the table."""
+    """Return a schema whose pandas metadata matches its columns, even if the caller changed the table."""
     text = schema.metadata.get(PANDAS)
     if text is None:
         return schema

@@ -61,7 +61,7 @@ def write_table(
         raise AlreadyExistsError(
             "dataset already exists",
             where=current.uri,
-            remedy='mode="append" adds rows, mode="overwrite" replaces them',
+            remedy='use mode="append" to add rows, or mode="overwrite" to replace them',
         )
     if current is not None and settings.initial_bases:
         raise InvalidInputError(
@@ -69,9 +69,9 @@ def write_table(
         )
     if current is not None and settings.enable_stable_row_ids and not current.has_stable_row_ids:
         raise InvalidInputError(
-            "the table has no stable row ids",
+            "the table does not have stable row ids",
             where="enable_stable_row_ids",
-            expected="False, as a table has them from its first version on, or never",
+            expected="False, because only new tables can enable them",
             remedy="write a new table with enable_stable_row_ids=True",
         )
     auto_cleanup_config(settings), settings.properties
@@ -125,7 +125,7 @@ def new_location(target: Any, storage_options: Mapping[str, str], commit_lock: C
         InvalidInputError: The target is not a path or URI.
     """
     if not isinstance(target, str | os.PathLike) or not os.fspath(target):
-        raise InvalidInputError("not a path of a table", where="uri", expected="a path or URI", found=repr(target))
+        raise InvalidInputError("not a table path", where="uri", expected="a path or URI", found=repr(target))
     return Location.of(target, storage_options, commit_lock)
 
 
@@ -160,5 +160,7 @@ def _check_metadata(schema: pa.Schema) -> None:
                 key.decode(), value.decode()
             except UnicodeDecodeError:
                 raise InvalidInputError(
-                    f"metadata {key!r} is not valid utf8", where="schema", remedy="encode it, for example as base64"
+                    f"schema metadata {key!r} is not valid UTF-8",
+                    where="schema",
+                    remedy="encode it, for example as base64",
                 ) from None

@@ -27,7 +27,7 @@ class DataFile:
 
     Attributes:
         path: Name below data/ (or below the base path).
-        fields: Field ids; -2 marks a field that another file has taken over.
+        fields: Field ids. -2 marks a field that another file now stores.
         column_indices: Column of each field in the file, or -1 if it is not stored; empty in files of version 0.1.
         file_version: (major, minor) as the manifest has it.
         file_size: Size of the file in bytes, or None if not known.
@@ -43,7 +43,7 @@ class DataFile:
 
     @property
     def version(self) -> str:
-        """Version of the file format: "0.1", "2.0", "2.1"; a file may still say another one itself."""
+        """File format version: "0.1", "2.0", "2.1". The file itself may declare another one."""
         return version_text(self.file_version)
 
     @property

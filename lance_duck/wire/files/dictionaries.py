@@ -25,7 +25,7 @@ _OFFSET = np.dtype("<i8")
 
 
 def check_values(type_: pa.DataType, where: str) -> None:
-    """Check that dictionaries of version 0.1 can have values of a type: texts, bytes or integers.
+    """Check that dictionaries of version 0.1 support a value type: strings, binary or integers.
 
     Raises:
         UnsupportedError: They cannot.
@@ -34,7 +34,7 @@ def check_values(type_: pa.DataType, where: str) -> None:
         raise UnsupportedError(
             f"dictionary of {type_} in data files of version 0.1",
             where=where,
-            expected="texts, bytes or integers",
+            expected="strings, bytes or integers",
             remedy="cast the column to its values, or write version 2.2",
         )
 
@@ -81,7 +81,7 @@ def values_of(data: bytes, offset: int, length: int, type_: pa.DataType) -> pa.A
     )
     try:
         return array.cast(type_)
-    except pa.ArrowInvalid:  # texts that are not UTF-8
+    except pa.ArrowInvalid:  # strings that are not UTF-8
         return None
 
 

@@ -1,4 +1,4 @@
-"""Data overlays as manifests have them: files with new values for some cells of a fragment.
+"""Data overlays in manifests: files with new values for some cells of a fragment.
 
     DataOverlayFile  {1 DataFile, 2 a bitmap for all fields | 4 {1 a bitmap for each field}, 3 committed version}
 
@@ -48,12 +48,12 @@ class Overlay:
 
 
 def newest_last(overlays: Iterable[Overlay]) -> tuple[Overlay, ...]:
-    """Return overlays in the order in which each wins over those before it."""
+    """Return overlays in ascending precedence."""
     return tuple(sorted(overlays, key=lambda overlay: overlay.committed_version))
 
 
 def without_fields(overlays: Iterable[Overlay], field_ids: Set[int]) -> tuple[Overlay, ...]:
-    """Return overlays without the values of some fields, which lie elsewhere now; leave out those with no others."""
+    """Remove the values of some fields from overlays. Overlays without other values are dropped."""
     return tuple(smaller for overlay in overlays if (smaller := overlay.without(field_ids)) is not None)
 
 
@@ -61,7 +61,7 @@ def overlay_from_proto(proto: table_pb2.DataOverlayFile, where: str) -> Overlay:
     """Build an overlay from its message.
 
     Raises:
-        CorruptError: The message names no file, or does not say which cells it covers.
+        CorruptError: The message lacks a file or its covered cells.
     """
     if not proto.data_file.path:
         raise CorruptError("overlay without a file", where=where)

@@ -67,7 +67,7 @@ def test_another_version_algorithm_or_size_of_blocks_is_refused_by_name(place: i
     data[place] ^= 2
     trailer = read_trailer(bytes(data))
     assert trailer is not None
-    with pytest.raises(UnsupportedError, match=r"checksums of another kind.*\"checksums\": \"false\""):
+    with pytest.raises(UnsupportedError, match=r"the file has checksums of an unknown kind.*\"checksums\": \"false\""):
         check_tail(b"digested by another algorithm", trailer, trailer.file_size, "f")
 
 

@@ -166,7 +166,7 @@ def test_progress_moves_on_a_terminal(table: str) -> None:
     shown = shown_on_terminal(["compact", table], ["index", table, "id"], ["compact", EVIL])
     assert "\x1b[2K" in shown
     assert r"\x1b[2K" not in shown
-    assert f"{SHOWN}: not a dataset" in shown
+    assert f"{SHOWN}: Lance table not found" in shown
     assert "\x1b]" not in shown
 
 

@@ -94,9 +94,9 @@ def test_columns_of_one_name_are_told_apart() -> None:
 
 def test_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidInputError, match="not SQL text"):
+    with pytest.raises(InvalidInputError, match="not valid UTF-8"):
         read_script(tmp_path / "binary")
-    with pytest.raises(InvalidInputError, match="not SQL text"):
+    with pytest.raises(InvalidInputError, match="not valid UTF-8"):
         read_script(tmp_path)
     with pytest.raises(NotFoundError, match="no such SQL file"):
         read_script(tmp_path / "missing.sql")

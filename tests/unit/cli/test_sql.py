@@ -110,7 +110,7 @@ def test_a_transaction_makes_one_version(folder: str) -> None:
 
 def test_a_transaction_that_is_left_open_is_rolled_back_and_named(folder: str) -> None:
     done = run("sql", folder, "BEGIN; DELETE FROM t")
-    assert done.stderr == "lance-duck: the transaction that was open is rolled back: COMMIT was never said\n"
+    assert done.stderr == "lance-duck: the open transaction was rolled back, because it ended without COMMIT\n"
     assert ids(folder) == [1, 2, 3]
 
 
@@ -225,7 +225,7 @@ def test_a_folder_that_does_not_exist_is_named_and_made_by_its_first_table(tmp_p
     assert run("sql", place, "FROM t").stderr == ""
     with pytest.raises(NotFoundError, match="no such folder"):
         run("sql", str(tmp_path / "other"), "--read-only", "SELECT 1")
-    with pytest.raises(NotFoundError, match=r"no such folder; did you mean 'new'\? Make the folder if it is a new one"):
+    with pytest.raises(NotFoundError, match=r"no such folder; did you mean 'new'\? Create the folder if it is new"):
         run("sql", str(tmp_path / "news"), "CREATE TABLE lance.t AS SELECT 1 AS id")
 
 

@@ -103,7 +103,7 @@ def test_a_session_on_a_terminal(tmp_path: Path) -> None:
         shell.until("Count\r\n3\r\n")
         shell.until("lance*>")
         shell.type(CTRL_D)
-        shell.until("the transaction that was open is rolled back")
+        shell.until("the open transaction was rolled back")
         shell.until("in memory only, and gone now: table q; CREATE TABLE lance.q AS … keeps a table")
         assert shell.process.wait(timeout=WAIT) == 0
     assert ld.dataset(tmp_path / "data" / "quinces.lance").count_rows() == 3

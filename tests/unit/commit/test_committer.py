@@ -116,7 +116,7 @@ def test_the_transaction_is_in_the_manifest_and_in_a_file(table: Snapshot) -> No
 
 
 def test_a_table_is_created_once(table: Snapshot) -> None:
-    with pytest.raises(AlreadyExistsError, match="a table already exists here: found version 1"):
+    with pytest.raises(AlreadyExistsError, match="a table already exists at this path: found version 1"):
         create(Path(table.uri))
     assert (table.version, table.transaction().read_version) == (1, 0)
 
@@ -177,7 +177,9 @@ def test_deletions_of_one_row_are_made_again(table: Snapshot, kind: type) -> Non
     delete(table, 0, 1, 2)
     before = sorted(files(table, "_transactions"))
     who = reopened(table).transaction().uuid
-    with pytest.raises(RetryableError, match=f"both change one row of fragment 0: found Delete {who} at version 2"):
+    with pytest.raises(
+        RetryableError, match=f"both commits change the same row of fragment 0: found Delete {who} at version 2"
+    ):
         delete(table, 0, 2, 3, kind=kind)
     assert (reopened(table).version, sorted(files(table, "_transactions"))) == (2, before)
 
@@ -193,16 +195,16 @@ def test_a_whole_fragment_and_some_of_its_rows_are_not_deleted_at_once(table: Sn
     with pytest.raises(RetryableError, match="both delete rows of fragment 0"):
         commit(table, Delete([], [0]), affected={0: np.arange(ROWS, dtype=np.uint32)})
     after = commit(reopened(table), Delete([], [0]))
-    with pytest.raises(RetryableError, match="another one took away fragment 0"):
+    with pytest.raises(RetryableError, match="a concurrent commit removed fragment 0"):
         delete(table, 0, 2)
     assert after.fragments.ids() == [1]
 
 
 def test_rows_that_are_not_known_are_not_merged(table: Snapshot) -> None:
     delete(table, 0, 1)
-    with pytest.raises(RetryableError, match="Delete was preempted"):
+    with pytest.raises(RetryableError, match="changed data that this Delete needs"):
         commit(table, deleted(table, 0, 2))
-    with pytest.raises(RetryableError, match="both change rows of fragment 0"):
+    with pytest.raises(RetryableError, match="both commits change rows of fragment 0"):
         commit(table, deleted(table, 0, 2), affected={})
 
 
@@ -217,7 +219,7 @@ def test_a_deletion_keeps_what_a_projection_did_to_the_files(table: Snapshot) ->
 
 def test_a_change_in_place_keeps_deletions_of_other_rows(table: Snapshot) -> None:
     delete(table, 0, 1)
-    with pytest.raises(RetryableError, match="both change one row"):
+    with pytest.raises(RetryableError, match="both commits change the same row"):
         commit(table, OPERATIONS["UpdateCols(b) f0"], affected={0: np.array([1], np.uint32)})
     after = commit(table, OPERATIONS["UpdateCols(b) f0"], affected={0: np.array([3], np.uint32)})
     assert [file.path for file in after.fragment(0).files] == ["0.lance", "new-b.lance"]
@@ -275,7 +277,7 @@ def test_a_version_without_its_transaction_is_not_followed(table: Snapshot) -> N
     commit(table, Append([NEW]))
     commit(table, Append([NEW]))
     (Path(table.uri) / paths.ManifestName(2, 2).path).unlink()
-    with pytest.raises(RetryableError, match="on top of version 2: its transaction is missing"):
+    with pytest.raises(RetryableError, match="onto version 2, because its transaction file is missing"):
         commit(table, Append([NEW]))
     assert run_again(table, lambda newest: commit(newest, Append([NEW]))).version == 4
 
@@ -371,7 +373,7 @@ def test_a_commit_that_loses_all_races_says_who_won(table: Snapshot, monkeypatch
         raise AlreadyExistsError("taken")
 
     monkeypatch.setattr("lance_duck.commit.committer.publish_manifest", rival)
-    with pytest.raises(RetryableError, match=r"Append lost 3 races: found Append .* at version 4"):
+    with pytest.raises(RetryableError, match=r"Append lost 3 races to other writers: found Append .* at version 4"):
         commit(table, Append([NEW]), retries=2)
     monkeypatch.undo()
     assert len(files(table, "_transactions")) == reopened(table).version == 4
@@ -428,7 +430,7 @@ def test_a_change_that_loses_all_the_time_says_who_won(table: Snapshot) -> None:
         seen.append(snapshot.version)
         return delete(table, 0, 1)
 
-    with pytest.raises(RetryableError, match="both change one row"):
+    with pytest.raises(RetryableError, match="both commits change the same row"):
         run_again(table, attempt, retries=2)
     assert seen == [1, 2, 2]
     with pytest.raises(RetryableError):
@@ -468,7 +470,9 @@ def test_a_table_made_again_takes_no_change_of_the_one_before(
     if not keeps_files:
         without_transaction_files(latest)
     manifests = files(latest, "_versions")
-    with pytest.raises(IncompatibleError, match=r"dropped and created again since it was read.*open the table again"):
+    with pytest.raises(
+        IncompatibleError, match=r"another table replaced this one since it was read.*open the table again"
+    ):
         commit(before, Append([NEW]), detached=detached)
     assert files(latest, "_versions") == manifests
 

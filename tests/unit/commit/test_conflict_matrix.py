@@ -158,7 +158,7 @@ def test_there_is_a_rule_for_every_operation() -> None:
 def test_nothing_goes_on_top_of_an_unknown_operation(ours: str) -> None:
     unknown = transaction_pb2.Transaction.FromString(bytes([0x8A, 0x08, 0]))
     assert judge(change(ours), Footprint(unknown)) is Verdict.INCOMPATIBLE
-    with pytest.raises(RetryableError, match="its transaction is missing"):
+    with pytest.raises(RetryableError, match="its transaction file is missing"):
         check_conflict(change(ours), None, 5, "t")
 
 

@@ -152,7 +152,7 @@ def test_more_row_ids_than_rows_are_refused() -> None:
 def test_row_ids_beyond_64_bits_are_refused() -> None:
     base = table(stable=True)
     base.manifest.next_row_id = (1 << 64) - NEW.physical_rows
-    with pytest.raises(InvalidInputError, match="row ids are used up"):
+    with pytest.raises(InvalidInputError, match="the table has used all row ids"):
         after(base, Append([NEW]))
 
 
@@ -218,7 +218,7 @@ def test_files_of_0_1_are_not_mixed_with_others() -> None:
 
 
 def test_a_new_fragment_must_say_how_many_rows_it_has() -> None:
-    with pytest.raises(InvalidInputError, match="new fragment without rows"):
+    with pytest.raises(InvalidInputError, match="the new fragment does not have rows"):
         after(table(), Append([replace(NEW, physical_rows=0)]))
 
 
@@ -378,7 +378,7 @@ def test_a_replacement_takes_the_place_of_the_file_with_its_fields_or_adds_some(
 @pytest.mark.parametrize("operation", [replacement(0), OPERATIONS["CreateIndex b"]], ids=["file", "index"])
 def test_what_is_made_for_a_field_that_is_gone_is_a_conflict(operation: Operation) -> None:
     base = after(table(fragment(0, *rewritten_column(0).files)), Project(schema("ac")))
-    with pytest.raises(IncompatibleError, match="field is not in the table: found 1"):
+    with pytest.raises(IncompatibleError, match="the field does not exist in the table: found 1"):
         after(base, operation, 3)
 
 

@@ -199,7 +199,7 @@ def test_a_merge_refuses_what_is_not_of_one_index(table: Table, kind: PlainKind)
     both = [catalog(snapshot).over(path)[0].segments[0] for path in "xy"]
     with pytest.raises(InvalidInputError, match="several"):
         merge_segments(snapshot, both)
-    with pytest.raises(InvalidInputError, match="no segments"):
+    with pytest.raises(InvalidInputError, match="list of segments is empty"):
         merge_segments(snapshot, [])
 
 

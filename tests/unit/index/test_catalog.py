@@ -99,15 +99,15 @@ def test_no_fragment_is_in_two_segments(table: Table, kind: PlainKind) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"index_details": None}, "it does not say of which kind it is"),
+        ({"index_details": None}, "its entry does not store an index kind"),
         ({"details_type": "/other.NewIndexDetails"}, "kind '/other.NewIndexDetails' is not known"),
         ({"index_version": 2}, "version 2 of kind Plain is not read"),
         ({"index_version": 1000}, "version 1000 of kind Plain is not read"),
-        ({"fragment_bitmap": None}, "it does not say which fragments it covers"),
+        ({"fragment_bitmap": None}, "its entry does not store the covered fragments"),
         ({"fragment_bitmap": b"broken"}, "broken roaring bitmap"),
-        ({"fields": [0, 1]}, "it is over 2 fields"),
-        ({"fields": []}, "it is over 0 fields"),
-        ({"base_id": 7}, "it lies in base path 7, which is not in the table"),
+        ({"fields": [0, 1]}, "it covers 2 fields"),
+        ({"fields": []}, "it covers 0 fields"),
+        ({"base_id": 7}, "its files are in base path 7, which the table does not have"),
     ],
 )
 def test_a_segment_that_cannot_be_asked_is_ignored_with_the_reason(
@@ -162,7 +162,7 @@ def test_an_index_over_a_type_that_its_kind_does_not_support_is_ignored(table: T
     moved = changed(built(snapshot, kind), fields=[1])
     kind.supports = pa.types.is_string  # type: ignore[method-assign]
     (ignored,) = catalog(indexed(snapshot, moved)).ignored_over("y")
-    assert ignored.reason == "column 'y' is of type int64, which kind Plain does not support"
+    assert ignored.reason == "index kind Plain does not support column 'y' of type int64"
 
 
 def test_entries_of_the_table_itself_are_no_indexes(table: Table, kind: PlainKind) -> None:
@@ -202,7 +202,7 @@ def test_a_field_inside_a_list_has_no_index(tmp_path: Path, kind: PlainKind) -> 
     entry = changed(built(snapshot, kind), fields=[item])
     (index,) = catalog(indexed(snapshot, entry))
     assert index.segments == ()
-    assert "lies inside a list" in index.ignored[0].reason
+    assert "is nested in a list" in index.ignored[0].reason
 
 
 def test_segments_name_rows_by_what_their_kind_and_version_say(table: Table, kind: PlainKind) -> None:

@@ -91,4 +91,4 @@ def test_a_version_that_its_kind_does_not_have_is_not_read(tmp_path: Path) -> No
     )
     without_details(tmp_path / "t.lance", index_version=9)
     (index,) = catalog(ld.dataset(tmp_path / "t.lance").handle.snapshot)
-    assert [each.reason for each in index.ignored] == ["version 9 of kind BTree is not read"]
+    assert [each.reason for each in index.ignored] == ["version 9 of index kind BTree is not supported"]

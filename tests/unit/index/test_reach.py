@@ -226,7 +226,7 @@ def test_segments_of_one_index_name_rows_in_one_way(table: Table) -> None:
     snapshot = table(stable=True)
     dataset = ld.dataset(indexed(snapshot, by_address(snapshot, [0, 1])).uri)
     segment = dataset.create_index_uncommitted("x", "BTREE", name="other", fragment_ids=[2, 3])
-    with pytest.raises(InvalidInputError, match=r"names rows by stable row id, .* by address"):
+    with pytest.raises(InvalidInputError, match=r"stores stable row ids, .* stores row addresses"):
         dataset.commit_existing_index_segments("x_idx", "x", [segment])
     dataset.optimize.optimize_indices(num_indices_to_merge=0)
     (index,) = open_snapshot(snapshot.uri).indices

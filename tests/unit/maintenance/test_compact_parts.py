@@ -127,7 +127,7 @@ def test_writers_that_come_each_time_are_named(path: Path, monkeypatch: pytest.M
         dataset.delete(f"id = {dataset.to_table(columns=['id'])['id'][0].as_py()}")
         return done
 
-    with pytest.raises(RetryableError, match="keep being changed"):
+    with pytest.raises(RetryableError, match="keep changing fragments"):
         compacted(path, write, batch=9)
     assert leftovers(path) == []
 

@@ -48,7 +48,7 @@ def test_settings_of_the_catalog_win(tmp_path: Path) -> None:
         (TableNotFoundError("gone"), ld.NotFoundError, "a\\$t: the catalog refuses describe_table: found gone"),
         (ConnectionError("away"), ld.StoreError, "found away"),
         (SimpleNamespace(location=None), ld.StoreError, "expected a location"),
-        (SimpleNamespace(location="t", managed_versioning=True), ld.UnsupportedError, "keeps the versions"),
+        (SimpleNamespace(location="t", managed_versioning=True), ld.UnsupportedError, "manage table versions"),
     ],
 )
 def test_what_a_catalog_cannot_say_is_an_error(answer: Any, kind: type[Exception], message: str) -> None:

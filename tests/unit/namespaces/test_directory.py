@@ -69,7 +69,7 @@ def test_modes_and_settings_of_a_table_are_those_of_write_dataset(namespace: ld.
     assert namespace.open_table("t").count_rows() == 4
     assert namespace.open_table("t", 1).count_rows() == 2
     assert namespace.create_table("t", {"y": [1]}, mode="overwrite").schema.names == ["y"]
-    with pytest.raises(AlreadyExistsError, match="t: the table exists"):
+    with pytest.raises(AlreadyExistsError, match="t: the table already exists"):
         namespace.create_table("t", ROWS)
     with pytest.raises(InvalidInputError, match="mode"):
         namespace.create_table("t", ROWS, mode="upsert")
@@ -97,7 +97,7 @@ def test_what_is_not_there_and_what_is_taken_is_named(namespace: ld.DirectoryNam
     namespace.create_namespace("a", exist_ok=True)
     with pytest.raises(ReferencedError, match=r"not empty.*a\$t"):
         namespace.drop_namespace("a")
-    with pytest.raises(UnsupportedError, match="table of the root"):
+    with pytest.raises(UnsupportedError, match="in the root namespace cannot be renamed"):
         namespace.rename_table("a$t", "t")
     assert namespace.table_exists("a$t")
     assert not namespace.table_exists("a$u")
@@ -240,7 +240,7 @@ def test_one_row_that_makes_no_sense_hides_no_other_table(tmp_path: Path) -> Non
     with warnings.catch_warnings(record=True, action="always") as again:
         con.execute(f"ATTACH '{root}' AS ns (TYPE lance, NAMESPACE '$')")
         assert con.execute("SELECT count(*) FROM ns.same").fetchall() == [(2,)]
-    assert re.match("table bad0 is left out: .*leaves the root", str(again[0].message))
+    assert re.match("table bad0 is skipped: .*outside the table's folder", str(again[0].message))
 
 
 @pytest.mark.parametrize("moment", ["before it is written", "while it is written", "once it is written"])
@@ -270,7 +270,7 @@ def test_a_table_that_is_dropped_while_it_is_written_leaves_nothing(moment: str,
 def test_a_row_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:
     ld.write_dataset(ROWS, tmp_path / "t.lance")
     ld.write_dataset(NamedObject("t", "table", "../t.lance").row(SCHEMA), tmp_path / "root" / "__manifest")
-    with pytest.raises(InvalidInputError, match="leaves the root"):
+    with pytest.raises(InvalidInputError, match="outside the table's folder"):
         ld.DirectoryNamespace(str(tmp_path / "root")).open_table("t")
 
 

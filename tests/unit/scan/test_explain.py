@@ -51,20 +51,20 @@ def test_the_index_its_segments_and_the_query_are_named(snapshot: Any) -> None:
     assert "ScalarIndexQuery: i: value in (7), by i_idx (BTree, segments " + uuid in text
     assert "at most 1 row, 3 fragments through the index" in text
     assert "fragments: 3 through indexes, 2 scanned" in text
-    assert "filter left for the rows of the index: (length(s) > 0) (by DuckDB)" in text
+    assert "filter checked again on the index's rows: (length(s) > 0) (by DuckDB)" in text
     assert snapshot.reads == []
 
 
 @pytest.mark.parametrize(
     ("condition", "why"),
     [
-        ("a = 1", "not by an index: no index on a"),
-        ("st.x = 1", "not by an index: no index on st.x"),
-        ("i + 1 = 2", "not by an index: i + 1 = 2 is evaluated by DuckDB"),
-        ("i = 1 OR a = 1", "not by an index: no index on a"),
-        ("i = 1 OR i % 2 = 0", "not by an index: (i % 2 = 0) is evaluated by DuckDB"),
-        (pc.add(pc.field("i"), 1) == 2, "not by an index"),
-        ("_rowoffset = 3", "not by an index: no index on _rowoffset"),
+        ("a = 1", "without an index: no index on a"),
+        ("st.x = 1", "without an index: no index on st.x"),
+        ("i + 1 = 2", "without an index: i + 1 = 2 is evaluated by DuckDB"),
+        ("i = 1 OR a = 1", "without an index: no index on a"),
+        ("i = 1 OR i % 2 = 0", "without an index: (i % 2 = 0) is evaluated by DuckDB"),
+        (pc.add(pc.field("i"), 1) == 2, "without an index"),
+        ("_rowoffset = 3", "without an index: no index on _rowoffset"),
     ],
 )
 def test_why_no_index_is_asked(snapshot: Any, condition: Any, why: str) -> None:
@@ -95,7 +95,7 @@ def test_analyze_counts_rows_fragments_and_reads(snapshot: Any) -> None:
     assert ": 3 rows\n" in text
     assert "fragments: 2 through indexes, 2 pruned, 1 scanned" in text
     assert "rows through indexes: 3" in text
-    assert "filter left for the rows of the index: a = 5 (on Arrow columns)" in text
+    assert "filter checked again on the index's rows: a = 5 (on Arrow columns)" in text
     assert "i IN (5, 105, 106, 450) kept 1 of 100 rows" in text
     assert "a = 5 kept 12 of 103 rows" in text
     assert ", 2 rows, " in text

@@ -45,7 +45,7 @@ def test_words_of_fuzzy_queries_and_parts_of_texts(dataset: ld.LanceDataset) -> 
 
 
 def test_what_was_not_searched_is_not_marked(dataset: ld.LanceDataset) -> None:
-    with pytest.raises(ld.LanceDuckError, match="highlight: no full-text query"):
+    with pytest.raises(ld.LanceDuckError, match="highlight: the scanner does not have a full-text query"):
         dataset.scanner().highlight(pa.array(TEXTS), "a")
     with pytest.raises(ld.LanceDuckError, match="column: expected one of a, found b"):
         dataset.scanner(full_text_query=MatchQuery("duck", "a")).highlight(pa.array(TEXTS), "b")

@@ -101,5 +101,5 @@ def test_dictionaries_of_fragments_that_do_not_go_together_come_apart(narrow: ld
     assert narrow.to_table(filter="i % 100 < 40", order_by=["i"])["d"].to_pylist()[:41] == [*every[:40], "1 0"]
     assert narrow.take(list(range(299, -1, -1)))["d"].to_pylist() == every[::-1]
     assert narrow.to_table(order_by=["i"])["d"].to_pylist() == every
-    with pytest.raises(UnsupportedError, match="dictionaries that their indices can count"):
+    with pytest.raises(UnsupportedError, match="dictionaries within their index type"):
         list(narrow.to_batches(batch_size=250, strict_batch_size=True))

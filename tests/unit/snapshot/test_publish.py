@@ -216,7 +216,7 @@ def test_claims_of_a_deleted_table_are_an_error_until_they_are_forgotten(
     with pytest.raises(NotFoundError, match="its manifest does not exist"):
         latest_version(store)
     forget_table(store)
-    with pytest.raises(NotFoundError, match="not a dataset"):
+    with pytest.raises(NotFoundError, match="Lance table not found"):
         latest_version(store)
     publish_manifest(store, ManifestName(1, 2), manifest(1))
     assert latest_version(store).version == 1

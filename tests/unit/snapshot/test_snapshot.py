@@ -111,7 +111,7 @@ def test_paths_leave_the_root_only_into_a_base_path(
     if allowed:
         assert snapshot.data_file(wanted).num_rows == 3
     else:
-        with pytest.raises(InvalidInputError, match="leaves the root"):
+        with pytest.raises(InvalidInputError, match="outside the table's folder"):
             snapshot.data_file(wanted)
 
 

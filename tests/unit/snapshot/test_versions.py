@@ -45,7 +45,7 @@ def test_the_hint_decides_nothing(hand_made: Make, tmp_path: Path, hint: bytes |
 @pytest.mark.parametrize("place", ["nowhere", ".", "file"])
 def test_what_is_no_table_is_not_found(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_bytes(b"PAR1")
-    with pytest.raises(NotFoundError, match="not a dataset") as caught:
+    with pytest.raises(NotFoundError, match="Lance table not found") as caught:
         open_snapshot(tmp_path / place)
     assert isinstance(caught.value, FileNotFoundError)
     assert isinstance(caught.value, ValueError)
@@ -53,7 +53,9 @@ def test_what_is_no_table_is_not_found(tmp_path: Path, place: str) -> None:
 
 def test_a_folder_of_tables_is_no_table_and_names_them(tmp_path: Path) -> None:
     (tmp_path / "trips.lance").mkdir()
-    with pytest.raises(NotFoundError, match=r"it holds tables: open trips\.lance, or all with lance_duck\.connect$"):
+    with pytest.raises(
+        NotFoundError, match=r"the folder contains tables: open trips\.lance, or all with lance_duck\.connect$"
+    ):
         open_snapshot(tmp_path)
 
 

@@ -345,7 +345,7 @@ def test_what_a_killed_writer_leaves_is_known_as_temporary(local: Store, tmp_pat
     ("code", "remedy"),
     [
         (errno.ENOSPC, "free some space"),
-        (errno.EROFS, "reading only"),
+        (errno.EROFS, "mounted read-only"),
         (errno.EACCES, "permissions"),
         (errno.EIO, "check the disk"),
         (errno.EDQUOT, "quota"),

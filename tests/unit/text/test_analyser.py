@@ -188,7 +188,7 @@ def test_other_types_are_refused() -> None:
 
 
 def test_half_of_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"bad text: expected Unicode text, found 'a \\ud800'"):
+    with pytest.raises(InvalidInputError, match=r"bad text: expected valid Unicode, found 'a \\ud800'"):
         analyser().terms_of("a \ud800")
 
 

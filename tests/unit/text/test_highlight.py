@@ -126,7 +126,9 @@ def test_a_highlight_without_its_marks_is_the_text(texts: Any, analyser: Analyse
 
 
 def test_wrong_calls_are_refused() -> None:
-    with pytest.raises(WrongTypeError, match="highlight: texts of a wrong type: expected string, large_string"):
+    with pytest.raises(
+        WrongTypeError, match="highlight: the strings have the wrong type: expected string, large_string"
+    ):
         highlight(pa.array([1]), ["fox"], ENGLISH)
     with pytest.raises(InvalidInputError, match="snippet: bad words: expected 1 or more, found 0"):
         snippet(pa.array(["a"]), ["fox"], ENGLISH, words=0)

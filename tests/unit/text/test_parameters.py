@@ -56,7 +56,7 @@ def test_none_is_the_default_except_for_the_longest_token() -> None:
         ({"analyzer": "test"}, InvalidInputError, "unknown analyzer: expected 'text' or 'code'"),
         ({"analyzer": "code", "base_tokenizer": "raw"}, InvalidInputError, "analyzer and base_tokenizer disagree"),
         ({"lance_tokenizer": "xml"}, InvalidInputError, "unknown lance_tokenizer"),
-        ({"split_identifiers": True}, InvalidInputError, "split_identifiers is a parameter of analyzer 'code' alone"),
+        ({"split_identifiers": True}, InvalidInputError, "split_identifiers needs analyzer 'code'"),
         ({"base_tokenizer": "ngram", "min_ngram_length": 4}, InvalidInputError, "found 4 and 3"),
         ({"base_tokenizer": "ngram", "min_ngram_length": 0}, InvalidInputError, "found 0 and 3"),
         ({"max_token_length": -1}, InvalidInputError, "expected 0 to 4294967295, found -1"),
@@ -66,7 +66,7 @@ def test_none_is_the_default_except_for_the_longest_token() -> None:
         ({"base_tokenizer": 3}, WrongTypeError, "bad base_tokenizer: expected str, found int"),
         ({"custom_stop_words": "a"}, WrongTypeError, "expected a list of str, found 'a'"),
         ({"custom_stop_words": [1]}, WrongTypeError, "expected a list of str"),
-        ({"custom_stop_words": ["\ud800"]}, InvalidInputError, r"bad custom_stop_words: expected Unicode text"),
+        ({"custom_stop_words": ["\ud800"]}, InvalidInputError, r"bad custom_stop_words: expected valid Unicode"),
         ({"block_size": 64}, InvalidInputError, "expected 128 or 256, found 64"),
     ],
 )

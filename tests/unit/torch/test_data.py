@@ -229,7 +229,7 @@ def test_other_types_become_tensors() -> None:
 def test_what_makes_no_sense_is_refused(table: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="rank"):
         list(data.LanceDataset(table, 4, rank=3, world_size=3))
-    with pytest.raises(InvalidInputError, match="dataset is open"):
+    with pytest.raises(InvalidInputError, match="dataset is already open"):
         data.LanceDataset(table, 4, dataset_options={"version": 1})
     with pytest.raises(InvalidInputError, match="batch_size"):
         data.RankBatchSampler(4, 0)

@@ -59,7 +59,7 @@ def test_a_change_by_a_handle_left_behind_says_what_to_do(verb: str, how: str, t
     with pytest.raises((IncompatibleError, RetryableError)) as raised:
         REFUSED[verb](table)
     message = str(raised.value)
-    brought = "brought an older version back" if how == "restored" else "replaced the whole table"
+    brought = "restored an older version" if how == "restored" else "replaced the whole table"
     assert brought in message
     assert "call checkout_latest() on the dataset" in message
     assert table.latest_version == 3
@@ -97,7 +97,7 @@ def test_a_change_by_a_handle_of_a_table_that_was_made_again_leaves_the_new_one_
     if goes_on:
         KEPT[verb](table)
     else:
-        with pytest.raises(IncompatibleError, match="dropped and created again since it was read"):
+        with pytest.raises(IncompatibleError, match="another table replaced this one since it was read"):
             (REFUSED | KEPT)[verb](table)
     now = ld.dataset(place)
     now.validate()

@@ -114,10 +114,14 @@ def test_casts_keep_the_values(array: pa.Array, wanted: pa.DataType, values: lis
 
 
 REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
-    (pa.array([1, 2, 300]), pa.int8(), r"column 'c', row 2: value does not fit the column: expected int8, found 300"),
+    (
+        pa.array([1, 2, 300]),
+        pa.int8(),
+        r"column 'c', row 2: the value does not fit the column: expected int8, found 300",
+    ),
     (pa.array([1, -1]), pa.uint64(), "row 1"),
     (pa.array([2**53 + 1]), pa.float64(), "row 0"),
-    (pa.array([0.5, 0.1]), pa.float32(), "row 1: value would be rounded"),
+    (pa.array([0.5, 0.1]), pa.float32(), "row 1: the value would be rounded"),
     (pa.array([1e300]), pa.float32(), "row 0"),
     (pa.array([1.5]), pa.int64(), "row 0"),
     (pa.array([float("nan")]), pa.int64(), "row 0"),
@@ -133,7 +137,7 @@ REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
     (
         pa.array([[1.0, 2.0], None, [3.0]]),
         pa.list_(pa.float32(), 2),
-        "row 2: vector of another length: expected 2, found 1",
+        "row 2: the vector has the wrong length: expected 2, found 1",
     ),
     (pa.array([None, [1.0] * 3], pa.list_(pa.float32(), 3)), pa.list_(pa.float32(), 2), "row 1.*expected 2, found 3"),
     (pa.array([[1, 300]]), pa.list_(pa.int8()), r"c'\.item, row 0"),
@@ -157,7 +161,9 @@ def test_more_distinct_values_than_indices_can_count_come_in_parts() -> None:
     assert [part.num_rows for part in parts] == [100, 100]
     assert [text for part in parts for text in part.column("c").to_pylist()] == texts
     many = pa.record_batch({"c": [str(number) for number in range(16 * 200)]})
-    with pytest.raises(ArrayLimitError, match=r"column 'c', rows from 0: more distinct values .*cast the column"):
+    with pytest.raises(
+        ArrayLimitError, match=r"column 'c', rows from 0: the dictionary has more values .*cast the column"
+    ):
         list(coerce([many], schema))
 
 
@@ -192,9 +198,9 @@ def test_rows_count_from_the_start_of_the_data() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (pa.table([[1], [2]], names=["a", "a"]), "duplicate columns: found a"),
+        (pa.table([[1], [2]], names=["a", "a"]), "duplicate column names: found a"),
         (pa.table({"a": [1], "z": [2]}), "does not have: expected a, b, found z"),
-        (pa.table({"b": [1]}), "may not be null are missing: expected a"),
+        (pa.table({"b": [1]}), "non-nullable columns are missing from the data: expected a"),
         (pa.table({"a": pa.array([1, None]), "b": [1, 2]}), "column 'a', row 1: null"),
     ],
 )
@@ -264,7 +270,7 @@ def test_batches_that_lie_about_their_schema_are_refused() -> None:
         yield pa.record_batch({"c": pa.array(["x"])})
 
     reader = pa.RecordBatchReader.from_batches(pa.schema([("c", pa.int64())]), lying())
-    with pytest.raises(InvalidInputError, match="row 1: batch is not of the schema"):
+    with pytest.raises(InvalidInputError, match="row 1: the batch does not have the declared schema"):
         fit(reader, ("c", pa.int64()))
 
 
@@ -285,7 +291,7 @@ def test_empty_batches_are_left_out_and_empty_streams_are_still_checked() -> Non
 
 def test_rows_without_columns_are_refused() -> None:
     rows = pa.record_batch({"a": [1, 2]}).select([])
-    with pytest.raises(InvalidInputError, match="rows without columns"):
+    with pytest.raises(InvalidInputError, match="the data has rows but no columns"):
         fit([rows])
     assert list(coerce([rows.slice(0, 0)], schema_from_arrow(pa.schema([])))) == []
 

@@ -135,11 +135,11 @@ def test_values_that_others_gave_to_an_enum_of_polars_stay(tmp_path: Path, monke
 def test_types_that_polars_does_not_export_are_refused_by_column(tmp_path: Path, type_: object, is_lazy: bool) -> None:
     frame = pl.DataFrame({"id": [1, 2], "wide one": pl.Series([None, None], dtype=type_)})
     with pytest.raises(
-        UnsupportedError, match=r"column 'wide one': Lance has no type for .*(Object|Int128).* of polars"
+        UnsupportedError, match=r"column 'wide one': Lance cannot store polars type .*(Object|Int128).*"
     ):
         ld.write_dataset(frame.lazy() if is_lazy else frame, tmp_path / "t.lance")
     dataset = ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance")
-    with pytest.raises(UnsupportedError, match="column 'wide one': Lance has no type for"):
+    with pytest.raises(UnsupportedError, match="column 'wide one': Lance cannot store"):
         dataset.add_columns(lambda batch: frame.select("wide one").head(len(batch)))
 
 
@@ -186,7 +186,7 @@ def test_dictionaries_of_views_and_views_of_lists_are_written(tmp_path: Path, ar
 )
 def test_types_that_lance_does_not_have_are_refused_by_column(tmp_path: Path, type_: pa.DataType) -> None:
     rows = pa.RecordBatchReader.from_batches(pa.schema([("id", pa.int8()), ("x", type_)]), [])
-    with pytest.raises(UnsupportedError, match=r"column 'x(\.y)?': Lance has no type for"):
+    with pytest.raises(UnsupportedError, match=r"column 'x(\.y)?': Lance cannot store"):
         ld.write_dataset(rows, tmp_path / "t.lance")
 
 
@@ -204,7 +204,7 @@ HUGE = {
 
 @pytest.mark.parametrize("data", HUGE.values(), ids=HUGE)
 def test_values_that_arrow_cannot_hold_are_refused_by_column(tmp_path: Path, data: object) -> None:
-    with pytest.raises(InvalidInputError, match="column 'n': values that Arrow cannot hold"):
+    with pytest.raises(InvalidInputError, match="column 'n': Arrow cannot represent these values"):
         ld.write_dataset(data, tmp_path / "t.lance")
 
 
@@ -212,7 +212,7 @@ def test_values_outside_of_a_schema_are_refused_by_column(tmp_path: Path) -> Non
     schema = pa.schema([("id", pa.int8()), ("n", pa.int64())])
     batch = pa.record_batch({"id": [1], "n": [float("inf")]})
     for data in ([{"id": 1, "n": 2**70}], {"id": [1], "n": [2**70]}, pd.DataFrame({"id": [1], "n": ["a"]}), [batch]):
-        with pytest.raises(InvalidInputError, match="column 'n': values that Arrow cannot hold: expected int64"):
+        with pytest.raises(InvalidInputError, match="column 'n': Arrow cannot represent these values: expected int64"):
             ld.write_dataset(data, tmp_path / "t.lance", schema=schema)
 
 

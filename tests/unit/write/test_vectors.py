@@ -192,7 +192,7 @@ def test_an_append_casts_lists_to_the_vectors_of_the_table(tmp_path: Path) -> No
     assert ds.to_table()["v"].to_pylist() == [*LISTS, [5.0, 6.0], [7.0, 8.0]]
     with pytest.raises(DataMismatchError, match=r"column 'v', row 1: .*expected 2, found 3"):
         ds.insert([{"v": [5.0, 6.0]}, {"v": [1.0, 2.0, 3.0]}])
-    with pytest.raises(InvalidInputError, match="another length than those of the table"):
+    with pytest.raises(InvalidInputError, match="do not have the length of the table's column"):
         ds.insert({"v": LISTS}, vector_columns={"v": 3})
 
 

@@ -1,14 +1,14 @@
-"""ATTACH and DETACH of folders of Lance tables, which end in `TableCatalog.attach` and `TableCatalog.forget`.
+"""ATTACH and DETACH of folders of Lance tables, implemented by `TableCatalog.attach` and `TableCatalog.forget`.
 
     ATTACH [OR REPLACE] [DATABASE] [IF NOT EXISTS] 'folder' [AS name]
         (TYPE lance [, READ_ONLY] [, VERSION n | 'tag'] [, TIMESTAMP '…'] [, BRANCH 'b'] [, NAMESPACE 'a$b'])
     ATTACH … 'a$b' [AS name] (TYPE lance, ENDPOINT 'http://…' [, BEARER_TOKEN '…'] …)
     DETACH [DATABASE] [IF EXISTS] name
 
-NAMESPACE is a namespace in the folder. ENDPOINT is a REST service, of which 'a$b' is a namespace, and '$' the root: see
+NAMESPACE is a namespace in the folder. ENDPOINT is a REST service, 'a$b' one of its namespaces, and '$' its root: see
 `namespaces`. Other options choose the version of each table. Tables without that version are not listed. Tables are
 read-only unless they are at the newest version of their main branch. All cursors of the instance see attached
-databases. The first table creates a missing folder; READ_ONLY and OR REPLACE require an existing one.
+databases. The first table creates a missing folder. READ_ONLY and OR REPLACE require an existing folder.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class AttachStatement(LanceStatement):
         return self.place.text.strip()
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is of Lance tables, which it is."""
+        """Return True: the statement is about Lance tables."""
         return True
 
     def run(self, session: ChangeSession) -> ChangeResult:
@@ -103,14 +103,15 @@ class AttachStatement(LanceStatement):
             if self.may_exist:
                 return nothing()
             raise AlreadyExistsError(
-                f"database {name!r} already exists", remedy="ATTACH OR REPLACE, IF NOT EXISTS, or another name after AS"
+                f"database {name!r} already exists",
+                remedy="use ATTACH OR REPLACE, ATTACH IF NOT EXISTS, or another name after AS",
             )
         if str(place).rstrip("/").endswith(TABLE_SUFFIX):
             raise InvalidInputError(
-                "ATTACH of a table",
+                "ATTACH takes a folder, and this path is a table",
                 where=str(place),
                 expected="a folder of tables",
-                remedy="a statement may name the table by its path in quotes: FROM 'folder/name.lance'",
+                remedy="attach the folder that contains it, or read the table by its path: FROM 'folder/name.lance'",
             )
         may_be_new = read_only is None and not present
         folder = _folder(session, str(place), values, may_be_new=may_be_new)
@@ -120,15 +121,18 @@ class AttachStatement(LanceStatement):
         return nothing()
 
     def _choice(self, values: dict[str, Any]) -> tuple[VersionChoice, str | None]:
-        """Return which version of each table is read, and why changes are refused."""
+        """Return the version to read, and the reason for which changes are rejected, if any."""
         if values.get("read_only") and values.get("read_write"):
-            raise InvalidInputError("ATTACH with READ_ONLY and READ_WRITE", expected="one of them")
+            raise InvalidInputError("ATTACH has both READ_ONLY and READ_WRITE", expected="one of them")
         version, moment, branch = values.get("version"), values.get("timestamp"), values.get("branch")
         asof = moment.isoformat() if isinstance(moment, datetime) else moment
         choice = VersionChoice(*(None if text is None else str(text) for text in (version, None, asof, branch)))
-        fixed = None if choice.is_newest else "attached at another version than the newest"
+        fixed = None if choice.is_newest else "attached at an older version"
         if fixed is not None and values.get("read_write"):
-            raise InvalidInputError("ATTACH with READ_WRITE and a version", remedy="leave one of them out")
+            raise InvalidInputError(
+                "ATTACH has READ_WRITE and an older version, which cannot change",
+                remedy="leave out READ_WRITE or the version",
+            )
         return choice, "attached READ_ONLY" if values.get("read_only") else fixed
 
 
@@ -136,10 +140,13 @@ def _folder(session: ChangeSession, place: str, values: dict[str, Any], *, may_b
     """Return the tables of a folder, a namespace in it, or a namespace of a REST service."""
     inside, endpoint, token = values.get("namespace"), values.get("endpoint"), values.get("bearer_token")
     if token is not None and endpoint is None:
-        raise InvalidInputError("ATTACH with BEARER_TOKEN", expected="an ENDPOINT as well")
+        raise InvalidInputError("ATTACH has a BEARER_TOKEN without an ENDPOINT", expected="both, or neither")
     if endpoint is not None:
         if inside is not None:
-            raise InvalidInputError("ATTACH with NAMESPACE and ENDPOINT", expected="the namespace before AS")
+            raise InvalidInputError(
+                "ATTACH has both NAMESPACE and ENDPOINT",
+                expected="ENDPOINT alone, with the namespace as the path of ATTACH",
+            )
         session.catalog.binder.access.check(str(endpoint))
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         service = RestNamespace(str(endpoint), headers=headers)
@@ -188,16 +195,18 @@ class DetachStatement(LanceStatement):
 
 
 def detach(session: ChangeSession, name: str) -> None:
-    """Detach a database, which may be of Lance tables.
+    """Detach a database if it is a Lance database.
 
     Raises:
-        UnsupportedError: It is the one that has the tables of the connection.
-        duckdb.Error: DuckDB refuses: the connection uses it.
+        UnsupportedError: The database contains the connection's own tables.
+        duckdb.Error: The connection uses the database.
     """
     database = session.catalog.database(name)
     if database is session.catalog.default:
         raise UnsupportedError(
-            "the database of the connection's own tables cannot be detached", where=name, remedy="connect without them"
+            "the database that the connection was opened with cannot be detached",
+            where=name,
+            remedy="open the connection without tables, then ATTACH the folder",
         )
     session.run(f"DETACH {quoted(name)}")
     if database is not None:
@@ -206,7 +215,7 @@ def detach(session: ChangeSession, name: str) -> None:
 
 @dataclass(frozen=True)
 class SchemaStatement(LanceStatement):
-    """A CREATE SCHEMA or DROP SCHEMA in a database of Lance tables, which has one schema.
+    """A CREATE SCHEMA or DROP SCHEMA in a Lance database, which has a single schema.
 
     Attributes:
         verb: "CREATE" or "DROP".
@@ -239,7 +248,7 @@ class SchemaStatement(LanceStatement):
         return f"schema {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the schema is, or would be, in a database of Lance tables."""
+        """Return whether the schema is, or would be, in a Lance database."""
         if self.database is not None:
             return session.catalog.database(self.database) is not None
         place = session.names.place_of_new((self.name,), later=True)
@@ -248,7 +257,7 @@ class SchemaStatement(LanceStatement):
     def run(self, session: ChangeSession) -> ChangeResult:
         """Raise UnsupportedError."""
         raise UnsupportedError(
-            f"{self.verb} SCHEMA in a database of Lance tables",
+            f"{self.verb} SCHEMA is not supported in a database of Lance tables",
             where=self.name,
             expected="the one schema main",
             remedy="ATTACH another folder for more tables",

@@ -1,4 +1,4 @@
-"""CREATE SECRET and DROP SECRET of secrets for Lance tables, which end in `duck.databases.secrets`.
+"""CREATE SECRET and DROP SECRET for Lance tables, implemented by `duck.databases.secrets`.
 
     CREATE [OR REPLACE] [TEMPORARY] SECRET [IF NOT EXISTS] [name]
         (TYPE lance [, SCOPE 's3://…' | ['s3://…', …]] [, KEY_ID, SECRET, SESSION_TOKEN, REGION, ENDPOINT, USE_SSL,
@@ -80,14 +80,16 @@ class CreateSecretStatement(LanceStatement):
         return f"secret {self.name}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether it is for Lance tables, which it is."""
+        """Return True: the secret is for Lance tables."""
         return True
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Keep the secret."""
         if self.is_persistent:
             raise UnsupportedError(
-                "a PERSISTENT secret of TYPE lance", where=self.name, remedy="CREATE SECRET, on each connection"
+                "a secret of TYPE lance cannot be PERSISTENT",
+                where=self.name,
+                remedy="use CREATE SECRET on each connection",
             )
         secrets = session.catalog.secrets
         if self.may_exist and secrets.has(self.name):
@@ -97,10 +99,10 @@ class CreateSecretStatement(LanceStatement):
         values = self.options.values(session, self.options.texts)
         if folded(str(values.get("provider") or "config")) != "config":
             raise UnsupportedError(
-                "PROVIDER of a secret of TYPE lance",
+                "a secret of TYPE lance supports only PROVIDER config",
                 where=self.name,
                 expected="config",
-                remedy="without a secret, object stores read the environment",
+                remedy="leave out PROVIDER, or read credentials from the environment without a secret",
             )
         options = {name: value for name, value in values.items() if name not in _OWN}
         scopes = _scopes(values.get("scope"))

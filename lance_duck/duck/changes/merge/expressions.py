@@ -41,7 +41,7 @@ class MergeValue:
     """Value that a column is set to.
 
     Attributes:
-        text: SQL, in which each column names its table.
+        text: SQL with qualified columns.
         column: The source column, if the value is a plain column.
         of_source: Source columns that it reads.
         of_target: Table columns that it reads.

@@ -1,9 +1,9 @@
-"""A MERGE that only sets columns to values of the source and of the matching row.
+"""A MERGE that sets columns only to values from the source and the matching row.
 
     MERGE INTO t USING s ON … | USING (c, …)
         [WHEN MATCHED THEN UPDATE SET c = value, …] [WHEN NOT MATCHED THEN INSERT (c, …) VALUES (value, …)]
 
-Where keys tell which rows match, the values are evaluated for pairs of rows; else by one join:
+If keys determine the matches, the values are evaluated for pairs of rows. Otherwise, one join computes them:
 
     SELECT t.<address>, CAST(value AS type of c) AS u0, …, CAST(value AS type of c) AS i0, … FROM s [LEFT] JOIN t …
 
@@ -36,7 +36,7 @@ Pair = tuple[TargetColumn, MergeValue]
 """A table column and its new value."""
 
 Rows = tuple[NDArray[np.uint64], pa.Table, pa.Table, pa.Table | None]
-"""Addresses, ascending; the new values there; new rows; values there that stay and are known, if any are."""
+"""Ascending addresses; their new values; new rows; known unchanged values at the addresses, if any."""
 
 _FORMS: Final = (("matched",), ("not", "matched"), ("not", "matched", "by", "target"))
 _PAIRS: Final = "__lance_merge_pairs"
@@ -45,7 +45,7 @@ _PLAIN: Final = (
     *(pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_boolean, pa.types.is_date32),
     *(pa.types.is_string, pa.types.is_large_string),
 )
-"""Types whose values are the same in the table and in DuckDB."""
+"""Types with the same values in Lance and in DuckDB."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class MergeJoin:
             target: Name of the table in the statement.
             source: Name of the source in the statement.
             columns: Columns of the source.
-            actions: The text of each WHEN, with lists of columns.
+            actions: The text of each WHEN clause, with column lists.
         """
         if any(not column.nullable or is_coarser(column) or column.is_duration for column in table.columns):
             return None
@@ -182,7 +182,7 @@ class MergeJoin:
         for title, (column, value) in self._titles.items():
             text = column.value(value.text)
             new.append(f"{column.value('NULL') if title[0] == 'u' else text} AS {title}")
-            if title[0] != "v":  # values for rows of the other kind need not fit the column
+            if title[0] != "v":  # values for rows of the other kind may not fit the column
                 text = f"CASE WHEN {address} IS {'NOT ' if title[0] == 'u' else ''}NULL THEN {text} END"
             values.append(f"{text} AS {title}")
         left, right = f"{source} AS {quoted(self.source)}", f"{table} AS {quoted(self.target)} {join}"
@@ -241,7 +241,7 @@ def values_of_source(table: TargetTable, source: str, actions: Sequence[str]) ->
             pairs = columns_read(part)
             if pairs is None or any(side != folded(source) for side, _ in pairs) or folded(name) not in types:
                 continue
-            if len(part) != 3 or not pairs:  # more than the name of a column
+            if len(part) != 3 or not pairs:  # more than a column name
                 values[types[folded(name)].value(part.text)] = None
     return list(values)
 

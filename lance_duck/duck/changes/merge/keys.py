@@ -2,7 +2,7 @@
 
     ON t.c = s.d [AND …] | USING (c, …)
 
-For integers, texts and dates, DuckDB and `merge_insert` agree on which keys are equal.
+For integers, strings and dates, DuckDB and `merge_insert` agree on which keys are equal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lance_duck.verbs.merge.write import ordered_matches
 from lance_duck.verbs.rows.find import AddressSieve
 
 KeyPair = tuple[str, str]
-"""A column of the table, and the column of the source that it is compared with."""
+"""A table column and the source column to compare it with."""
 
 
 def _is_text(type_: pa.DataType) -> bool:

@@ -1,8 +1,8 @@
 """The source of a MERGE, read once: the statement mentions it several times, and each read could differ.
 
-Arrow holds the rows if it has their types. UUID, HUGEINT, tuples, unions and the like would change their type there,
-and with it the meaning of operators and casts, so a temporary table holds these. DuckDB 1 cannot store tuples, nor the
-type of NULL, which it calls INTEGER: a view over the table restores them.
+Arrow holds the rows if it has their types. Types such as UUID, HUGEINT, tuples and unions would change in Arrow, and
+with them the meaning of operators and casts. A temporary table holds such rows instead. DuckDB 1 cannot store tuples,
+and it stores the NULL type as INTEGER. A view over the table restores both.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _computed(
 ) -> MergeSourceRows | None:
     """Read a source and values of its rows by one query.
 
-    Returns None if Arrow lacks a type, or if the query fails: values of rows that MERGE does not use may not fit their
+    Returns None if Arrow lacks a type, or if the query fails, because values that MERGE does not use may not fit their
     column.
     """
     if not values or not SPEAKS_SOURCE:
@@ -120,7 +120,7 @@ def _computed(
 
 
 def _without_names(type_: str) -> str:
-    """Return a type without the names of its fields."""
+    """Return a type without its field names."""
     return re.sub(r'"(?:[^"]|"")*"(?= )', "", type_)
 
 
@@ -188,7 +188,7 @@ def _null_columns(session: ChangeSession, relation: Any, sql: str, tables: Mappi
 
 
 def _with_nulls(rows: pa.Table, nulls: Collection[str]) -> pa.Table:
-    """Return rows in which some columns have the type of NULL."""
+    """Return the rows with some columns cast to the NULL type."""
     for name in nulls:
         rows = rows.set_column(rows.schema.get_field_index(name), name, pa.nulls(rows.num_rows))
     return rows

@@ -1,4 +1,4 @@
-"""MERGE INTO, on a shadow of the rows that the source matches; it ends in `verbs.rows.edits`.
+"""MERGE INTO, run on a shadow of the rows that the source matches, and committed by `verbs.rows.edits`.
 
     MERGE INTO t [[AS] a] USING source ON … | USING (c, …)
         WHEN MATCHED | NOT MATCHED [BY TARGET] | NOT MATCHED BY SOURCE [AND …]
@@ -47,20 +47,20 @@ _JOINS: Final = frozenset(
     ["join", "inner", "left", "right", "full", "outer", "cross", "natural", "semi", "anti", "asof", "positional"]
 )
 _MOST_PAIRS: Final = 100_000_000
-"""Rows of the source times rows of the shadow that a nested loop may compare: 0.1 s for the condition `t.id = s.id`."""
+"""Maximum number of row pairs for a nested loop over source and shadow: 0.1 s for the condition `t.id = s.id`."""
 _MATCHES_ONCE: Final = duckdb.__version__.startswith("2.0.0")
-"""Whether DuckDB refuses a row that several rows of the source match; in 1.5 and 2.0.1 the last of them counts."""
+"""Whether DuckDB rejects table rows that match several source rows. In 1.5 and 2.0.1, the last match wins."""
 
 
 @dataclass(frozen=True)
 class MergeStatement(TableStatement):
-    """A MERGE; the text of each clause begins with its keyword.
+    """A MERGE. The text of each clause begins with its keyword.
 
     Attributes:
         ctes: WITH.
         alias: Name of the table in the statement.
         source: What follows USING.
-        source_alias: Name of the source in the statement; empty for joined tables.
+        source_alias: Name of the source in the statement. Empty for joined tables.
         join: ON, or USING with columns.
         actions: Each WHEN.
         returning: RETURNING, or nothing.
@@ -107,7 +107,9 @@ class MergeStatement(TableStatement):
         refuse_same_name(self.ctes, self.target)
         if not self.source_alias:
             raise UnsupportedError(
-                "MERGE from tables that are joined", where=f"table {table.name}", remedy="USING (SELECT …) AS a name"
+                "MERGE cannot read a join in USING directly",
+                where=f"table {table.name}",
+                remedy="wrap the join in a subquery: USING (SELECT …) AS s",
             )
         clauses = (self.ctes, self.source, self.join, *self.actions)
         refuse_ambiguous(session, table, self.alias, (*clauses[2:], self.returning))
@@ -166,7 +168,7 @@ class MergeStatement(TableStatement):
             return changed_shadow(session, table, matched, self.keys), result
 
     def _read(self, table: TargetTable, clauses: Sequence[str], source: Sequence[str]) -> TargetTable:
-        """Return the table with the columns of its shadow: those that the statement mentions.
+        """Return the table with only the columns that the statement mentions, for its shadow.
 
         Args:
             table: The table.
@@ -190,28 +192,28 @@ class MergeStatement(TableStatement):
 
         Args:
             session: The statement.
-            table: The table, with the columns that its shadow has.
+            table: The table, with the columns of its shadow.
             join: ON or USING.
             rows: The number of rows of the shadow.
             tables: Tables that the statement reads.
 
         Raises:
-            UnsupportedError: Too many pairs of rows would be compared, or the join is USING.
+            UnsupportedError: Too many row pairs would be compared, or the join has USING.
         """
         if not any(column.is_lost_by_joins for column in table.columns):
             return join
         source = session.arrow(f"SELECT count(*) FROM {MERGE_SOURCE}", tables).column(0)[0].as_py()  # noqa: S608
         if self.join.word(0) == "using" or rows * source > _MOST_PAIRS:
             raise UnsupportedError(
-                f"this MERGE with arrays in DuckDB {duckdb.__version__}, whose outer joins lose them",
-                where=f"table {table.name}, {rows} rows that match and {source} of the source",
-                remedy="DuckDB 2.0.1 or later; or fewer rows at once, by ON",
+                f"this MERGE has too many rows for a table with ARRAY columns in DuckDB {duckdb.__version__}",
+                where=f"table {table.name}, {rows} candidate rows and {source} source rows",
+                remedy="upgrade to DuckDB 2.0.1, or merge fewer rows at a time with a stricter ON",
             )
         return f"ON ({Clauses.of(join).part(1).text}\n) IS TRUE\n"
 
     @property
     def keys(self) -> tuple[str, ...] | None:
-        """Key columns of the table, if rows match by equality alone; else None."""
+        """Key columns of the table if rows match only by equality, otherwise None."""
         pairs = self.key_pairs
         return None if pairs is None else tuple(mine for mine, _ in pairs)
 
@@ -292,7 +294,7 @@ class MergeStatement(TableStatement):
         target, keys = SOURCE, self.keys
         plain = {folded(c.name) for c in table.columns if c.type == "VARCHAR" or pa.types.is_integer(c.arrow)}
         if keys and not SPEAKS_SOURCE and plain.issuperset(map(folded, keys)):
-            # DuckDB 1 does not know which side is larger, and may hold the larger one in memory.
+            # DuckDB 1 cannot tell which side is larger, and may build its hash table from the larger one.
             named = [*{folded(name): name for name in (*keys, *merge.read)}.values(), ADDRESS]
             target, columns = _KEYS, ", ".join(f"{quoted(self.alias)}.{quoted(name)}" for name in named)
             source = f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
@@ -318,7 +320,7 @@ class MergeStatement(TableStatement):
                 raise InvalidInputError(
                     "MERGE: several rows of the source match one row of the table",
                     where=f"table {table.name}",
-                    remedy="let the source have one row for each",
+                    remedy="remove duplicates from the source, so that each row matches once",
                 )
         if self._reads_all:
             return table.stored(session.arrow(f"SELECT {table.read_all(SOURCE)} FROM {SOURCE}", tables))  # noqa: S608
@@ -357,7 +359,7 @@ def _then(text: str) -> int:
 
 
 def _is_positional(action: Clauses, verb: str) -> bool:
-    """Return whether an INSERT or UPDATE of a MERGE takes the columns of the source as they come."""
+    """Return whether an INSERT or UPDATE of a MERGE uses the source columns by position."""
     words = [token.text.lower() for token in action.tokens]
     forms = ([verb], [verb, "*"], [verb, "by", "position"], [verb, "set", "*"])
     return words in [list(form) for form in forms]

@@ -1,9 +1,9 @@
-"""INSERT … ON CONFLICT, OR REPLACE and OR IGNORE, on a shadow of the rows that have the keys of the new ones.
+"""INSERT … ON CONFLICT, OR REPLACE and OR IGNORE, run on a shadow of the rows with the new rows' keys.
 
     ON CONFLICT [(c, …)] DO NOTHING | DO UPDATE SET … [WHERE …]
 
 The keys are the columns that ON CONFLICT names, or the unenforced primary key. Lance does not enforce keys, so a key
-may be repeated in a table. DO NOTHING and OR IGNORE skip new rows with a repeated key. DO UPDATE and OR REPLACE refuse
+may be repeated in a table. DO NOTHING and OR IGNORE skip new rows with a repeated key. DO UPDATE and OR REPLACE reject
 them, because a native table has only one row to update.
 """
 
@@ -42,7 +42,7 @@ class Upsert:
         conflict: ON CONFLICT, or nothing.
         instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
         returning: RETURNING, or nothing.
-        by_name: Whether it is an INSERT BY NAME, whose `excluded` has the columns of the new rows alone.
+        by_name: Whether it is an INSERT BY NAME. Its `excluded` has only the columns of the new rows.
     """
 
     target: TableName
@@ -75,7 +75,7 @@ def upserted(
 
     Raises:
         InvalidInputError: Keys are missing, a row gets another row's key, or rows to update share a key.
-        UnsupportedError: The number of a row is asked for.
+        UnsupportedError: The statement uses row numbers.
     """
     keys = conflict_keys(table, upsert.conflict)
     refuse_identifiers(table, (upsert.conflict,))
@@ -111,7 +111,7 @@ def upserted(
 
 
 def _with_single_keys(session: ChangeSession, upsert: Upsert, before: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return rows of the table without those that repeat a key, if nothing is done to them.
+    """Return the table rows. Rows with repeated keys are dropped if the statement does not update them.
 
     Raises:
         InvalidInputError: A key is repeated, and its rows would be updated.
@@ -128,15 +128,15 @@ def _with_single_keys(session: ChangeSession, upsert: Upsert, before: pa.Table, 
     first = single.slice(0, 1).to_pylist()[0]
     name = ".".join(map(quoted, upsert.target.parts)) if upsert.target.path is None else literal(upsert.target.path)
     raise InvalidInputError(
-        "ON CONFLICT DO UPDATE and OR REPLACE update one row for each key, and the table holds a key repeatedly",
+        "the table contains duplicate keys, and ON CONFLICT DO UPDATE updates one row per key",
         where=f"table {upsert.target.name}",
         found=f"{first['number']} rows with {', '.join(f'{key} = {first[key]!r}' for key in keys)}",
-        remedy=f"SELECT {on}, count(*) FROM {name} GROUP BY {on} HAVING count(*) > 1 finds such keys",  # noqa: S608
+        remedy=f"find the duplicates with SELECT {on}, count(*) FROM {name} GROUP BY {on} HAVING count(*) > 1",  # noqa: S608
     )
 
 
 def _means_all(table: TargetTable, upsert: Upsert) -> bool:
-    """Return whether the statement changes columns that it does not name: OR REPLACE sets them to null."""
+    """Return whether the statement changes unnamed columns, as OR REPLACE does, which sets them to null."""
     has_star = any(token.text == "*" for token in upsert.returning.tokens)
     return upsert.instead == "replace" or has_star or means_row(table, upsert.alias, (upsert.returning,))
 
@@ -152,28 +152,28 @@ def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[st
 def _refuse_other_keys(
     session: ChangeSession, table: TargetTable, keys: Sequence[str], values: pa.Table, before: pa.Table
 ) -> None:
-    """Refuse new keys for shadow rows if a row outside the shadow has them."""
+    """Reject new keys for shadow rows if a row outside the shadow has them."""
     on = ", ".join(map(quoted, keys))
     others = f'FROM {SOURCE} AS t ANTI JOIN {_BEFORE} AS b USING ("{ADDRESS}")'
     sql = f"SELECT {on} FROM (SELECT t.* {others}) SEMI JOIN {_ROWS} USING ({on}) LIMIT 1"  # noqa: S608
     taken = session.arrow(sql, {**table.sources, _ROWS: values, _BEFORE: before.select([ADDRESS])}).to_pylist()
     if taken:
         raise InvalidInputError(
-            "ON CONFLICT DO UPDATE gives a row the keys of another one",
+            "DO UPDATE would give a row the key of another row",
             where=f"table {table.name}",
             found=", ".join(f"{key} = {value!r}" for key, value in taken[0].items()),
         )
 
 
 def _sets(conflict: Clauses, keys: Sequence[str]) -> bool:
-    """Return whether DO UPDATE may give a row other keys."""
+    """Return whether DO UPDATE may change the keys of a row."""
     names = {folded(key) for key in keys}
     after = conflict.part(max(conflict.find("set"), 0))
     return any(token.name is not None and folded(token.name) in names for token in after.tokens)
 
 
 def conflict_keys(table: TargetTable, conflict: Clauses) -> Sequence[str]:
-    """Return the columns by which rows conflict.
+    """Return the columns that determine conflicts.
 
     Raises:
         InvalidInputError: The statement does not name keys, and the table does not have a primary key.
@@ -184,8 +184,8 @@ def conflict_keys(table: TargetTable, conflict: Clauses) -> Sequence[str]:
     keys = [field.name for field in primary_key(table.dataset.handle.snapshot.schema)]
     if not keys:
         raise InvalidInputError(
-            "no columns by which rows conflict",
+            "ON CONFLICT needs key columns",
             where=f"table {table.name}",
-            remedy="ON CONFLICT (columns), or a primary key of the table",
+            remedy="name them: ON CONFLICT (column) …, or create the table with a PRIMARY KEY",
         )
     return keys

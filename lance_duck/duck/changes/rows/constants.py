@@ -2,8 +2,8 @@
 
     (1, 0.5, 'text', true, NULL, DEFAULT)   →  values of the columns
 
-This covers constants and column types that no DuckDB setting affects. If an item is anything else, or does not fit its
-column, DuckDB evaluates the rows.
+This covers constants and column types that no DuckDB setting affects. DuckDB evaluates the rows if an item is not a
+constant or does not fit its column.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _TEXT: Final = re.compile(r"'((?:[^'\0]|'')*)'")
 _NULLS: Final = frozenset({"null", "default"})
 _BOOLEANS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 _EXACT: Final = 1 << 53
-"""Whole numbers up to this are doubles, and a decimal of no more digits is the double that is nearest to it."""
+"""Integers up to this are exact doubles, and decimals with no more digits convert to the nearest double."""
 
 Read = Callable[[str], Any]
-"""Returns the value of a constant as a column has it; LookupError where DuckDB decides."""
+"""Converts a constant to the column's value. Raises LookupError if DuckDB must evaluate it."""
 
 
 def constant_rows(columns: Sequence[TargetColumn], rows: Sequence[Sequence[Clauses]]) -> pa.Table | None:
     """Return rows of constants as a table. Returns None if DuckDB has to evaluate them.
 
     Args:
-        columns: The columns that values are given for.
+        columns: The columns that receive values.
         rows: The items of each row, as many as there are columns.
     """
     readers = [_reader(column) for column in columns]

@@ -1,4 +1,4 @@
-"""DELETE and TRUNCATE, which end in `verbs.rows`.
+"""DELETE and TRUNCATE, committed by `verbs.rows`.
 
 DELETE FROM [ONLY] t [[AS] a] [USING …] [WHERE …] [RETURNING …]
 TRUNCATE [TABLE] [ONLY] t
@@ -31,7 +31,7 @@ _CLAUSES: Final = ("using", "where", "returning")
 
 @dataclass(frozen=True)
 class DeleteStatement(TableStatement):
-    """A DELETE or TRUNCATE. Clauses include their keyword; missing clauses are empty.
+    """A DELETE or TRUNCATE. Clauses include their keyword. Missing clauses are empty.
 
     Attributes:
         ctes: WITH.

@@ -1,4 +1,4 @@
-"""INSERT, which ends in `write_dataset`'s append, or for ON CONFLICT in `verbs.rows.edits`.
+"""INSERT, committed as an append by `write_dataset`, or for ON CONFLICT by `verbs.rows.edits`.
 
     INSERT [OR REPLACE | OR IGNORE] INTO t [AS a] [(c, …)] [BY NAME | BY POSITION] source
         [ON CONFLICT …] [RETURNING …]
@@ -49,7 +49,7 @@ class InsertStatement(TableStatement):
         alias: The table's alias in ON CONFLICT.
         names: The column list after the table. Defaults to all columns.
         by_name: Whether columns of the source are matched by name.
-        source: Where the rows come from; empty for DEFAULT VALUES.
+        source: The source of the rows. Empty for DEFAULT VALUES.
         conflict: ON CONFLICT.
         instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
         returning: RETURNING.
@@ -118,7 +118,7 @@ class InsertStatement(TableStatement):
 
     @property
     def is_plain(self) -> bool:
-        """Whether rows are inserted whatever any table holds, and nothing is returned."""
+        """Whether the inserted rows do not depend on any table, and nothing is returned."""
         asks = any(token.word in ("select", "from") for token in (*self.ctes.tokens, *self.source.tokens))
         return not (asks or self.conflict.tokens or self.instead or self.returning.tokens)
 
@@ -206,7 +206,7 @@ class InsertStatement(TableStatement):
                     yield _named(reader, [column.name for column in columns])
                 return
             casts = [column.cast(name) for column, name in zip(columns, names, strict=True)]
-            # Without rows nothing is missing; the writer refuses the nulls of a row.
+            # Without rows, no value is missing. With rows, the writer rejects their nulls.
             casts += [column.cast("NULL") for column in table.columns if not column.nullable and column not in columns]
             sql = f"{ctes}SELECT {', '.join(casts)} FROM (\n{source}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
             with session.stream(sql, tables, table) as reader:
@@ -216,7 +216,7 @@ class InsertStatement(TableStatement):
         """Return the target column of each source column."""
         if self.by_name:
             if self.names is not None:
-                raise InvalidInputError("INSERT BY NAME with a list of columns", remedy="leave the list out")
+                raise InvalidInputError("INSERT BY NAME cannot have a column list", remedy="leave out the column list")
             return table.named(names)
         columns = self._columns(table)
         _check_count(table, columns, len(names))
@@ -238,7 +238,7 @@ def _are_as_stored(table: TargetTable, columns: Sequence[TargetColumn], rows: An
 
 
 def _named(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
-    """Return rows with other names of their columns."""
+    """Return rows with renamed columns."""
     if reader.schema.names == list(names):
         return reader
     schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
@@ -276,7 +276,7 @@ def _is_default(item: Clauses) -> bool:
 def _check_count(table: TargetTable, columns: Sequence[TargetColumn], values: int) -> None:
     if values != len(columns):
         raise InvalidInputError(
-            "rows to insert have more or fewer values than columns",
+            "the number of values does not match the number of columns",
             where=f"table {table.name}",
             expected=f"{len(columns)} values",
             found=values,
@@ -284,7 +284,7 @@ def _check_count(table: TargetTable, columns: Sequence[TargetColumn], values: in
 
 
 def listed_rows(source: Clauses) -> list[list[Clauses]] | None:
-    """Return the items of `VALUES (…), …`. Returns None for other sources, or if more follows the rows."""
+    """Return the items of `VALUES (…), …`. Returns None for other sources, or if the rows are not the last part."""
     if source.word(0) != "values":
         return None
     rows = source.part(1).split()

@@ -2,7 +2,7 @@
 
     SELECT a.<address>, value, … FROM t AS a[, FROM or USING] [WHERE …]
 
-Clauses that use a whole row are evaluated on a twin with all rows of the table. If they also use `rowid`, `_rowid` or
+Clauses that use a whole row are evaluated on a twin, a native copy of the table. If they also use `rowid`, `_rowid` or
 `_rowaddr`, which the twin lacks, whole rows are expanded to their columns.
 """
 
@@ -77,7 +77,7 @@ class JoinedRows:
         session: The statement.
         table: The table at one version.
         clauses: The clauses.
-        texts: The clauses as they are evaluated: WITH, SET, FROM or USING, WHERE.
+        texts: The clauses in evaluation order: WITH, SET, FROM or USING, WHERE.
         tables: The tables that they read.
     """
 
@@ -151,20 +151,20 @@ class JoinedRows:
 
 
 def refuse_same_name(ctes: Clauses, target: TableName) -> None:
-    """Refuse a common table expression of the name of the target, as DuckDB does: it is not a table to change.
+    """Reject a common table expression with the target's name, as DuckDB does, because it cannot be changed.
 
     Raises:
-        InvalidInputError: A common table expression has the name of the target.
+        InvalidInputError: A common table expression has the target's name.
     """
     if target.path is not None or len(target.parts) > 1:
         return
     for name in names_of_ctes(ctes):
         if folded(name) == folded(target.name):
             raise InvalidInputError(
-                "only a table can be changed",
+                "a common table expression cannot be changed",
                 where=target.name,
-                found="a common table expression of that name",
-                remedy="give it another name",
+                found="a common table expression with the name of the table",
+                remedy="rename the common table expression",
             )
 
 

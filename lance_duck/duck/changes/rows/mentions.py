@@ -63,7 +63,7 @@ def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> boo
 
 
 def mentioned(table: TargetTable, texts: Iterable[str], *names: str) -> TargetTable:
-    """Return a table with only the columns that clauses may refer to, so that others are not read.
+    """Return a table restricted to the columns that clauses may refer to.
 
     Args:
         table: The table.
@@ -87,22 +87,22 @@ def asks_identifier(table: TargetTable, clauses: Sequence[Clauses]) -> bool:
 
 
 def refuse_identifiers(table: TargetTable, clauses: Sequence[Clauses]) -> None:
-    """Refuse these names in statements that run on a native table. Raises UnsupportedError."""
+    """Reject these names in statements that run on a native table. Raises UnsupportedError."""
     if asks_identifier(table, clauses):
         raise UnsupportedError(
-            "rowid, _rowid and _rowaddr in MERGE and ON CONFLICT, and in this RETURNING",
+            "rowid, _rowid and _rowaddr are not available in this statement",
             where=f"table {table.name}",
-            remedy="a column that tells rows apart; RETURNING of DELETE has all of them, that of UPDATE the stable row "
-            "ids of tables with these, beside columns, and not beside a whole row as a value or a star with options",
+            remedy="identify rows by a key column. RETURNING can return row identifiers in DELETE, and "
+            "stable row ids in UPDATE if it lists plain columns",
         )
 
 
 def may_be_refused(clauses: Sequence[Clauses], others: Clauses) -> bool:
-    """Return whether DuckDB may refuse clauses in a change that it accepts in a SELECT.
+    """Return whether DuckDB may reject clauses in a change that it accepts in a SELECT.
 
     Args:
         clauses: Those of expressions.
-        others: FROM or USING, in which subqueries must not see the target.
+        others: FROM or USING. Subqueries in it must not see the target.
     """
     if any(token.text == "(" for token in others.tokens):
         return True
@@ -131,9 +131,9 @@ def without_address(table: TargetTable, alias: str, text: str, *, stars: bool = 
     for place in _stars(alias, part) if stars else ():
         if part.word(place + 3) in _STAR_OPTIONS or part.word(place - 2) == "columns":
             raise UnsupportedError(
-                f"{alias}.* with options, or in COLUMNS, in MERGE",
+                f"MERGE does not support COLUMNS({alias}.*) or {alias}.* with EXCLUDE, REPLACE or RENAME",
                 where=f"table {table.name}",
-                remedy="name the columns",
+                remedy="list the columns",
             )
         edits.append(Edit(part.tokens[place].start, part.tokens[place + 2].end, ", ".join(columns)))
     return apply(text, edits)
@@ -164,7 +164,7 @@ def _rows(table: TargetTable, alias: str, part: Clauses) -> Iterator[int]:
 
 
 def _is_table(part: Clauses, place: int) -> bool:
-    """Return whether a name stands where a list of tables has one."""
+    """Return whether a name is an item of a table list."""
     depth = part.depths[place]
     for before in range(place - 1, -1, -1):
         if part.depths[before] < depth:

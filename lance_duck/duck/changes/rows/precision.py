@@ -1,4 +1,4 @@
-"""Values that DuckDB holds less exactly than a table does.
+"""Values that DuckDB stores less exactly than a Lance table.
 
     duration[ns]                DuckDB has microseconds (INTERVAL)
     timestamp[ns, time zone]    likewise (TIMESTAMPTZ)
@@ -20,7 +20,7 @@ from lance_duck.verbs.rows.find import rows_at
 
 
 def is_coarser(column: TargetColumn) -> bool:
-    """Return whether DuckDB holds values of a column less exactly than the table does."""
+    """Return whether DuckDB stores values of a column less exactly than the table."""
     type_ = column.arrow
     is_zoned = pa.types.is_timestamp(type_) and type_.tz is not None
     return (is_zoned or column.is_duration) and type_.unit == "ns"

@@ -1,7 +1,7 @@
 """RETURNING: any list of expressions over the rows that a statement has changed.
 
-`rowid`, `_rowid` and `_rowaddr` are columns of the rows where the list asks for them: DELETE tells all of them, UPDATE
-the row ids that stay, and no other statement any.
+`rowid`, `_rowid` and `_rowaddr` are available in some RETURNING lists: DELETE returns all of them, UPDATE the row ids
+that do not change, and other statements none.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def result_of(
 
 
 def returned_table(table: TargetTable, clause: Clauses, alias: str) -> TargetTable:
-    """Return a table with the columns that RETURNING may show: without wide decimals that it does not name.
+    """Return a table with the columns that RETURNING may return, without unnamed wide decimals.
 
-    SQL cannot read these decimals, so that a list of other columns must not read them.
+    SQL cannot read these decimals, and lists of other columns must not read them.
     """
     names = {folded(token.name) for token in clause.tokens if token.name is not None}
     is_open = folded(alias) in names or any(token.text == "*" or token.word == "columns" for token in clause.tokens)
@@ -107,7 +107,7 @@ def returned_by(
     alias: str,
     tables: Mapping[str, Any],
 ) -> ChangeResult:
-    """Change a shadow, and return what RETURNING asks for, without its column of addresses.
+    """Change a shadow, and return the RETURNING rows without the address column.
 
     Args:
         session: The statement.
@@ -126,7 +126,7 @@ def returned_by(
 
 
 def numbered(titles: Sequence[str]) -> list[str]:
-    """Return titles as DuckDB has them for statements other than SELECT: one that comes again gets a number."""
+    """Return column titles as in DuckDB's changes, where repeated titles are numbered."""
     counts: dict[str, int] = {}
     result = []
     for title in titles:
@@ -140,7 +140,7 @@ def numbered(titles: Sequence[str]) -> list[str]:
 
 
 def _is_plain(clause: Clauses, alias: str) -> bool:
-    """Return whether a list has columns, stars and operators alone, which mean the same in a SELECT."""
+    """Return whether a list consists only of columns, stars and operators, which mean the same in a SELECT."""
     for place, token in enumerate(clause.tokens[1:], 1):
         is_row = token.name is not None and folded(token.name) == folded(alias) and clause.text_at(place + 1) != "."
         if is_row or token.text == "(" or token.word in _NOT_PLAIN:

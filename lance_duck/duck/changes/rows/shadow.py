@@ -1,7 +1,7 @@
-"""A shadow of a table: a native table with some of its rows and their addresses.
+"""A shadow of a table: a native table with some of its rows, and their addresses.
 
 A SELECT cannot express MERGE and ON CONFLICT. DuckDB runs the user's statement on the shadow instead. Row addresses
-then map the changed rows to edits of the Lance table; new rows do not have an address.
+then map the changed rows to edits of the Lance table. New rows do not have an address.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def shadow(session: ChangeSession, table: TargetTable, rows: pa.Table, unique: S
     Args:
         session: The statement.
         table: The table.
-        rows: The rows that the shadow has, with their addresses, as `TargetTable.stored` gives them.
+        rows: The rows for the shadow, with their addresses, in the form of `TargetTable.stored`.
         unique: Columns whose combined values must be unique.
     """
     more = [f'"{ADDRESS}" UBIGINT', *([f"UNIQUE ({', '.join(map(quoted, unique))})"] if unique else [])]
@@ -81,8 +81,8 @@ def changed_shadow(
 ) -> RowEdits:
     """Return the changes of a shadow as edits of its table.
 
-    RETURNING is not used because of DuckDB 1.5: for UPDATE in WHEN NOT MATCHED BY SOURCE, it returns other values than
-    it stores.
+    RETURNING is not used, because DuckDB 1.5 returns values that differ from the stored ones for UPDATE in WHEN NOT
+    MATCHED BY SOURCE.
 
     Args:
         session: The statement.
@@ -124,7 +124,7 @@ def _exact(table: TargetTable, addresses: NDArray[np.uint64], values: pa.Table, 
 
 
 def insert_guard(table: TargetTable, inserted: pa.Table, keys: Sequence[str] | None) -> partial[InsertGuard]:
-    """Return a guard that refuses newer versions that contain keys of the new rows.
+    """Return a guard that rejects newer versions with keys of the new rows.
 
     Args:
         table: The table.

@@ -1,6 +1,6 @@
 """A twin of a table: a native table with exactly the same columns.
 
-Most changes are evaluated by a SELECT. If a SELECT may be read differently, DuckDB binds the statement on the twin
+Most changes are evaluated by a SELECT. If a SELECT may have another meaning, DuckDB binds the statement on the twin
 instead. Row values and stars then behave as in a native table.
 """
 
@@ -28,7 +28,7 @@ _ROWS: Final = "__lance_rows"
 def twin(session: ChangeSession, table: TargetTable, *, identified: bool = False) -> Iterator[str]:
     """Create an empty twin for one statement, and yield its name as SQL. DuckDB errors about it name the table.
 
-    Columns that a native table cannot have are left out. Clauses must not use them: see `refuse_ambiguous`.
+    Columns that native tables do not support are left out. Clauses must not use them: see `refuse_ambiguous`.
 
     Args:
         session: The statement.
@@ -59,16 +59,16 @@ def fill(session: ChangeSession, table: TargetTable, own: str, rows: pa.Table) -
         session: The statement.
         table: The table.
         own: The twin, as SQL.
-        rows: The rows, with the columns of the table among others; durations as `TargetTable.stored` gives them.
+        rows: The rows, with at least the columns of the table. Durations are in the form of `TargetTable.stored`.
 
     Raises:
         UnsupportedError: DuckDB may store them in another order.
     """
     if not session.keeps_order():
         raise UnsupportedError(
-            "a whole row as a value",
+            "a whole row used as a value needs preserve_insertion_order",
             where=f"table {table.name}",
-            found="preserve_insertion_order is off",
+            found="preserve_insertion_order = false",
             remedy="SET preserve_insertion_order = true",
         )
     columns = ", ".join(column.quoted for column in table.columns)

@@ -4,7 +4,7 @@
 
     →  SELECT a.<address>, CAST((e) AS type of c) AS c, … FROM t AS a[, …] [WHERE …]
 
-DEFAULT is null. If several rows of FROM match a row of the table, the first one in DuckDB's join order wins.
+DEFAULT is null. If several FROM rows match a table row, the first one in DuckDB's join order wins.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SetItem:
 
 @dataclass(frozen=True)
 class UpdateStatement(TableStatement):
-    """An UPDATE. Clauses include their keyword; missing clauses are empty.
+    """An UPDATE. Clauses include their keyword. Missing clauses are empty.
 
     Attributes:
         ctes: WITH.
@@ -162,7 +162,11 @@ def _values(left: Clauses, right: Clauses, count: int) -> Iterator[Clauses | Non
     if len(parts) == 1 and count > 1:
         parts = parts * count  # one value for all, as DuckDB has it
     if len(parts) != count:
-        raise InvalidInputError("columns and values of SET", expected=f"{count} values", found=len(parts))
+        raise InvalidInputError(
+            "the number of values in SET does not match the number of columns",
+            expected=f"{count} values",
+            found=len(parts),
+        )
     for part in parts:
         yield None if len(part) == 1 and part.word(0) == "default" else part
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE, which ends in `add_columns`, `drop_columns`, `alter_columns` and `rename_table`.
+"""ALTER TABLE, implemented by `add_columns`, `drop_columns`, `alter_columns` and `rename_table`.
 
     ALTER TABLE [IF EXISTS] t
         ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e]
@@ -39,14 +39,14 @@ from lance_duck.wire.paths import TABLE_SUFFIX
 from lance_duck.write.relations import relation_reader
 
 _REMEDIES: Final = (
-    (frozenset({"primary", "key"}), "ON CONFLICT (columns) names keys; CREATE TABLE takes PRIMARY KEY"),
-    (frozenset({"unique"}), "ON CONFLICT (columns) names keys"),
-    (frozenset({"set", "default"}), "INSERT names the value, or ADD COLUMN … DEFAULT gives one to the rows there are"),
-    (frozenset({"not", "null", "add"}), "ADD COLUMN without it, UPDATE, then ALTER COLUMN … SET NOT NULL"),
-    (frozenset({"using"}), "ADD COLUMN, UPDATE it, DROP COLUMN the old one"),
-    (frozenset({"check"}), "WHERE in the statements that write"),
+    (frozenset({"primary", "key"}), "declare PRIMARY KEY in CREATE TABLE, or name the keys in ON CONFLICT (column)"),
+    (frozenset({"unique"}), "name the keys in ON CONFLICT (column)"),
+    (frozenset({"set", "default"}), "write the value in INSERT; ADD COLUMN … DEFAULT fills existing rows"),
+    (frozenset({"not", "null", "add"}), "ADD COLUMN without NOT NULL, UPDATE it, then ALTER COLUMN … SET NOT NULL"),
+    (frozenset({"using"}), "ADD COLUMN with the new type, UPDATE it, then DROP COLUMN the old one"),
+    (frozenset({"check"}), "check the values with WHERE in the statements that write"),
 )
-"""What does the same, by words of the form."""
+"""Alternatives to unsupported forms, by the words of the form."""
 _DEPENDENTS: Final = frozenset({"cascade", "restrict"})
 """Keywords for dependent objects. A column's indexes are dropped with either one."""
 _REFUSED: Final = frozenset({"check", "primary", "unique", "references", "generated", "collate"})
@@ -102,9 +102,9 @@ class AlterStatement(TableStatement):
         handle, database = session.handle(self.target), session.database(self.target)
         if database is not None and handle.uri in {given.uri for given in database.given.values()}:
             raise UnsupportedError(
-                "a table that was named in connect() cannot be renamed",
+                "a table that was passed to connect() by name cannot be renamed",
                 where=f"table {self.target.name}",
-                remedy='register another name for it, or connect with {"name": path}',
+                remedy='pass it to connect() under the new name: {"name": path}',
             )
         if database is not None and database.folder is not None:
             database.folder.rename(self.target.name, name, handle.uri)

@@ -1,6 +1,6 @@
 """Columns, and fields below them, that ALTER TABLE adds, drops and renames.
 
-Changes that DuckDB refuses for its own tables are refused in its words.
+Changes that DuckDB rejects for native tables fail with DuckDB's messages.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def null_field(dataset: LanceDataset, path: ColumnPath, type_: pa.DataType, wher
     """Return the argument of `add_columns` that adds a column or field without values.
 
     Raises:
-        UnsupportedError: The field is in the values of a map, or in lists of fixed size.
+        UnsupportedError: The field is inside map values or fixed-size lists.
     """
     schema = dataset.handle.snapshot.schema
     above = _above(schema, path, where)
@@ -77,7 +77,7 @@ def null_field(dataset: LanceDataset, path: ColumnPath, type_: pa.DataType, wher
 
 
 def default_values(dataset: LanceDataset, path: ColumnPath, value: str, where: str) -> dict[str, str]:
-    """Return the argument of `add_columns` that gives a column or field a value in every row.
+    """Return the argument for `add_columns` that sets a column or field in every row.
 
     Args:
         dataset: The table.
@@ -155,7 +155,7 @@ def renamed_field(schema: Schema, path: ColumnPath, name: str, where: str) -> st
 
     Raises:
         UnknownColumnError: The column or field does not exist.
-        InvalidInputError: The new name is taken, under whichever case; or it is not a member of a struct.
+        InvalidInputError: The new name is taken (ignoring case), or the field is not a struct member.
     """
     column = path.column(schema, where)
     if len(path.names) == 1:

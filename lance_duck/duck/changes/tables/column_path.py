@@ -36,7 +36,7 @@ class ColumnPath:
 
     @classmethod
     def at(cls, clauses: Clauses, place: int) -> ColumnPath | None:
-        """Read the path that begins at a token. Returns None if no path begins there."""
+        """Parse the path that begins at a token. Returns None if no path begins there."""
         name = TableName.at(clauses, place)
         return None if name is None or name.path is not None else cls(name.parts, name.after)
 
@@ -115,7 +115,7 @@ class ColumnPath:
 
 
 def field_below(field: Field, name: str, where: str) -> Field | None:
-    """Return the member of a field that SQL calls by a name, or None.
+    """Return the member of a field with this SQL name, or None.
 
     Args:
         field: A struct, list or map. Other fields do not have members.
@@ -146,7 +146,7 @@ def is_struct(field: Field) -> bool:
 
 
 def lance_path(schema: Schema, field: Field) -> str:
-    """Return the dotted path of a field, as the verbs of `LanceDataset` take it."""
+    """Return the dotted path of a field, as used by `LanceDataset` methods."""
     names = [field.name]
     while field.parent_id >= 0:
         field = schema.by_id(field.parent_id)

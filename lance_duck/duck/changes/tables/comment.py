@@ -1,4 +1,4 @@
-"""COMMENT ON, which ends in `update_metadata` and `update_field_metadata`.
+"""COMMENT ON, implemented by `update_metadata` and `update_field_metadata`.
 
     COMMENT ON TABLE t IS 'text' | NULL
     COMMENT ON COLUMN t.c[.field …] IS 'text' | NULL

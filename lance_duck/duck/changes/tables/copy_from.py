@@ -1,4 +1,4 @@
-"""COPY … FROM a file, which ends in `write_dataset`'s append.
+"""COPY … FROM a file, committed as an append by `write_dataset`.
 
     COPY t [(c, …)] FROM 'file' [[WITH] (option [value], …)]
 
@@ -112,13 +112,13 @@ class CopyDatabaseStatement(LanceStatement):
         return f"databases {' and '.join(self.names)}"
 
     def concerns(self, session: ChangeSession) -> bool:
-        """Return whether one of them is of Lance tables."""
+        """Return whether either is a Lance database."""
         return any(session.catalog.database(name) is not None for name in self.names)
 
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
         raise UnsupportedError(
-            "COPY FROM DATABASE with Lance tables",
+            "COPY FROM DATABASE is not supported with Lance tables",
             where=" to ".join(self.names),
-            remedy="CREATE TABLE … AS FROM each table",
+            remedy="copy each table with CREATE TABLE … AS FROM …",
         )

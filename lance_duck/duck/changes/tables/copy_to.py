@@ -1,9 +1,10 @@
-"""COPY … TO, which ends in `write_dataset`.
+"""COPY … TO, implemented by `write_dataset`.
 
 COPY (query) | t [(c, …)] TO 'x.lance' [[WITH] (FORMAT lance, MODE 'create' | 'append' | 'overwrite', …)]
 
-Without MODE it overwrites, like DuckDB's COPY; `error_if_exists` is another name of `create`. Other options are
-arguments of `write_dataset`, and WRITE_EMPTY_FILE, which is true unless no rows should leave no table.
+Without MODE, it overwrites, like DuckDB's COPY. `error_if_exists` is a synonym for `create`. Other options are
+arguments of `write_dataset`, and WRITE_EMPTY_FILE. Its default is true; false does not create a table for an empty
+result.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class CopyStatement(TableStatement):
         try:
             table = write_query(session, query, path, **arguments)
         except AlreadyExistsError as error:
-            remedy = "MODE 'append' adds rows, MODE 'overwrite' replaces them, also where there is no MODE"
+            remedy = "MODE 'append' adds rows, and MODE 'overwrite', the default, replaces them"
             raise AlreadyExistsError("the table exists", where=self.target.path, remedy=remedy) from error
         session.catalog.refresh(force=True)
         return counted(table.count_rows() - count)
@@ -88,15 +89,17 @@ class CopyStatement(TableStatement):
         """Return the values of the options."""
         if self.options.tokens and self.options.text_at(0) != "(":
             raise UnsupportedError(
-                "COPY to a Lance table", where=self.options.text.strip(), expected="(FORMAT lance, MODE …) or nothing"
+                "unknown options of COPY to a Lance table",
+                where=self.options.text.strip(),
+                expected="(FORMAT lance, MODE …) or no options",
             )
         values = Options.of(self.options, "COPY to a Lance table").values(session, _OPTIONS)
         format_ = str(values.get("format", _FORMAT)).lower()
         if format_ != _FORMAT:
             raise InvalidInputError(
-                f"COPY to a path that ends in .lance with FORMAT {format_}",
+                f"FORMAT {format_} cannot be written to a path that ends in .lance",
                 where=literal(str(self.target.path)),
-                remedy="FORMAT lance, or a path with another ending",
+                remedy="use FORMAT lance, or a path with another ending",
             )
         return values
 

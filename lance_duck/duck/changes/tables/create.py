@@ -141,11 +141,11 @@ class CreateStatement(TableStatement):
         names = [column.tokens[0].name for column in columns if len(column) == 1]
         if len(names) < len(columns) or None in names:
             raise InvalidInputError(
-                "columns before AS",
+                "types in the column list of CREATE TABLE AS are not supported",
                 where=self.target.name,
                 expected="only names",
                 found=self.columns.text.strip(),
-                remedy="cast in the query",
+                remedy="cast the columns in the query",
             )
         listed = ", ".join(quoted(name) for name in names if name is not None)
         return f"SELECT * FROM (\n{self.query.text}) AS {quoted(self.target.name)}({listed})"  # noqa: S608
@@ -157,7 +157,9 @@ class CreateStatement(TableStatement):
         words = {token.word for token in self.columns.tokens}
         refused = next((word for word in _REFUSED if word in words), None)
         if refused is not None:
-            raise UnsupportedError(f"{refused.upper()} in CREATE TABLE", where=self.target.name, remedy="leave it out")
+            raise UnsupportedError(
+                f"{refused.upper()} is not supported in CREATE TABLE", where=self.target.name, remedy="leave it out"
+            )
         try:
             with temporary_table(session, self.columns.text, self.target.name):
                 return _described(session, SHADOW)
@@ -168,7 +170,11 @@ class CreateStatement(TableStatement):
         """Return a table without rows that has the columns of another."""
         other = TableName.at(self.like, 0)
         if other is None or other.after < len(self.like):
-            raise UnsupportedError("this form of LIKE", where=self.like.text.strip(), expected="the name of a table")
+            raise UnsupportedError(
+                "this form of CREATE TABLE LIKE is not supported",
+                where=self.like.text.strip(),
+                expected="the name of a table",
+            )
         if session.is_ours(other):
             return pa.Table.from_batches([], session.handle(other).current().schema)
         return _described(session, self.like.text)

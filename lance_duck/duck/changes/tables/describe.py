@@ -17,7 +17,7 @@ from lance_duck.wire.schema_write import primary_key
 
 _COLUMNS: Final = ("column_name", "column_type", "null", "key", "default", "extra")
 _LISTS: Final = frozenset({"tables", "databases", "schemas", "variables", "all"})
-"""What SHOW lists that is not the name of a table."""
+"""Words after SHOW that are not table names."""
 
 
 @dataclass(frozen=True)

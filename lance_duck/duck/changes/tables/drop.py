@@ -2,7 +2,7 @@
 
     DROP TABLE [IF EXISTS] target, … [CASCADE | RESTRICT]
 
-Several tables are dropped one after the other, after all of them were found; DuckDB itself drops one at a time.
+If several tables are given, all are looked up first, then dropped one by one. DuckDB itself drops one at a time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DropStatement(LanceStatement):
         if not body.says(0, "drop", "table"):
             return None
         may_miss = body.says(2, "if", "exists")
-        end = len(body) - (body.word(len(body) - 1) in ("cascade", "restrict"))  # nothing depends on a Lance table
+        end = len(body) - (body.word(len(body) - 1) in ("cascade", "restrict"))  # no object depends on one
         parts = body.part(4 if may_miss else 2, end).split()
         names = [(TableName.at(part, 0), len(part)) for part in parts]
         targets = tuple(name for name, size in names if name is not None and name.after == size)
@@ -58,7 +58,7 @@ class DropStatement(LanceStatement):
         return any(session.is_ours(target) for target in self.targets)
 
     def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
-        """Return the databases of the tables, but of those that paths name."""
+        """Return the databases of the tables, except tables given by path."""
         databases = (session.database(target) for target in self.targets)
         return [database for database in databases if database is not None]
 
@@ -88,9 +88,9 @@ class DropStatement(LanceStatement):
             is_there = session.is_ours(target)
             if not is_there and self._is_of_duckdb(session, target):
                 raise UnsupportedError(
-                    "one DROP TABLE of Lance tables and of tables of DuckDB's own",
+                    "DROP TABLE cannot drop Lance and native tables together",
                     where=target.name,
-                    remedy="a statement for each",
+                    remedy="write one DROP TABLE for each table",
                 )
         if not is_there and not self.may_miss:
             raise NotFoundError("no such table", where=target.path or ".".join(target.parts))

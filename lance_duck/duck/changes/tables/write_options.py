@@ -1,4 +1,4 @@
-"""Options and rows of the statements that write a table: CREATE TABLE … WITH (…), and COPY … TO."""
+"""Options and rows of statements that write a table: CREATE TABLE … WITH (…) and COPY … TO."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WRITE_OPTIONS: Final = (
 
 
 def write_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `write_dataset` that options ask for; others among them are left out."""
+    """Return the `write_dataset` arguments for the options. Other options are skipped."""
     arguments = {name: values[name] for name in WRITE_OPTIONS if values.get(name) is not None}
     if "data_storage_version" in arguments:  # a number, too: 2.1
         arguments["data_storage_version"] = str(arguments["data_storage_version"])
@@ -39,7 +39,7 @@ def write_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) -> LanceDataset:
-    """Write the rows of a query by `write_new_table`; number repeated column names as DuckDB does for its own tables.
+    """Write the rows of a query with `write_new_table`. Repeated column names are numbered, as in native tables.
 
     DuckDB numbers the columns of a subquery: a second `id` is `id_1`.
     """

@@ -46,7 +46,7 @@ class WrittenPath:
             after = clauses.closer(place) + 1
         elif first.text == "$" and place + 1 < len(clauses) and tokens[place + 1].start == first.end:
             after = place + 2
-        elif first.name is not None and not is_quoted:  # x.lance without quotes is a path, too
+        elif first.name is not None and not is_quoted:  # unquoted x.lance is also a path
             name = TableName.at(clauses, place)
             assert name is not None
             return cls(literal(".".join(name.parts)), name.after)
@@ -54,7 +54,7 @@ class WrittenPath:
         return cls(clauses.sql[first.start : end].strip(), after)
 
     def value(self, session: ChangeSession) -> str | None:
-        """Return the path. Returns None if it depends on values that are not known yet."""
+        """Return the path. Returns None if it depends on unknown values."""
         if placeholders_of(self.sql) and session.parameters.used_by(self.sql) is None:
             return None
         if "?" in self.sql:
@@ -112,7 +112,7 @@ class ComputedCopyStatement(LanceStatement):
         """Write the rows."""
         path = self.path.value(session)
         if path is None:
-            raise InvalidInputError("COPY … TO a parameter without a value", where=self.path.sql)
+            raise InvalidInputError("the path of COPY … TO is null", where=self.path.sql)
         if not path.lower().rstrip("/").endswith(TABLE_SUFFIX):
             raise _refused("COPY to", path)
         return CopyStatement(TableName((stem(path),), path, 0, 0), self.source, self.options).run(session)
@@ -161,9 +161,9 @@ class ForeignFileStatement(LanceStatement):
         raise _refused(self.what, self.path.value(session) or self.path.sql, _ATTACHED if is_attach else _OTHER_PATH)
 
 
-_OTHER_PATH: Final = "another path, without an ending in .lance in it"
-_ATTACHED: Final = "FROM 'name.lance' reads the table; ATTACH 'folder' AS name (TYPE lance) attaches its folder"
+_OTHER_PATH: Final = "choose a path without .lance"
+_ATTACHED: Final = "read the table with FROM 'name.lance', or attach its folder: ATTACH 'folder' AS name (TYPE lance)"
 
 
 def _refused(what: str, path: str, remedy: str = _OTHER_PATH) -> UnsupportedError:
-    return UnsupportedError(f"{what} the place of a Lance table", where=literal(path), remedy=remedy)
+    return UnsupportedError(f"{what} the path of a Lance table is not supported", where=literal(path), remedy=remedy)

@@ -4,7 +4,7 @@
     CALL lance_name(t, argument => value, …)         `name`, read by `procedure`
     SELECT … FROM lance_name(t, argument => value)   `name`, read by `procedure`
 
-Names, errors for unknown arguments, casts and columns of results all come from the rows of `OPERATIONS`.
+`OPERATIONS` defines names, errors for unknown arguments, casts and result columns.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class TableOperation:
         Args:
             session: Evaluates the arguments.
             options: The arguments that are named.
-            fixed: Arguments that the words of the statement give.
+            fixed: Arguments implied by the words of the statement.
 
         Raises:
             WrongTypeError: An argument is unknown.
@@ -96,7 +96,7 @@ class TableOperation:
         for name in self.not_null if self.in_transaction else (TABLE, *self.not_null):
             if name not in given:
                 raise InvalidInputError(
-                    f"{PREFIX}{self.name} without a {name}", expected=_EXPECTED.get(name, "a string"), found="NULL"
+                    f"{PREFIX}{self.name} needs a {name}", expected=_EXPECTED.get(name, "a string"), found="NULL"
                 )
         return given
 
@@ -151,7 +151,7 @@ _INTERVAL: Final = 20
 
 
 def _compact(table: TableHandle, given: Given) -> Rows:
-    """Compact the table, or return what would be compacted."""
+    """Compact the table, or return the planned compactions."""
     dataset = table.current()
     arguments = {name: None if value == 0 and name in _ZERO_IS_NONE else value for name, value in given.items()}
     if isinstance(arguments.get("memory_limit"), str):
@@ -208,8 +208,9 @@ def _index_names(given: Given) -> list[str] | None:
 
 
 def _checkpoint(table: TableHandle, _: Given) -> Rows:
-    """Compact the table, bring its indexes up to date, and remove old versions."""
-    return [*_compact(table, {}), *_optimize_indexes(table, {}), *_cleanup(table, {})]
+    """Compact the table, bring its indexes up to date, and remove old versions without a tag."""
+    keep_tagged = {"error_if_tagged_old_versions": False}
+    return [*_compact(table, {}), *_optimize_indexes(table, {}), *_cleanup(table, keep_tagged)]
 
 
 def _figures(name: str, dataset: LanceDataset, figures: Given) -> Rows:
@@ -268,7 +269,7 @@ COMPACT: Final = TableOperation(
     _compact,
     _FIGURES,
     _COMPACTION,
-    note="Small fragments would be joined; dry_run = true says which. Nothing was written.",
+    note="Small fragments would be merged; dry_run = true lists them. Nothing was written.",
     words="OPTIMIZE {table}",
 )
 CLEANUP: Final = TableOperation(
@@ -399,7 +400,7 @@ def _restore(table: TableHandle, given: Given) -> Rows:
     restored, newest = _version(table, given), table.current().handle.snapshot
     if restored.handle.snapshot.branch != newest.branch:
         raise InvalidInputError(
-            "a version of another branch",
+            "the version belongs to another branch",
             where=f"{PREFIX}restore",
             expected=f"one of {newest.branch or 'main'}",
             found=given["version"],

@@ -1,4 +1,4 @@
-"""Statements of upkeep: the operations of `upkeep.operations` in words of their own.
+"""Maintenance statements: SQL syntax for the operations of `upkeep.operations`.
 
     OPTIMIZE [TABLE] target [WITH (argument = value, …)]
     VACUUM [LANCE] target [WITH (argument = value, …)]
@@ -10,8 +10,8 @@
     SHOW INDEXES | INDEX | MAINTENANCE ON | FROM | IN target
     VACUUM ANALYZE target | ANALYZE target
 
-Mode append puts the rows that no segment covers into a new segment, merge joins it with others, and retrain rebuilds
-the index. ANALYZE does nothing: writers keep the statistics of a Lance table in its files and indexes.
+Mode append adds a new segment for uncovered rows, merge joins it with other segments, and retrain rebuilds the index.
+ANALYZE does nothing, because writers store the statistics of a Lance table in its files and indexes.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class ShowStatement(TableStatement):
 
 
 def _is_option(body: Clauses, place: int, word: str) -> bool:
-    """Return whether a word precedes a table, and is not the name of one."""
+    """Return whether a word is a keyword before a table, not a table name."""
     return body.word(place) == word and TableName.at(body, place + 1) is not None and not _ends(body, place)
 
 

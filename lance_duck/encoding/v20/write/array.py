@@ -132,7 +132,7 @@ def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> p
         place = len(items)
         if place > np.iinfo(number_dtype(indices.type)).max:
             raise UnsupportedError(
-                "nulls beside a dictionary that uses every index, in a data file of version 2.0",
+                "a data file of version 2.0 cannot store nulls in a full dictionary",
                 where=where,
                 expected=f"fewer than {place} items",
                 found=place,
@@ -214,7 +214,7 @@ def _refused(where: str, found: str) -> UnsupportedError:
     return UnsupportedError(
         "packed struct in a data file of version 2.0",
         where=where,
-        expected="values of fixed width, none of them null",
+        expected="fixed-width values without nulls",
         found=found,
         remedy="write data_storage_version 2.2, or do not pack it",
     )

@@ -184,7 +184,7 @@ def open_fst(data: NDArray[np.uint8], where: str) -> Fst:
             raise CorruptError("automaton of terms is cut short", where=where, found=f"{len(data)} bytes")
         (stored,) = _CRC.unpack(data[end:].tobytes())
         if stored != _masked_crc(data[:end]):
-            raise CorruptError("checksum of the terms", where=where, remedy="build the index again")
+            raise CorruptError("the checksum of the terms does not match", where=where, remedy="build the index again")
     count, root = _TAIL.unpack(data[end - _TAIL.size : end].tobytes())
     nodes = readonly(data[: end - _TAIL.size])
     if count >= 1 << 32 or (root != 0 and not _HEAD.size <= root < len(nodes)):

@@ -117,7 +117,7 @@ class VectorSpec:
         kind, metric = _kind(values.get("index_type")), metric_of(values.get("metric", "l2"))
         if has_byte_items(type_) != (metric == "hamming"):
             raise InvalidInputError(
-                f"metric {metric!r}", where=type_, remedy="vectors of uint8 take hamming, and others do not"
+                f"metric {metric!r}", where=type_, remedy="use hamming for uint8 vectors, and another metric for floats"
             )
         if metric == "hamming" and not kind.endswith("FLAT"):
             raise UnsupportedError(f"{kind} with hamming", expected="IVF_FLAT, IVF_HNSW_FLAT")
@@ -210,10 +210,10 @@ def check_metric(type_: pa.DataType, parameters: Mapping[str, Any]) -> None:
     metric = metric_of(parameters.get("metric") or "l2")
     if is_multivector(type_) and metric != "cosine":
         raise UnsupportedError(
-            f"an index on several vectors per row with metric {metric}",
+            f"an index on several vectors per row does not support metric {metric}",
             where=type_,
             expected="cosine",
-            remedy='metric="cosine"; without an index they are compared by any metric',
+            remedy='use metric="cosine", or search without an index',
         )
 
 

@@ -108,7 +108,7 @@ def check_enough(spec: VectorSpec, num_vectors: int) -> None:
 
 
 def _remedy(spec: VectorSpec, num_vectors: int, needed: int) -> str:
-    later = "train=False makes an index that optimize_indices() builds once there are more"
+    later = "train=False creates an empty index, which optimize_indices() builds when the table has more rows"
     if needed == 1:
         return later
     flat = f"{spec.kind.replace('PQ', 'SQ')} needs one; {later}"

@@ -1,6 +1,6 @@
-"""Kernels that search compressed postings for the documents with the greatest scores.
+"""Kernels that search compressed postings for the documents with the highest scores.
 
-You hold: blocks of postings of several terms, the bounds of these blocks, norms of documents. You get: the best
-documents and their scores; only blocks that may have one are decoded.
+You hold: posting blocks of several terms, the blocks' bounds, document norms. You get: the best documents and their
+scores. Only blocks that may contain one are decoded.
 Never here: bytes of blocks, impacts, arithmetic of scores (`kernels.postings`).
 """

@@ -1,20 +1,20 @@
-"""Kernels that find the documents of one term, or of all of several terms, with the greatest scores.
+"""Kernels that find the highest-scoring documents with one term, or with all of several terms.
 
-Blocks are skipped by the bounds of their scores.
-Arithmetic is that of `kernels.postings.scores`. Arguments that the kernels of this room share come in tuples:
+Blocks are skipped by their score bounds.
+`kernels.postings.scores` defines the arithmetic. The search kernels share these arguments, which are tuples:
 
-    postings   of several terms: bytes of all blocks; where each block begins, and where the last one ends; the first
-               block of each term, and one past the last block; number of documents of each term; number of documents of
-               a block; whether numbers of the last block of a term are varints; the last document of each block, by its
-               impacts, or a bound of it, below the first document of the next block of the term; whether it is exact
-    scoring    the idf of each term, more than 0; the code of each document, and the norm of each code; whether each
-               document may match, empty if all may; the key of each document, by which equal scores are ordered; the
-               word that each term stands for, ascending
-    windows    (terms, windows), the most that a term adds to the score of a document in a window of ids, 0 if it has
-               none there; the highest score in each window, less than 0 if no document can match; windows, the most
-               promising first; number of ids of a window
-    best       written: scores of the best documents, in no order, as many as are asked for; their ids
-    counts     two numbers, 0 before; written: number of documents found, number of blocks decoded
+    postings   bytes of all blocks; byte offset of each block, and the end of the last one; first block of each term,
+               and the total block count; document count of each term; documents in a full block; whether numbers
+               in a term's last block are varints; last document of each block, from its impacts, or an upper bound
+               below the first document of the term's next block; whether that number is exact
+    scoring    the idf of each term, more than 0; each document's code, and each code's norm; whether each document may
+               match, empty if all may; each document's sort key, which orders equal scores; the query word of each
+               term, ascending
+    windows    (terms, windows), upper bound of a term's contribution in a window of ids, 0 without documents;
+               the highest score in each window, negative if no document can match; the windows, most promising first;
+               number of ids in a window
+    best       output: scores of the best documents, unordered, as many as requested; their ids
+    counts     two numbers, 0 before; output: number of documents found, number of blocks decoded
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def find_best_of_term(
 
     Args:
         postings: Postings of the term.
-        scoring: Weights, norms and keys of documents.
-        bounds: The most that the term adds to the score of a document of each block; a little too large.
-        order: Blocks in the order of their bounds, the greatest first.
-        least: Lowest score of a document that is returned.
-        best: Written: scores and ids of the best documents.
-        room: (2, documents of a block), for work.
-        counts: Written: number of documents found, number of blocks decoded.
+        scoring: Weights, norms and sort keys of documents.
+        bounds: Upper bound of the term's contribution in each block, slightly too large.
+        order: Blocks in descending order of their bounds.
+        least: Minimum score.
+        best: Output: scores and ids of the best documents.
+        room: (2, documents in a full block), scratch space.
+        counts: Output: number of documents found, number of blocks decoded.
 
     Returns:
-        A status; its place is 0.
+        A status with the index 0.
     """
     lists, lengths, block_size = postings[2], postings[3], postings[4]
     weights, norms, mask, keys, _ = scoring
@@ -93,15 +93,15 @@ def find_best_of_all(
 
     Args:
         postings: Postings of the terms.
-        scoring: Weights, norms and keys of documents.
-        windows: Bounds of the scores in each window, and the order of windows.
-        least: Lowest score of a document that is returned.
-        best: Written: scores and ids of the best documents.
-        work: Room for the candidates of a window.
-        counts: Written: number of documents found, number of blocks decoded.
+        scoring: Weights, norms and sort keys of documents.
+        windows: Score bounds of each window, and the order of windows.
+        least: Minimum score.
+        best: Output: scores and ids of the best documents.
+        work: Scratch space for a window's candidates.
+        counts: Output: number of documents found, number of blocks decoded.
 
     Returns:
-        A status; its place is a term.
+        A status with the index of a term.
     """
     keys, slots = scoring[3], scoring[4]
     scores, documents = best

@@ -1,6 +1,6 @@
-"""A kernel that finds the documents with the greatest scores among those that have one of several terms.
+"""A kernel that finds the highest-scoring documents with any of several terms.
 
-`kernels.postings.search.best` describes its arguments, but for `work`.
+`kernels.postings.search.best` describes its arguments, except `work`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from lance_duck.kernels.postings.search.reading import count_of, first_block, lo
 Int64s = NDArray[np.int64]
 
 DENSE_SHARE: Final = 8
-"""Postings of optional terms for each other posting, up to which all are added up: adding up a posting takes 2 ns,
-storing it by term 12, looking one up 5 (`benchmarks/postings.py`)."""
+"""Maximum number of optional postings for each other posting at which all scores are summed. Summing a posting takes
+2 ns, storing it by term 12 ns, looking one up 5 ns (`benchmarks/postings.py`)."""
 _ROUNDED: Final = 1 - 1e-7
-"""Factor that keeps a number from growing when it is rounded to float32."""
+"""Factor that prevents a number from growing when it is rounded to float32."""
 _LEAST: Final = np.float32(1e-37)
 
 
@@ -40,25 +40,25 @@ _LEAST: Final = np.float32(1e-37)
 def find_best_of_any(
     postings: Any, scoring: Any, windows: Any, least: float, best: Any, work: Any, counts: Int64s
 ) -> int:
-    """Find the best documents that have one of several terms.
+    """Find the best documents that have any of several terms.
 
-    In each window, documents are found in one of three ways. If no document reaches the threshold without one of
-    several terms, those are intersected that have all of these. Otherwise terms that together do not reach it are
-    looked up for the documents of the others, or all are added up, if the others have about as many.
+    Each window is searched in one of three ways. If no document can reach the threshold without certain terms, the
+    documents with all of these terms are intersected. If some terms together cannot reach the threshold, they are
+    looked up for the documents of the other terms. If the other terms have about as many documents, all scores are
+    summed.
 
     Args:
         postings: Postings of the terms.
-        scoring: Weights, norms and keys of documents.
-        windows: Bounds of the scores in each window, and the order of windows.
-        least: Lowest score of a document that is returned.
-        best: Written: scores and ids of the best documents.
-        work: `work` of `kernels.postings.search.intersect`; (terms, ids of a window), all 0; (ids of a window,), sums
-            of the scores of documents; (ids of a window,), places of documents in it; (terms,), the terms by their
-            bounds.
-        counts: Written: number of documents found, number of blocks decoded.
+        scoring: Weights, norms and sort keys of documents.
+        windows: Score bounds of each window, and the order of windows.
+        least: Minimum score.
+        best: Output: scores and ids of the best documents.
+        work: `work` of `kernels.postings.search.intersect`; (terms, ids of a window), all 0; (ids of a window,), score
+            sums; (ids of a window,), document offsets in the window; (terms,), terms sorted by their bounds.
+        counts: Output: number of documents found, number of blocks decoded.
 
     Returns:
-        A status; its place is a term.
+        A status with the index of a term.
     """
     lengths = postings[3]
     window_bounds, totals, order, size = windows
@@ -109,7 +109,7 @@ def _best_of_needed(
     num_best: Any,
     counts: Any,
 ) -> Any:
-    """Keep the best documents of a window that have all needed terms; return (their number, a status)."""
+    """Keep a window's best documents among those with all needed terms. Returns (their number, status)."""
     bounds, window, threshold = limits
     sequence, rows = work[2], work[5]
     scores, documents = best
@@ -138,12 +138,12 @@ def _best_of_needed(
 
 @subroutine
 def _best_of_sums(postings: Any, scoring: Any, limits: Any, work: Any, best: Any, num_best: Any, counts: Any) -> Any:
-    """Keep the best documents of a window by adding up all scores, in the order of the terms.
+    """Keep a window's best documents by summing all scores in term order.
 
-    A document is noted when its sum first reaches the threshold.
+    A document is recorded when its sum first reaches the threshold.
 
     Returns:
-        (number of best documents, a status).
+        (number of best documents, status).
     """
     bounds, window, threshold = limits
     meeting, parts, _, touched, _ = work
@@ -186,21 +186,21 @@ def _best_of_some(
     num_best: Any,
     counts: Any,
 ) -> Any:
-    """Keep the best documents of a window that have one of the last terms of a sequence.
+    """Keep a window's best documents among those with any of the last terms of a sequence.
 
     Args:
         postings: Postings of the terms.
-        scoring: Weights, norms and keys of documents.
+        scoring: Weights, norms and sort keys of documents.
         limits: See `kernels.postings.search.intersect`.
-        optional: Number of terms at the beginning of the sequence that are only looked up.
+        optional: Number of leading terms of the sequence that are only looked up.
         num_windows: Number of windows.
         work: See `find_best_of_any`.
-        best: Written: scores and ids of the best documents.
+        best: Output: scores and ids of the best documents.
         num_best: Number of best documents so far.
-        counts: The number of decoded blocks is added to.
+        counts: Increased by the number of decoded blocks.
 
     Returns:
-        (number of best documents, a status).
+        (number of best documents, status).
     """
     bounds, window, threshold = limits
     meeting, _, sums, _, sequence = work
@@ -239,7 +239,7 @@ def _best_of_some(
 
 @subroutine
 def _part_in(postings: Any, term: Any, block: Any, start: Any, size: Any, work: Any, counts: Any) -> Any:
-    """Decode a block; return (its first place in a window, the end of its places there, a status without place)."""
+    """Decode a block. Returns (start and end of its documents in a window, status without an index)."""
     room, state = work[0], work[1]
     code = read_both(postings, term, block, room, state, counts)
     if code != status.OK:
@@ -251,7 +251,7 @@ def _part_in(postings: Any, term: Any, block: Any, start: Any, size: Any, work: 
 
 @subroutine
 def _count_hopeful(work: Any, num_touched: Any, rest: Any, threshold: Any) -> Any:
-    """Return how many documents may reach the threshold by their sums and the bounds of other terms."""
+    """Count the documents that may reach the threshold, given their sums and the other terms' bounds."""
     _, _, sums, touched, _ = work
     num_hopeful = np.int64(0)
     for i in range(num_touched):
@@ -271,7 +271,7 @@ def _look_up(
     work: Any,
     counts: Any,
 ) -> Any:
-    """Note what a term adds to those documents that may reach the threshold; return a status without place."""
+    """Record a term's contribution for documents that may reach the threshold. Returns a status without an index."""
     weights, norms = scoring[0], scoring[1]
     meeting, parts, sums, touched, _ = work
     room, state = meeting[0], meeting[1]
@@ -301,9 +301,9 @@ def _look_up(
 def _take(
     scoring: Any, term: Any, low: Any, high: Any, start: Any, base: Any, is_new: Any, work: Any, num_touched: Any
 ) -> Any:
-    """Note what a term adds to the documents of a block that lie in a window; return the number of documents so far.
+    """Record a term's contribution for a block's documents in a window. Returns the number of documents so far.
 
-    It is noted for new documents, too, or only for those that are known.
+    Records it for all documents, or only for known ones.
     """
     weights, norms, mask, _, _ = scoring
     meeting, parts, sums, touched, _ = work
@@ -339,7 +339,7 @@ def _add(
     touched: Any,
     num_touched: Any,
 ) -> Any:
-    """Add a term's part of the scores of documents in a window; return how many have reached a sum so far."""
+    """Add a term's contribution to the sums of a window. Returns the number of documents with a sum so far."""
     low, high, start = span
     first = np.uint64(start)
     if len(mask):
@@ -365,7 +365,7 @@ def _add(
 
 @subroutine
 def _settle(scoring: Any, num_touched: Any, start: Any, least: Any, work: Any, best: Any, num_best: Any) -> Any:
-    """Score the documents of a window and clear them; return the number of best documents so far."""
+    """Score the documents of a window and clear them. Returns the number of best documents so far."""
     _, parts, _, touched, _ = work
     keys, slots = scoring[3], scoring[4]
     scores, documents = best
@@ -385,7 +385,7 @@ def _settle(scoring: Any, num_touched: Any, start: Any, least: Any, work: Any, b
 
 @subroutine
 def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any:
-    """Sort terms by their bounds in a window, the least first; return how many together stay below the threshold."""
+    """Sort terms by their bounds in a window, ascending. Returns how many of them together miss the threshold."""
     for i in range(len(sequence)):
         j = i
         while j > 0 and bounds[sequence[j - 1], window] > bounds[i, window]:
@@ -403,9 +403,9 @@ def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any
 
 @subroutine
 def _order_needed(lengths: Any, limits: Any, total: Any, sequence: Any, needed: Any) -> Any:
-    """Sort terms: those without which no document of a window reaches the threshold come first, the rarest before.
+    """Sort the needed terms to the front, rarest first. Without all of them, no document reaches the threshold.
 
-    The others follow, those of the greatest bounds first.
+    The other terms follow in descending order of their bounds.
 
     Returns:
         The number of needed terms.
@@ -430,10 +430,10 @@ def _order_needed(lengths: Any, limits: Any, total: Any, sequence: Any, needed: 
 
 @subroutine
 def _put_last(lengths: Any, term: Any, sequence: Any, optional: Any) -> Any:
-    """Make a needed term the only one that is not optional, if it has fewer documents than those that are not.
+    """Make a needed term the only required one, if it has fewer documents than the current required terms.
 
     Returns:
-        The number of optional terms at the beginning of the sequence.
+        The number of optional terms at the front of the sequence.
     """
     num_postings, place = np.int64(0), 0
     for i in range(len(sequence)):
@@ -451,7 +451,7 @@ def _put_last(lengths: Any, term: Any, sequence: Any, optional: Any) -> Any:
 
 @subroutine
 def _is_dense(lengths: Any, sequence: Any, optional: Any) -> Any:
-    """Return whether it is faster to add up all terms than to look up the optional ones."""
+    """Return whether summing all terms is faster than looking up the optional ones."""
     required_postings, optional_postings = np.int64(0), np.int64(0)
     for i in range(len(sequence)):
         if i < optional:

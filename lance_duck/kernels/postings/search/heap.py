@@ -1,4 +1,4 @@
-"""The heap of the best documents of a search: the worst of them is its root."""
+"""A heap of a search's best documents. Its root is the worst of them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lance_duck.kernels.jit import subroutine
 
 @subroutine
 def score_to_reach(scores: Any, num_best: Any, least: Any) -> Any:
-    """Return the score that a document must have to be one of the best: at least `least`."""
+    """Return the score that a document needs to be one of the best, at least `least`."""
     return max(least, np.float64(scores[0])) if num_best == len(scores) else least
 
 
 @subroutine
 def push(scores: Any, documents: Any, keys: Any, num_best: Any, score: Any, document: Any) -> Any:
-    """Put a document into the heap of the best, whose root is the worst; return the number of documents in it."""
+    """Push a document to the heap. Returns the number of documents in the heap."""
     if num_best < len(scores):
         place = num_best
         while place > 0:

@@ -1,15 +1,14 @@
-"""Subroutines that find the documents of a window of ids that have all of several terms.
+"""Subroutines that find the documents of an id window that have all of several terms.
 
-Documents are intersected first, and frequencies are read only of those that have all terms, and before the terms of
-which a window has most, only to leave out documents that cannot reach the threshold.
+Documents are intersected before any frequencies are read. Frequencies are read only for documents that have all terms,
+and, before the terms with the most postings in the window, to drop documents that cannot reach the threshold.
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `counts`.
 
-    work       (2, terms, documents of a block); (2, terms), all -1: see `read_documents`; all terms, those that a
-               document must have before the others, and of these the rarest first; uint32 (ids of a window,), all 0;
-               one number, 0: the greatest of those; (2 + terms, ids of a window + 1), rows of the candidates: the
-               document, its place among the candidates before, and its place among the postings of each term, -1 where
-               the term is not in it
-    limits     (terms, windows), see `windows`, (0, 0) if it is not known; the window; the score that must be reached
+    work       (2, terms, documents in a full block); (2, terms), all -1: see `read_documents`; all terms, needed terms
+               first, rarest first; uint32 (ids of a window,), all 0; one number, 0: the maximum of the former;
+               (2 + terms, ids of a window + 1), candidate rows: document, index of the previous candidate row, index
+               in each term's postings, -1 if the term does not occur
+    limits     (terms, windows), see `windows`, or (0, 0) if unknown; the window; the score to reach
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from lance_duck.kernels.postings.search.reading import (
 )
 
 ROWS_BEFORE: Final = 2
-"""Number of rows of the last part of `work` before those of terms."""
+"""Number of candidate rows before the rows of the terms."""
 LOOKED_UP: Final = 8
-"""Postings of a term for each candidate, above which candidates are looked up one by one: a search in a block takes
-some ten times as long as reading one of its documents. `benchmarks/kernel_costs.py`: queries of three words that a text
-must have take as long with 2 to 16, and a tenth less with 32."""
+"""Number of a term's postings for each candidate, above which candidates are looked up one by one. A lookup in a block
+takes about ten times as long as reading one of its documents. `benchmarks/kernel_costs.py`: queries of three required
+words take equally long with 2 to 16, and a tenth less with 32."""
 _GREATEST: Final = 0xFFFFFFFF
 
 
@@ -44,19 +43,19 @@ _GREATEST: Final = 0xFFFFFFFF
 def intersect_promising(
     postings: Any, scoring: Any, windows: Any, number: Any, threshold: Any, work: Any, counts: Any
 ) -> Any:
-    """Find the documents that have all terms in a window, unless none of it can reach a score; see `intersect_window`.
+    """Find a window's documents with all terms, unless none can reach a score. See `intersect_window`.
 
     Args:
         postings: Postings of the terms.
-        scoring: Weights and norms that scores are made of.
-        windows: Bounds of the scores in each window, and the order of windows.
-        number: Place of the window in that order.
-        threshold: The score.
-        work: Written: the documents.
-        counts: The number of decoded blocks is added to.
+        scoring: Weights and norms.
+        windows: Score bounds of each window, and the order of windows.
+        number: Index of the window in that order.
+        threshold: The score to reach.
+        work: Output: the documents.
+        counts: Increased by the number of decoded blocks.
 
     Returns:
-        (number of documents, a status).
+        (number of documents, status).
     """
     bounds, totals, order, size = windows
     window = order[number]
@@ -70,19 +69,19 @@ def intersect_promising(
 def intersect_window(
     postings: Any, scoring: Any, window: Any, num_needed: Any, limits: Any, work: Any, counts: Any
 ) -> Any:
-    """Find the documents of a window that have some terms, and may reach a score, and write them to `work`.
+    """Find a window's documents that have the needed terms and may reach a score. Writes them to `work`.
 
     Args:
         postings: Postings of the terms.
-        scoring: Weights and norms that scores are made of.
-        window: First id of the window, number of its ids, and number of windows.
-        num_needed: Number of terms at the beginning of the terms of `work` that a document must have.
-        limits: Bounds of the scores of terms, the window among them, and the score.
-        work: Written: the documents.
-        counts: The number of decoded blocks is added to.
+        scoring: Weights and norms.
+        window: First id of the window, number of ids, and number of windows.
+        num_needed: Number of leading terms in `work` that a document must have.
+        limits: Score bounds of the terms, index of the window, and the score.
+        work: Output: the documents.
+        counts: Increased by the number of decoded blocks.
 
     Returns:
-        (number of documents, a status).
+        (number of documents, status).
     """
     sequence = work[2]
     start, size, num_windows = window
@@ -111,19 +110,19 @@ def intersect_window(
 
 @subroutine
 def leave_out(postings: Any, scoring: Any, stage: Any, num_candidates: Any, limits: Any, work: Any, counts: Any) -> Any:
-    """Leave out candidates that do not reach the score by the first terms and the bounds of the others.
+    """Drop candidates that cannot reach the score, given the first terms' scores and the other terms' bounds.
 
     Args:
         postings: Postings of the terms.
-        scoring: Weights and norms that scores are made of.
-        stage: Number of terms whose places are known.
+        scoring: Weights and norms.
+        stage: Number of terms whose posting indices are known.
         num_candidates: Number of candidates.
-        limits: Bounds of the scores of terms, the window among them, and the score.
-        work: The candidates, of which those that are left are moved together.
-        counts: The number of decoded blocks is added to.
+        limits: Score bounds of the terms, index of the window, and the score.
+        work: The candidates. The remaining ones are compacted.
+        counts: Increased by the number of decoded blocks.
 
     Returns:
-        (number of candidates that are left, a status).
+        (number of remaining candidates, status).
     """
     room, state, sequence, _, _, rows = work
     weights, norms = scoring[0], scoring[1]
@@ -154,7 +153,7 @@ def leave_out(postings: Any, scoring: Any, stage: Any, num_candidates: Any, limi
 
 @subroutine
 def find_places(postings: Any, term: Any, num_candidates: Any, work: Any, counts: Any) -> Any:
-    """Write the place of each candidate among the postings of a term that it need not have.
+    """Look up each candidate in the postings of an optional term, and write its posting index.
 
     Returns:
         A status.
@@ -174,7 +173,7 @@ def find_places(postings: Any, term: Any, num_candidates: Any, work: Any, counts
 
 @subroutine
 def score_row(postings: Any, scoring: Any, slots: Any, work: Any, row: Any, counts: Any) -> Any:
-    """Return (the score of a candidate, a status)."""
+    """Return (score of a candidate, status)."""
     weights, norms = scoring[0], scoring[1]
     room, state, _, _, _, rows = work
     norm, score, variants = norm_of(norms, rows[0, row]), np.float32(0), np.float32(0)
@@ -194,7 +193,7 @@ def score_row(postings: Any, scoring: Any, slots: Any, work: Any, row: Any, coun
 
 @subroutine
 def fresh_marks(marks: Any, greatest: Any) -> Any:
-    """Return a number that no mark exceeds, and that leaves room for as many greater ones as a window has ids."""
+    """Return a number at or above all marks that leaves room for one higher mark for each id of a window."""
     if greatest[0] > _GREATEST - len(marks):
         for i in range(len(marks)):
             marks[i] = np.uint32(0)
@@ -204,7 +203,7 @@ def fresh_marks(marks: Any, greatest: Any) -> Any:
 
 @subroutine
 def end_in(ids: Any, low: Any, count: Any, start: Any, size: Any) -> Any:
-    """Return the end of the documents of a block that lie in a window and begin at `low`; `low` if there are none."""
+    """Return the end of a block's documents in a window, counted from `low`. Returns `low` if there are none."""
     if np.int64(ids[low]) < start or np.int64(ids[low]) >= start + size:
         return low
     return count if np.int64(ids[count - 1]) < start + size else lower_place(ids, low, count, start + size)
@@ -212,7 +211,7 @@ def end_in(ids: Any, low: Any, count: Any, start: Any, size: Any) -> Any:
 
 @subroutine
 def _keep(work: Any, stage: Any, num_matches: Any) -> None:
-    """Move the rows of candidates that are left to the beginning, with their places in the first `stage` terms."""
+    """Compact the remaining candidate rows, with their posting indices of the first `stage` terms."""
     sequence, rows = work[2], work[5]
     for i in range(num_matches):
         rows[0, i] = rows[0, rows[1, i]]
@@ -224,7 +223,7 @@ def _keep(work: Any, stage: Any, num_matches: Any) -> None:
 
 @subroutine
 def _begin(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: Any) -> Any:
-    """Write all documents of a window that have the first term as candidates; see `intersect_window`."""
+    """Write a window's documents with the first term as candidates. See `intersect_window`."""
     lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
     room, state, sequence, _, _, rows = work
     term = sequence[0]
@@ -249,9 +248,9 @@ def _begin(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: A
 
 @subroutine
 def _meet(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: Any) -> Any:
-    """Write the documents of a window that have both of the first two terms as candidates; see `intersect_window`.
+    """Write a window's documents with both of the first two terms as candidates. See `intersect_window`.
 
-    Documents of the first one are marked by their place among its postings, and those of the second one looked at.
+    The first term's documents are marked with their posting indices, then the second term's documents are tested.
     """
     _, _, sequence, marks, greatest, rows = work
     base = fresh_marks(marks, greatest)
@@ -274,10 +273,10 @@ def _meet(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: An
 
 @subroutine
 def _mark_postings(postings: Any, start: Any, size: Any, base: Any, work: Any, counts: Any) -> Any:
-    """Mark the documents of a window that have the first term, in their order, by the numbers after `base`.
+    """Mark a window's documents with the first term, in order, with the numbers after `base`.
 
     Returns:
-        (place of the first of them among the postings, their number, a status).
+        (index of the first one in the postings, their number, status).
     """
     lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
     room, state, sequence, marks, _, _ = work
@@ -305,13 +304,13 @@ def _mark_postings(postings: Any, start: Any, size: Any, base: Any, work: Any, c
 def _find_marks(
     postings: Any, term: Any, start: Any, size: Any, base: Any, documents: Any, work: Any, counts: Any
 ) -> Any:
-    """Find the documents of a term in a window that have a mark above `base`, and write them to `documents`.
+    """Find a term's documents in a window with a mark above `base`, and write them to `documents`.
 
-    Their marks are written to the second row of candidates of `work`, after them, so that `documents` may be that row
-    where only the marks are wanted; their places among the postings to the row of the term.
+    Their marks go to the second candidate row of `work`, after the documents. If only the marks are needed, `documents`
+    may be that row. Their posting indices go to the row of the term.
 
     Returns:
-        (number of these, a status).
+        (number of documents, status).
     """
     lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
     room, state, _, marks, _, rows = work
@@ -338,7 +337,7 @@ def _find_marks(
 
 @subroutine
 def _find_marked(ids: Any, low: Any, high: Any, start: Any, marks: Any, base: Any, found: Any, num_found: Any) -> Any:
-    """Write the places of the documents of a block that have a mark above `base`; return their number so far."""
+    """Write the indices of a block's documents with a mark above `base`. Returns their number so far."""
     first, least = np.uint64(start), np.uint32(base)
     for i in range(np.uint64(low), np.uint64(high)):
         found[num_found] = np.int64(i)
@@ -348,7 +347,7 @@ def _find_marked(ids: Any, low: Any, high: Any, start: Any, marks: Any, base: An
 
 @subroutine
 def _mark(postings: Any, term: Any, start: Any, size: Any, num_candidates: Any, work: Any, counts: Any) -> Any:
-    """Find the candidates that a term has by reading all of its documents in the window; see `_look_up`."""
+    """Find the candidates that a term has by reading all its documents in the window. See `_look_up`."""
     _, _, _, marks, greatest, rows = work
     candidates, sources = rows[0], rows[1]
     base = fresh_marks(marks, greatest)
@@ -363,10 +362,10 @@ def _mark(postings: Any, term: Any, start: Any, size: Any, num_candidates: Any, 
 
 @subroutine
 def _look_up(postings: Any, term: Any, num_candidates: Any, work: Any, counts: Any) -> Any:
-    """Find the candidates that a term has, one by one.
+    """Find the candidates that a term has, one by one, and write them to `work`.
 
     Returns:
-        (number of these, a status); which candidates they are, and where, is written to `work`.
+        (number of these candidates, status).
     """
     lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
     room, state, rows = work[0], work[1], work[5]

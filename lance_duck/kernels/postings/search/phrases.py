@@ -1,16 +1,16 @@
-"""A kernel that finds the documents with the greatest scores among those that have a phrase: words in their order.
+"""A kernel that finds the highest-scoring documents with a phrase: words in order.
 
-Documents that have all words are found and scored as by `kernels.postings.search.best`, and gathered. Positions
-are read of the best of these first, group by group, until there are enough that have the phrase.
+Documents with all words are found and scored like in `kernels.postings.search.best`, and collected in a pool. Positions
+are read for the best of these documents first, group by group, until enough of them have the phrase.
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `best`.
 
-    phrase     of the words: bytes of all positions; where each block of them begins and ends, block by block as in
-               `postings`; whether numbers are packed in groups; the distance of each word from the one before, 0 for
-               the first; the number of places by which a distance may be longer
+    phrase     bytes of all positions; start and end of each block of them, in the order of `postings`; whether numbers
+               are packed in groups; each word's distance from the previous one, 0 for the first; the slop, by which
+               a distance may be longer
     work       see `kernels.postings.search.intersect`
-    pool       (n,), scores of documents whose positions were not read yet; (1 + words, n), the document, and its
-               place among the postings of each word; (n,), for work
-    reading    (words * 128,), the numbers of a group of each word; (words, POSITION_STATE), all -1: see `_COUNTED`;
+    pool       (n,), scores of documents whose positions are not read yet; (1 + words, n), the document, and its index
+               in each word's postings; (n,), scratch space
+    reading    (words * 128,), each word's current group; (words, POSITION_STATE), all -1: see `_COUNTED`;
                (2, m), positions of a document
 """
 
@@ -33,13 +33,13 @@ from lance_duck.kernels.postings.search.reading import block_of_posting, count_o
 Int64s = NDArray[np.int64]
 
 _COUNTED: Final = 0
-"""Fields of a word's state: the block whose numbers are counted; the place of a document in it, the number of positions
-before that document, and of the whole block."""
+"""First fields of a word's state: the counted block; a document's index in it; the number of positions before that
+document, and of the whole block."""
 _PLACE: Final = 1
 _FIRST: Final = 2
 _TOTAL: Final = 3
 _BLOCK: Final = 4
-"""Fields of a word's state: the block of the decoded group; the group's number in the block; where the next begins."""
+"""More fields of a word's state: block of the decoded group; the group's number in the block; start of the next."""
 _GROUP: Final = 5
 _NEXT: Final = 6
 POSITION_STATE: Final = 7
@@ -61,20 +61,20 @@ def find_best_phrases(
     """Find the best documents that have a phrase.
 
     Args:
-        postings: Postings of the words, in their order; those of a repeated word come repeatedly.
-        scoring: Weights, norms and keys of documents.
-        windows: Bounds of the scores in each window, and the order of windows.
+        postings: Postings of the words, in phrase order, with repeated words repeated.
+        scoring: Weights, norms and sort keys of documents.
+        windows: Score bounds of each window, and the order of windows.
         phrase: Positions of the words, and their distances.
-        best: Written: scores and ids of the best documents.
-        work: Room for the candidates of a window.
-        pool: Room for documents whose positions were not read yet.
-        reading: Room for positions.
-        counts: Three numbers, 0 before; written: number of documents found, number of blocks of postings decoded, and
-            the number of positions of a document, if `reading` has no room for them: then nothing is found, and the
-            bytes at hand justify that number.
+        best: Output: scores and ids of the best documents.
+        work: Scratch space for a window's candidates.
+        pool: Scratch space for documents whose positions are not read yet.
+        reading: Scratch space for positions.
+        counts: Three numbers, 0 before. Output: number of documents found; number of posting blocks decoded; the
+            required number of positions if `reading` is too small. In the last case, no document is returned, and the
+            bytes are long enough for that number.
 
     Returns:
-        A status; its place is a word.
+        A status with the index of a word.
     """
     slots, rows = scoring[4], work[5]
     scores = best[0]
@@ -123,10 +123,10 @@ def _drain(
     num_best: Any,
     counts: Any,
 ) -> Any:
-    """Keep the best documents of the pool that have the phrase; return (number of best documents, a status).
+    """Keep the pool's best documents that have the phrase. Returns (number of best documents, status).
 
-    Documents with the greatest scores come first, so that the others need not be read; all that may have to be read
-    come as they lie in the index.
+    Documents are checked in descending order of their scores, which often saves the rest. If all may have to be read,
+    they are checked in index order.
     """
     waiting, places, order = pool
     scores, documents = best
@@ -155,7 +155,7 @@ def _drain(
 
 @subroutine
 def _sift(scores: Any, order: Any, place: Any, count: Any) -> None:
-    """Restore a heap of entries, the one with the greatest score at its root, whose entry at a place is too small."""
+    """Restore a max-heap of entries by score, after the entry at `place` became too small."""
     if place >= count:
         return
     entry = order[place]
@@ -174,10 +174,10 @@ def _sift(scores: Any, order: Any, place: Any, count: Any) -> None:
 
 @subroutine
 def _has_phrase(postings: Any, phrase: Any, work: Any, places: Any, entry: Any, reading: Any, counts: Any) -> Any:
-    """Check whether a document, an entry of the pool, has the phrase.
+    """Check whether a document of the pool has the phrase.
 
     Returns:
-        (whether it has, a status).
+        (whether it has the phrase, status).
     """
     data, begins, ends, has_groups, distances, slop = phrase
     groups, progress, positions = reading
@@ -212,7 +212,7 @@ def _has_phrase(postings: Any, phrase: Any, work: Any, places: Any, entry: Any, 
 
 @subroutine
 def _count_numbers(frequencies: Any, documents: Any, block: Any, place: Any, state: Any) -> None:
-    """Count the positions of a block, and those before one of its documents."""
+    """Count the positions of a block, and the positions before one of its documents."""
     if state[_COUNTED] != block:
         total = np.int64(0)
         for i in range(documents):
@@ -238,18 +238,18 @@ def _read_positions(
     count: Any,
     out: Any,
 ) -> Any:
-    """Read the positions of the document that `_count_numbers` went to; return a status without place.
+    """Read the positions of the document selected by `_count_numbers`. Returns a status without an index.
 
     Args:
         data: Bytes of all positions.
-        span: Where the block begins and ends.
+        span: Start and end of the block.
         has_groups: Whether numbers are packed in groups.
-        groups: Numbers of a group of each word.
+        groups: The current group of each word.
         state: State of the word, see `_COUNTED`.
-        room: Where the word's group lies in `groups`.
+        room: Offset of the word's group in `groups`.
         block: Number of the block.
         count: Number of positions of the document.
-        out: Written: the positions.
+        out: Output: the positions.
     """
     if state[_BLOCK] != block:
         state[_BLOCK], state[_GROUP], state[_NEXT] = block, -1, span[0]
@@ -270,7 +270,7 @@ def _read_positions(
 
 @subroutine
 def _load_group(data: Any, span: Any, has_groups: Any, groups: Any, state: Any, room: Any, group: Any) -> Any:
-    """Decode a group of numbers of a block, skipping packed groups before it; see `_read_positions`."""
+    """Decode one group of a block's numbers, skipping earlier packed groups. See `_read_positions`."""
     if state[_GROUP] > group:
         state[_GROUP], state[_NEXT] = -1, span[0]
     at, end = state[_NEXT], span[1]
@@ -301,7 +301,7 @@ def _load_group(data: Any, span: Any, has_groups: Any, groups: Any, state: Any, 
 
 @subroutine
 def _keep_following(before: Any, num_before: Any, mine: Any, count: Any, distance: Any, slop: Any) -> Any:
-    """Keep positions at a distance after one of `num_before` others, or up to `slop` farther; return their number."""
+    """Keep positions at `distance`, or up to `slop` more, after one of the earlier positions. Returns their number."""
     num_positions, at = np.int64(0), np.int64(0)
     for i in range(count):
         highest = mine[i] - distance

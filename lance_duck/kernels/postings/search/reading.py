@@ -1,4 +1,4 @@
-"""Subroutines that read blocks of the postings of several terms on demand.
+"""Subroutines that read posting blocks of several terms on demand.
 
 `kernels.postings.search.best` describes `postings`.
 """
@@ -16,7 +16,7 @@ from lance_duck.kernels.postings.blocks import LARGE, decode_block, decode_docum
 
 @subroutine
 def read_block(postings: Any, term: Any, block: Any, room: Any, decoded: Any, counts: Any) -> Any:
-    """Decode a block of a term, unless it is the one that was decoded last; return a status without place."""
+    """Decode a term's block, unless it was the last one decoded. Returns a status without an index."""
     if decoded[term] == block:
         return status.OK
     code = decode_known(postings, term, block, room[0, term], room[1, term])
@@ -27,9 +27,9 @@ def read_block(postings: Any, term: Any, block: Any, room: Any, decoded: Any, co
 
 @subroutine
 def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
-    """Decode the documents of a block of a term, unless `room` has them; return a status without place.
+    """Decode the documents of a term's block, unless `room` holds them. Returns a status without an index.
 
-    In `state` each term has two numbers: the block whose documents are in `room`, and the one whose frequencies are.
+    `state` has two numbers for each term: the block whose documents are in `room`, and the block whose frequencies are.
     """
     if state[0, term] == block:
         return status.OK
@@ -54,7 +54,7 @@ def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, 
 
 @subroutine
 def read_both(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
-    """Decode a block of a term, unless `room` has its documents and its frequencies; return a status without place."""
+    """Decode a term's block, unless `room` holds its documents and frequencies. Returns a status without an index."""
     if state[0, term] == block and state[1, term] == block:
         return status.OK
     state[1, term] = np.int64(-1)
@@ -63,7 +63,7 @@ def read_both(postings: Any, term: Any, block: Any, room: Any, state: Any, count
 
 @subroutine
 def read_frequencies(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
-    """Decode a block of a term, unless `room` has its frequencies; return a status without place."""
+    """Decode a term's block, unless `room` holds its frequencies. Returns a status without an index."""
     if state[1, term] == block:
         return status.OK
     code = read_block(postings, term, block, room, state[1], counts)
@@ -73,7 +73,7 @@ def read_frequencies(postings: Any, term: Any, block: Any, room: Any, state: Any
 
 @subroutine
 def frequency_of(postings: Any, term: Any, block: Any, i: Any, room: Any, state: Any, counts: Any) -> Any:
-    """Return the frequency of a term in a document of a block whose documents were decoded; 0 if it is broken."""
+    """Return a term's frequency in a document of a block with decoded documents, or 0 if it is corrupt."""
     data, offsets, lists, lengths, block_size, _, _, _ = postings
     if block_size == LARGE or count_of(lists, lengths, block_size, term, block) < block_size:
         if read_frequencies(postings, term, block, room, state, counts) != status.OK:
@@ -90,7 +90,7 @@ def count_of(lists: Any, lengths: Any, block_size: Any, term: Any, block: Any) -
 
 @subroutine
 def block_of_posting(postings: Any, term: Any, posting: Any) -> Any:
-    """Return (the block of a term's posting, the posting's place in it)."""
+    """Return (block of a term's posting, index of the posting in the block)."""
     if postings[4] == LARGE:
         return postings[2][term] + (posting >> 8), posting & 255
     return postings[2][term] + (posting >> 7), posting & 127
@@ -98,7 +98,7 @@ def block_of_posting(postings: Any, term: Any, posting: Any) -> Any:
 
 @subroutine
 def decode_known(postings: Any, term: Any, block: Any, ids: Any, frequencies: Any) -> Any:
-    """Decode a block of a term, and check it by what is known of last documents; return a status without place."""
+    """Decode a term's block, and check it against the known last documents. Returns a status without an index."""
     data, offsets, lists, lengths, block_size, is_varint, last, is_exact = postings
     begin, end, count = offsets[block], offsets[block + 1], count_of(lists, lengths, block_size, term, block)
     code = decode_block(data, begin, end, count, block_size, is_varint, ids, frequencies, 0)
@@ -112,19 +112,19 @@ def decode_known(postings: Any, term: Any, block: Any, ids: Any, frequencies: An
 
 @subroutine
 def _last_before(postings: Any, term: Any, block: Any) -> Any:
-    """Return the last document of the block of a term before another, or a bound of it; -1 if there is none."""
+    """Return the last document of the term's previous block, or a bound of it. Returns -1 for the first block."""
     return postings[6][block - 1] if block > postings[2][term] else np.int64(-1)
 
 
 @subroutine
 def _ends_at(document: Any, last: Any, is_exact: Any) -> Any:
-    """Return whether a block with this last document ends where it must."""
+    """Return whether a block's last document matches the expected one."""
     return document == last or (document < last and not is_exact)
 
 
 @subroutine
 def first_block(last: Any, low: Any, high: Any, start: Any) -> Any:
-    """Return the first block that ends at a document or after it."""
+    """Return the first block that ends at or after a document."""
     while low < high:
         middle = (low + high) >> 1
         if last[middle] < start:
@@ -136,7 +136,7 @@ def first_block(last: Any, low: Any, high: Any, start: Any) -> Any:
 
 @subroutine
 def next_block(last: Any, block: Any, high: Any, document: Any) -> Any:
-    """Return the first block that ends at a document or after it, where `block` ends before that document."""
+    """Return the first block that ends at or after a document, given that `block` ends before it."""
     step = np.int64(1)
     while block + step < high and last[block + step] < document:
         block += step
@@ -146,7 +146,7 @@ def next_block(last: Any, block: Any, high: Any, document: Any) -> Any:
 
 @subroutine
 def lower_place(ids: Any, low: Any, high: Any, document: Any) -> Any:
-    """Return the place of the first of ascending ids that is not below a document; `high` - 1 if all are below."""
+    """Return the index of the first of ascending ids that is at least `document`, or `high` - 1 if all are smaller."""
     high = high - 1
     while low < high:
         middle = (low + high) >> 1

@@ -115,9 +115,9 @@ def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | 
 
 def words(curves: Sequence[Curve], recall: float, k: int, least: int = 0) -> str:
     """Describe the settings that reach a recall for k neighbours, and how they were measured; `least`: see `choose`."""
-    request, setting = f"recall {recall:g} asked for", choose(curves, recall, least)
+    request, setting = f"target recall {recall:g}", choose(curves, recall, least)
     if not any(curve.queries for curve in curves):
-        return f"{request}; every row is looked at"
+        return f"{request}: every row is compared"
     texts = []
     for curve in curves:
         measured = curve.choose(recall)

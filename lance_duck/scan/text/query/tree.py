@@ -448,9 +448,11 @@ def no_query(name: str, value: object, where: str | None = None) -> WrongTypeErr
 
 def _check_size(query: FullTextQuery) -> None:
     if query.depth > MOST_NESTED:
-        raise InvalidInputError("queries in one another", expected=f"at most {MOST_NESTED}", found=query.depth)
+        raise InvalidInputError(
+            "the query is nested too deeply", expected=f"at most {MOST_NESTED} levels", found=query.depth
+        )
     if query.size > MOST_QUERIES:
-        raise InvalidInputError("queries in a query", expected=f"at most {MOST_QUERIES}", found=query.size)
+        raise InvalidInputError("the query has too many clauses", expected=f"at most {MOST_QUERIES}", found=query.size)
 
 
 _KINDS: Final[Sequence[type[FullTextQuery]]] = (

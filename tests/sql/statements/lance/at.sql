@@ -50,7 +50,7 @@ EXECUTE earlier('two');
 --> 2
 --> 3
 EXECUTE earlier(NULL);
---! InvalidInputError: … an empty version
+--! InvalidInputError: … the version is empty
 SELECT list(id ORDER BY id) FROM lance_scan('t', version := NULL);
 --> [2, 3]
 
@@ -153,15 +153,15 @@ FROM t AT (VERSION => 1);
 --= bad times and several choices are refused
 
 FROM t AT (TIMESTAMP => 'x');
---! InvalidInputError: … bad time
+--! InvalidInputError: … not a timestamp
 FROM lance_scan('t', version := 1, tag := 'two');
---! InvalidInputError: … one of version, tag and asof
+--! InvalidInputError: … only one of version, tag and asof
 DELETE FROM t AT (VERSION => 1);
 --! Error
 FROM t AT (VERSION => NULL);
---! InvalidInputError: … an empty version
+--! InvalidInputError: … the version is empty
 FROM t AT (TIMESTAMP => NULL);
---! InvalidInputError: … an empty time
+--! InvalidInputError: … the time is empty
 FROM t AT (VERSION => 99);
 --! NotFoundError: … 99
 FROM lance_scan('t', tag := 'nosuch');
@@ -198,11 +198,11 @@ INSERT INTO t SELECT * FROM t AT ({at});
 --= a column is no version
 
 SELECT * FROM u AS d, t AT (VERSION => d.id);
---! InvalidInputError: … AT takes one version for all rows
+--! InvalidInputError: … AT needs one version for all rows
 SELECT * FROM u AS d, t AT (VERSION => id);
---! InvalidInputError: … AT takes one version for all rows
+--! InvalidInputError: … AT needs one version for all rows
 SELECT * FROM u AS d, t AT (TIMESTAMP => lance.u.id);
---! InvalidInputError: … AT takes one version for all rows
+--! InvalidInputError: … AT needs one version for all rows
 
 --= columns of an older version are qualified as the table is
 --each name: lance.t | lance.main.t | ns.t | NS.main.T

@@ -232,7 +232,7 @@ SELECT id FROM one.t AT (VERSION => 1) ORDER BY id;
 --> 3
 --> 4
 DETACH lance;
---! UnsupportedError: … own tables
+--! UnsupportedError: … opened with
 
 --= a name is attached again if the statement says so
 
@@ -260,39 +260,39 @@ SELECT id FROM own.t;
 
 ATTACH 'two' AS q (TYPE lance, {options});
 INSERT INTO q.t VALUES (1, 'x');
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 UPDATE q.t SET id = 1;
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 DELETE FROM q.t;
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 TRUNCATE q.t;
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 MERGE INTO q.t USING (SELECT 1 AS id) u USING (id) WHEN MATCHED THEN DELETE;
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 ALTER TABLE q.t DROP COLUMN s;
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 DROP TABLE q.t;
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 CREATE TABLE q.v AS SELECT 1 AS a;
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 CREATE OR REPLACE TABLE q.t AS SELECT 1 AS a;
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 USE q; CREATE TABLE v (a INTEGER);
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 CREATE INDEX i ON q.t (id);
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 OPTIMIZE q.t;
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 CALL lance_compact('q.t');
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 CALL q.compact(t);
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 COMMENT ON TABLE q.t IS 'x';
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 COMMENT ON COLUMN q.main.t.id IS 'x';
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 COPY q.t FROM 'rows.csv';
---! UnsupportedError: … the database q is attached
+--! UnsupportedError: … database q is attached
 SELECT version FROM lance_info('two.t');
 --> 2
 SELECT list(name ORDER BY name) FROM (SHOW TABLES FROM two);

@@ -70,30 +70,30 @@ SELECT version, latest_version, tags, rows FROM lance_info('trips', tag := 'seco
 --= tables and versions that are not there are refused
 
 FROM lance_versions(NULL);
---! InvalidInputError: … lance_versions without a table
+--! InvalidInputError: … lance_versions needs a table
 FROM lance_versions('nope.lance');
 --! NotFoundError: … nope.lance
 FROM lance_files('trips', version := 9);
 --! NotFoundError: … no version 9: expected one of 1 to 3
 FROM lance_info('trips', version := 1, tag := 'second');
---! InvalidInputError: … one of version, tag and asof
+--! InvalidInputError: … only one of version, tag and asof
 FROM lance_versions('trips', branch := 'x');
 --! NotFoundError: … no branch 'x'
 CALL lance_restore('trips', 9);
 --! NotFoundError: … no version 9: expected one of 1 to 3
 CALL lance_restore('trips', NULL);
---! InvalidInputError: … without a version
+--! InvalidInputError: … needs a version
 CALL lance_create_tag('trips', 'second');
 --! AlreadyExistsError: … second
 CALL lance_delete_tag('trips', 'nope');
 --! NotFoundError: … nope
 CALL lance_create_tag('trips', NULL);
---! InvalidInputError: … without a tag
+--! InvalidInputError: … needs a tag
 CALL lance_create_branch('trips', 'x', version => 'nope');
 --! NotFoundError: … no version, tag or branch
 CALL lance_create_branch('trips', 'dev');
 CALL lance_restore('trips', 'dev');
---! InvalidInputError: … a version of another branch: expected one of main, found dev
+--! InvalidInputError: … the version belongs to another branch: expected one of main, found dev
 
 --= names of others are left alone
 
@@ -107,9 +107,9 @@ SELECT {'files': 1}.files, t.config FROM (SELECT 3 AS config) AS t;
 --= a commit message needs a transaction
 
 CALL lance_set_commit_message('ann', 'x');
---! InvalidInputError: … outside a transaction; BEGIN first
+--! InvalidInputError: … needs an open transaction; run it between BEGIN and COMMIT
 CALL lance_set_commit_message('ann');
---! InvalidInputError: … no argument 'message'
+--! InvalidInputError: … argument 'message' is missing
 
 --= restore makes the table what it was
 --each version: 1 | 'first'
@@ -207,7 +207,7 @@ FROM lance_indexes('nowhere.lance');
 FROM lance_column_metadata('trips', 'nope');
 --! UnknownColumnError: … nope
 FROM lance_config(NULL);
---! InvalidInputError: … lance_config without a table
+--! InvalidInputError: … lance_config needs a table
 
 --= a transaction sees no versions that others make meanwhile
 

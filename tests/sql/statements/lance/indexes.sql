@@ -149,13 +149,13 @@ DROP INDEX IF EXISTS j ON photos;
 CREATE UNIQUE INDEX i ON photos (id);
 --! UnsupportedError: … UNIQUE
 CREATE INDEX i ON photos (id) USING INVERTED;
---! NotIndexableError: … which kind Inverted does not support
+--! NotIndexableError: … index kind Inverted does not support
 CREATE INDEX i ON photos (id) USING btre;
 --! NotIndexableError: … did you mean 'BTREE'
 CREATE INDEX i ON photos (vec) USING IVF_HNSW_RQ;
 --! NotIndexableError: … IVF_HNSW_RQ is not a supported kind
 CREATE INDEX i ON photos (vec);
---! InvalidInputError: … without its kind: expected USING one of IVF_FLAT
+--! InvalidInputError: … needs an index kind: expected USING one of IVF_FLAT
 CREATE INDEX i ON photos (label) USING IVF_FLAT;
 --! NotIndexableError: … label
 CREATE INDEX i ON photos (id, label);
@@ -165,7 +165,7 @@ CREATE INDEX i ON photos (id + 1);
 CREATE INDEX i ON photos (nope);
 --! UnknownColumnError: … nope
 CREATE INDEX i ON photos;
---! InvalidInputError: … syntax of CREATE INDEX … end of the statement
+--! InvalidInputError: … syntax of CREATE INDEX … unexpected text after the statement
 CREATE INDEX i ON photos id;
 --! InvalidInputError: … syntax of CREATE INDEX
 CREATE INDEX i ON photos (id) WITH (num_partitions = 2);
@@ -183,7 +183,7 @@ CREATE INDEX i ON photos (id) WITH (params = '[1]');
 CREATE INDEX i ON photos (id) rubbish;
 --! InvalidInputError: … found rubbish
 ALTER INDEX i ON photos RENAME TO j;
---! UnsupportedError: … an index keeps its name
+--! UnsupportedError: … to rename an index
 ALTER INDEX i ON photos OPTIMIZE WITH (mode = 'apend');
 --! InvalidInputError: … did you mean 'append'
 ALTER INDEX i ON photos OPTIMIZE;
@@ -204,7 +204,7 @@ EXPLAIN {sql};
 --> lance_change | …
 BEGIN;
 {sql};
---! UnsupportedError: … in a transaction; COMMIT first
+--! UnsupportedError: … in a transaction; COMMIT or ROLLBACK first
 ROLLBACK;
 --on reader
 {sql};

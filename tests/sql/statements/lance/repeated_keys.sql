@@ -66,7 +66,7 @@ FROM t ORDER BY ALL;
 --each sql: INSERT INTO t BY NAME SELECT 1 AS id, 2 AS n ON CONFLICT (id) DO UPDATE SET n = t.n + excluded.n
 
 {sql};
---! InvalidInputError: … table t … 2 rows with id = 1; SELECT "id", count(*) FROM "t" GROUP BY "id" HAVING count(*) > 1 finds such keys
+--! InvalidInputError: … table t … 2 rows with id = 1; find the duplicates with SELECT "id", count(*) FROM "t" GROUP BY "id" HAVING count(*) > 1
 FROM t ORDER BY ALL;
 --> 1 | 10
 --> 1 | 11

@@ -56,7 +56,7 @@ SELECT version FROM lance_info('trips');
 --each sql: INSERT INTO trips VALUES (1, 'a')
 
 {explain} {sql};
---~ The plan is that of the rows that would be changed. Nothing was written.
+--~ This is the plan that finds the rows to change. Nothing was written.
 {explain} {sql};
 --~ lance_change
 SELECT version FROM lance_info('trips');
@@ -203,7 +203,7 @@ CREATE TABLE own (a INT);
 BEGIN; DELETE FROM trips WHERE id = 1;
 --> 1
 DELETE FROM dim;
---! UnsupportedError: … one Lance table … COMMIT first
+--! UnsupportedError: … one Lance table … COMMIT this change first
 ROLLBACK;
 BEGIN; DELETE FROM trips WHERE id = 1;
 --> 1
@@ -282,10 +282,10 @@ UPDATE trips * SET id = 1;
 --! ParserException
 --only duckdb 1
 DELETE FROM ONLY (trips);
---! UnsupportedError: table trips: a statement of a form that is not supported on Lance tables: found DELETE FROM ONLY (trips)
+--! UnsupportedError: table trips: this form of the statement is not supported on Lance tables: found DELETE FROM ONLY (trips)
 --only duckdb 1
 UPDATE trips * SET id = 1;
---! UnsupportedError: table trips: a statement of a form that is not supported on Lance tables: found UPDATE trips * SET id = 1
+--! UnsupportedError: table trips: this form of the statement is not supported on Lance tables: found UPDATE trips * SET id = 1
 --only duckdb 1
 UPDATE ONLY trips SET city = 'o' WHERE id = 1;
 --> 1

@@ -71,7 +71,7 @@ FROM lance_table_changes('t', 0, 2);
 FROM lance_table_changes('t', 9, now());
 --! NotFoundError: … no version 9
 FROM lance_table_changes('t', 'nope', 3);
---! InvalidInputError: … no version 'nope': expected a number, a time or a tag
+--! InvalidInputError: … version 'nope' does not exist: expected a number, a time or a tag
 FROM lance_table_changes('t', now(), now() - INTERVAL 1 DAY);
 --! InvalidInputError: … the first version is newer than the last
 

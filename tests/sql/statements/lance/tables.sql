@@ -231,7 +231,7 @@ CREATE TEMP TABLE own (a INTEGER);
 DROP TABLE trips, nope;
 --! NotFoundError: … nope
 DROP TABLE IF EXISTS dim, own;
---! UnsupportedError: … DuckDB's own
+--! UnsupportedError: … native tables together
 SHOW TABLES;
 --> dim
 --> own
@@ -397,9 +397,9 @@ ALTER DATABASE lance SET ALIAS TO foo;
 ALTER DATABASE IF EXISTS LANCE SET ALIAS TO foo;
 --! database LANCE: ALTER DATABASE
 CREATE OR REPLACE VIEW trips AS SELECT 1 AS id;
---! table trips: CREATE VIEW … DROP TABLE
+--! table trips: … DROP TABLE
 CREATE OR REPLACE VIEW main.trips AS SELECT 1 AS id;
---! table trips: CREATE VIEW
+--! table trips: a Lance table already has this name
 SELECT count(*) FROM lance.trips;
 --> 5
 SELECT comment FROM duckdb_views() WHERE view_name = 'trips';

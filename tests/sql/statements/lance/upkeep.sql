@@ -231,7 +231,7 @@ FROM lance_table_metadata('small');
 FROM lance_schema_metadata('small');
 FROM lance_column_metadata('small', 'id');
 CALL lance_set_config('small', 'a', NULL);
---! InvalidInputError: lance_set_config without a value: expected a string, found NULL
+--! InvalidInputError: lance_set_config needs a value: expected a string, found NULL
 
 --= forms of upkeep that make no sense are refused
 
@@ -258,9 +258,9 @@ VACUUM small WITH (retain = 0);
 CALL lance_cleanup(small, older => 3);
 --! WrongTypeError: … unknown argument 'older'
 CALL lance_compact();
---! InvalidInputError: … no argument 'table'
+--! InvalidInputError: … argument 'table' is missing
 CALL lance_compact(NULL);
---! InvalidInputError: … lance_compact without a table
+--! InvalidInputError: … lance_compact needs a table
 CALL lance_compact('nowhere');
 --! nowhere
 ALTER TABLE small SET AUTO_CLEANUP (interval = 0);
@@ -274,7 +274,7 @@ ALTER TABLE small UNSET AUTO_CLEANUP (interval = 3);
 CHECKPOINT small WITH (dry_run);
 --! WrongTypeError: … CHECKPOINT small: unknown option 'dry_run'
 REINDEX small rubbish;
---! InvalidInputError: … REINDEX small: end of the statement: … found rubbish
+--! InvalidInputError: … REINDEX small: unexpected text after the statement: … found rubbish
 REINDEX small WITH (mode = 'append', retrain);
 --! InvalidInputError: … retrain with another mode
 CALL lance_compact(small, target_rows => 1);
@@ -282,7 +282,7 @@ CALL lance_compact(small, target_rows => 1);
 CALL lance_cleanup(small, retain => 1, retain_versions => 1);
 --! InvalidInputError: … found retain, retain_
 CALL lance_create_scalar_index(small, NULL, 'k');
---! InvalidInputError: … without a column
+--! InvalidInputError: … needs a column
 CALL lance_compct('small');
 --! NotFoundError: CALL lance_compct: no such procedure; did you mean 'lance_compact'
 SELECT version FROM lance_info('small');
@@ -327,21 +327,21 @@ SHOW MAINTENANCE ON {name};
 
 ATTACH '{folder}' AS ns (TYPE LANCE, READ_ONLY);
 CREATE INDEX i ON ns.small (id);
---! UnsupportedError: … the database ns is attached READ_ONLY
+--! UnsupportedError: … database ns is attached READ_ONLY
 REINDEX ns.small;
---! UnsupportedError: … the database ns is attached READ_ONLY
+--! UnsupportedError: … database ns is attached READ_ONLY
 OPTIMIZE ns.small;
---! UnsupportedError: … the database ns is attached READ_ONLY
+--! UnsupportedError: … database ns is attached READ_ONLY
 VACUUM ns.small WITH (older_than_seconds = 0);
---! UnsupportedError: … the database ns is attached READ_ONLY
+--! UnsupportedError: … database ns is attached READ_ONLY
 CHECKPOINT ns.small;
---! UnsupportedError: … the database ns is attached READ_ONLY
+--! UnsupportedError: … database ns is attached READ_ONLY
 ALTER TABLE ns.small SET AUTO_CLEANUP (interval = 2);
---! UnsupportedError: … the database ns is attached READ_ONLY
+--! UnsupportedError: … database ns is attached READ_ONLY
 CALL lance_compact(ns.small);
---! UnsupportedError: … the database ns is attached READ_ONLY
+--! UnsupportedError: … database ns is attached READ_ONLY
 SELECT Count FROM lance_set_config('ns.small', 'a', 'b');
---! UnsupportedError: … the database ns is attached READ_ONLY
+--! UnsupportedError: … database ns is attached READ_ONLY
 SELECT list(version ORDER BY version) FROM lance_versions('small');
 --> [1, 2, 3, 4]
 
@@ -356,7 +356,7 @@ EXPLAIN {sql};
 --> lance_change | …
 BEGIN;
 {sql};
---! UnsupportedError: … in a transaction; COMMIT first
+--! UnsupportedError: … in a transaction; COMMIT or ROLLBACK first
 ROLLBACK;
 --on reader
 {sql};

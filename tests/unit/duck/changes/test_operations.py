@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from datetime import timedelta
+from pathlib import Path
 
+import pytest
+
+import lance_duck as ld
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.registry import READERS, WORDS
 from lance_duck.duck.changes.upkeep.operations import ALIASES, CLEANUP, COMPACT, OPERATIONS, PROCEDURES, TABLE
 from lance_duck.duck.history.names import NAMES
+from lance_duck.maintenance import cleanup_plan
 from lance_duck.maintenance.options import CompactionArguments
 
 
@@ -34,3 +40,17 @@ def test_every_operation_can_be_called() -> None:
         assert TABLE not in operation.parameters
         assert operation.required <= len(operation.parameters)
         assert set(operation.not_null) <= set(list(operation.parameters)[: operation.required])
+
+
+def test_a_checkpoint_keeps_old_versions_that_have_a_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup_plan, "DEFAULT_AGE", timedelta(0))
+    ds = ld.write_dataset({"id": [1]}, tmp_path / "t.lance")
+    ds.tags.create("first", 1)
+    for number in (2, 3):
+        ds.insert({"id": [number]})
+    with ld.connect(tmp_path) as con:
+        con.execute("CHECKPOINT t")
+        assert con.execute("FROM t AT (VERSION => 'first')").fetchall() == [(1,)]
+    numbers = [version["version"] for version in ld.dataset(tmp_path / "t.lance").versions()]
+    assert len(numbers) == 2
+    assert numbers[0] == 1

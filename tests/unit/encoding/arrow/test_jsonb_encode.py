@@ -78,7 +78,7 @@ def test_floats_at_the_edge_of_infinity() -> None:
         ("01", "expected a number at byte 2"),
         ('"a', "expected more text at byte 2"),
         (r'"\x"', "expected an escape that JSON knows at byte 1"),
-        ("{a:1}", "expected a key in quotes, a colon, a comma or the end of what is open at byte 1"),
+        ("{a:1}", "expected a quoted key, a colon, a comma or a closing bracket at byte 1"),
         ("1 2", "expected nothing after the value at byte 2"),
         (r'{"a":1,"b":2,"\u0061":3}', "expected an object whose keys differ"),
         ("[" * 600 + "]" * 600, "expected at most 512 levels at byte 513, found '[[["),

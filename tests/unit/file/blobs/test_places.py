@@ -155,7 +155,7 @@ def test_kinds_that_are_not_read() -> None:
     file = file_over(Memory(b""))
     with pytest.raises(CorruptError, match="kind"):
         blob_places(described((5, 0, 1, 0, "")), file)
-    with pytest.raises(UnsupportedError, match="opened alone"):
+    with pytest.raises(UnsupportedError, match="need the whole table"):
         BlobPlace(file, PACKED, 0, 1, 1).extent()
 
 

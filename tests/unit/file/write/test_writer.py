@@ -97,7 +97,7 @@ def test_sidecars_need_a_table() -> None:
     assert [writer._space.sidecar()[0], writer._space.sidecar()[0]] == [1, 2]
     writer.abort()
     assert sidecar.aborted
-    with pytest.raises(UnsupportedError, match="blob too large"):
+    with pytest.raises(UnsupportedError, match="too large for the data file"):
         FileWriter(MemorySink(), SCHEMA)._space.sidecar()
 
 

@@ -110,7 +110,7 @@ def test_a_segment_is_merged_in_its_own_format_with_its_own_words(segments: Segm
 
 def test_segments_of_other_analysers_are_refused(segments: Segments) -> None:
     parts = [MergeInput(built(segments, ["a"], stem=stem), stay) for stem in (True, False)]
-    with pytest.raises(UnsupportedError, match="analysed in different ways"):
+    with pytest.raises(UnsupportedError, match="different full-text parameters"):
         segments.merge(parts)
 
 

@@ -201,7 +201,7 @@ def test_what_the_metadata_leave_out_is_the_default(segments: Segments) -> None:
 
 
 def test_files_that_do_not_say_where_nulls_are_are_not_used(segments: Segments) -> None:
-    with pytest.raises(UnsupportedError, match="zones of an early writer"):
+    with pytest.raises(UnsupportedError, match="written by an early version"):
         write(segments, {})
 
 

@@ -244,7 +244,7 @@ def test_zones_that_overlap_are_not_sure(segments: Segments) -> None:
 
 
 def test_files_that_do_not_say_where_nulls_are_are_not_used(segments: Segments) -> None:
-    with pytest.raises(UnsupportedError, match="zones of an early writer"):
+    with pytest.raises(UnsupportedError, match="written by an early version"):
         write(segments)
 
 

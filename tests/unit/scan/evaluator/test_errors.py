@@ -55,7 +55,7 @@ def verb(request: pytest.FixtureRequest) -> Verb:
         ("match('a', 'b')", "found match; words are found by search(…)"),
         ("(1", "a '(' that is not closed"),
         ("1)", "a ')' that closes nothing"),
-        ("", "an empty text"),
+        ("", "an empty string"),
     ],
 )
 def test_an_error_says_what_is_wrong_with_the_text_of_the_user(
@@ -71,7 +71,7 @@ def test_an_error_says_what_is_wrong_with_the_text_of_the_user(
 
 @pytest.mark.parametrize(
     ("text", "remedy"),
-    [("new", "text goes in single quotes"), ("None", "a missing value is written NULL, and found by IS NULL")],
+    [("new", "strings need single quotes"), ("None", "a missing value is written NULL, and found by IS NULL")],
 )
 def test_a_name_that_is_not_a_column_is_told_how_its_value_is_written(
     table: ld.LanceDataset, text: str, remedy: str
@@ -101,7 +101,7 @@ def test_a_column_inside_of_a_struct_is_suggested_with_its_path(table: ld.LanceD
 
 
 def test_text_in_double_quotes_is_noticed(table: ld.LanceDataset) -> None:
-    with pytest.raises(UnknownColumnError, match="text goes in single quotes"):
+    with pytest.raises(UnknownColumnError, match="strings need single quotes"):
         table.to_table(filter='city = "Kyoto"')
 
 

@@ -98,7 +98,7 @@ def test_a_plan_describes_both_searches(pets: ld.LanceDataset) -> None:
         ({"full_text_query": "puppy", "k": 0}, "k: expected 1 or more"),
         ({"full_text_query": "puppy", "hybrid": {"alfa": 1}}, "did you mean 'alpha'"),
         ({"full_text_query": "puppy", "blob_handling": "all_binary"}, "blob_handling is not supported"),
-        ({"method": "rrf"}, "a search for a vector and for words"),
+        ({"method": "rrf"}, "both nearest and full_text_query"),
     ],
 )
 def test_errors_say_what_is_wrong(pets: ld.LanceDataset, options: dict[str, Any], message: str) -> None:
@@ -109,7 +109,7 @@ def test_errors_say_what_is_wrong(pets: ld.LanceDataset, options: dict[str, Any]
 def test_one_vector_and_one_query_of_words_are_searched_for(pets: ld.LanceDataset) -> None:
     with pytest.raises(ld.LanceDuckError, match="query vector: expected one"):
         pets.search([ORIGIN, ORIGIN], full_text_query="puppy")
-    with pytest.raises(ld.LanceDuckError, match="full_text_query: expected a vector beside it"):
+    with pytest.raises(ld.LanceDuckError, match="full_text_query: expected a query vector with it"):
         pets.search("puppy", full_text_query="puppy")
 
 

@@ -291,7 +291,7 @@ def test_what_a_search_cannot_be_is_refused(table: ld.LanceDataset) -> None:
         table.scanner(nearest={"column": "single"})
     with pytest.raises(ld.UnsupportedError, match="include_deleted_rows"):
         table.scanner(nearest={"column": "single", "q": [1.0] * DIM}, include_deleted_rows=True, with_row_id=True)
-    with pytest.raises(ld.InvalidInputError, match="one column of vectors"):
+    with pytest.raises(ld.InvalidInputError, match="one vector column"):
         table.search([1.0] * DIM)
 
 
@@ -316,7 +316,7 @@ def test_explanations_say_which_way_a_search_goes(table: ld.LanceDataset) -> Non
     text = scanner.explain_plan()
     assert "search: 3 nearest of single to 1 query, metric l2" in text
     assert "distances: 0.5 <= _distance" in text
-    assert "not by an index: no index" in text
+    assert "without an index: no index" in text
     assert "fragments: 0 through the index, 3 compared vector by vector" in text
     assert "filter: id > 3" in text
     assert "took: " in scanner.analyze_plan()

@@ -47,5 +47,5 @@ def test_lists_of_a_fixed_length_and_of_dictionaries() -> None:
 
 
 def test_other_columns_have_no_items() -> None:
-    with pytest.raises(InvalidInputError, match="holds no lists"):
+    with pytest.raises(InvalidInputError, match="need a list column"):
         evaluate(HasAny(("x",), pa.array([1])), {"x": pa.array([1])}, 1)

@@ -88,7 +88,7 @@ def test_all_conditions_hold(ponds: ld.LanceDataset) -> None:
     assert ids(ponds.search().where("price = 1 OR id = 3 -- few").where("id > 2")) == [3, 6, 11, 16]
     assert ids(ponds.search().where(pc.field("price") == 1).where(pc.field("id") > 2)) == [6, 11, 16]
     assert ids(ponds.search(filter="price = 1").where("id > 2")) == [6, 11, 16]
-    with pytest.raises(InvalidInputError, match="combine them into one"):
+    with pytest.raises(InvalidInputError, match="combine the conditions into one"):
         ponds.search().where("id > 2").where(pc.field("price") == 1)
 
 
@@ -166,7 +166,7 @@ def test_what_makes_no_sense_is_refused_when_it_is_asked(ponds: ld.LanceDataset)
         ponds.search(ORIGIN, column="nope")
     with pytest.raises(WrongTypeError, match="did you mean 'metric'"):
         ponds.search(ORIGIN, metrik="l2")  # type: ignore[call-overload]
-    with pytest.raises(InvalidInputError, match="column without a query"):
+    with pytest.raises(InvalidInputError, match="column needs a query"):
         ponds.search(column="vec")
     with pytest.raises(WrongTypeError, match="names its columns"):
         ponds.search(ORIGIN).text({"match": {"terms": "duck", "column": "text"}}, "text")

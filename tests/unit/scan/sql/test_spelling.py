@@ -81,5 +81,5 @@ def test_conditions_with_it_are_answered_by_indexes(filter_: str, tmp_path: Path
     assert truth.num_rows == 1
     for column in schema.names:
         dataset.create_scalar_index(column, "BTREE")
-    assert "not by an index" not in dataset.scanner(filter=filter_).explain_plan()
+    assert "without an index" not in dataset.scanner(filter=filter_).explain_plan()
     assert dataset.to_table(filter=filter_) == truth

@@ -32,9 +32,9 @@ def test_lists_of_texts_and_fields_of_structs_are_searched(dataset: ld.LanceData
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("structs", WrongTypeError, "'structs' must hold texts or lists of texts"),
-        ("lists", WrongTypeError, "'lists' must hold texts or lists of texts"),
-        ("s", WrongTypeError, "'s' must hold texts or lists of texts"),
+        ("structs", WrongTypeError, "'structs' must contain strings or lists of strings"),
+        ("lists", WrongTypeError, "'lists' must contain strings or lists of strings"),
+        ("s", WrongTypeError, "'s' must contain strings or lists of strings"),
         ("structs.t.x", UnknownColumnError, "path 'structs.t.x' does not exist"),
         ("structs.x", UnknownColumnError, "path 'structs.x' does not exist"),
         ("`s", UnknownColumnError, "path '`s' does not exist"),

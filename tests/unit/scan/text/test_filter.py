@@ -99,9 +99,9 @@ def test_a_name_that_fits_two_columns_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_takes_no_query_says_so(pets: ld.LanceDataset) -> None:
-    with pytest.raises(ld.LanceDuckError, match="parameters without SQL text"):
+    with pytest.raises(ld.LanceDuckError, match="parameters need an SQL string"):
         pets.to_table(filter=DOG, parameters=[1])
     with pytest.raises(ld.LanceDuckError, match="found MatchQuery"):
         pets.filter(DOG)
-    with pytest.raises(ld.LanceDuckError, match="must hold texts"):
+    with pytest.raises(ld.LanceDuckError, match="must contain strings"):
         pets.scanner(filter=MatchQuery("dog", "id"))

@@ -48,7 +48,7 @@ def test_a_brace_begins_a_form_and_nothing_else(text: str) -> None:
 
 def test_forms_in_one_another_without_end_are_refused() -> None:
     text = '{"boolean": {"must": [' * 300 + '{"match": {"terms": "a"}}' + "]}}" * 300
-    with pytest.raises(LanceDuckError, match="queries in one another"):
+    with pytest.raises(LanceDuckError, match="the query is nested too deeply"):
         query_of_text(text, "body")
 
 

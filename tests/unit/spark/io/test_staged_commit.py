@@ -147,7 +147,7 @@ def test_nothing_is_deleted_while_it_is_not_known_whether_it_has_landed(place: T
 
 def test_what_does_not_fit_is_refused_before_a_task_runs(place: TableRef) -> None:
     ld.write_dataset(ROWS, place.uri)
-    with pytest.raises(AlreadyExistsError, match="table exists already"):
+    with pytest.raises(AlreadyExistsError, match="the table already exists"):
         Landing.begin(place, ROWS.schema, "create")
     with pytest.raises(InvalidInputError, match="'x'"):
         Landing.begin(place, pa.schema({"x": pa.int64()}))

@@ -8,8 +8,8 @@ from lance_duck.spark.jobs.failures import as_ours, error_in
 
 
 def test_an_error_of_ours_comes_out_of_the_text_of_sparks() -> None:
-    text = "[X] failed: Traceback:\n  File\nlance_duck.errors.NotFoundError: /t: not a dataset; look\n SQLSTATE: 38000"
-    with pytest.raises(NotFoundError, match=r"^/t: not a dataset; look$") as raised, as_ours():
+    text = "[X] failed: Traceback:\n  File\nlance_duck.errors.NotFoundError: /t: table not found; look\n SQLSTATE: 1"
+    with pytest.raises(NotFoundError, match=r"^/t: table not found; look$") as raised, as_ours():
         raise PySparkException(text)
     assert raised.value.__cause__ is None
     assert raised.value.__suppress_context__

@@ -77,7 +77,7 @@ def test_an_append_without_the_fields_that_others_keep_is_not_committed(place: s
     table.restore()
     before = ld.dataset(place)
     table.drop_columns(["id"])
-    with pytest.raises(RetryableError, match="Append was preempted"):
+    with pytest.raises(RetryableError, match="changed data that this Append needs"):
         commit(before.handle.snapshot, operation)
 
 

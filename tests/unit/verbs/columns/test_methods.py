@@ -209,7 +209,7 @@ def test_a_merge_takes_the_last_of_equal_keys_and_nulls_equal_nulls(table: ld.La
         (pa.table({"a": [1], "b": ["x"]}), "a", None, "already exists"),
         (pa.table({"k": [1], "n": [1]}), "a", None, "no column 'a'"),
         (pa.table({"k": [1], "n": [1]}), "z", "k", "no column 'z'"),
-        (pa.table({"a": [1]}), "a", None, "no columns to merge"),
+        (pa.table({"a": [1]}), "a", None, "the data does not have columns to merge"),
         (pa.table({"k": [[1]], "n": [1]}), "l", "k", "cannot be compared"),
     ],
 )
@@ -227,8 +227,8 @@ def test_merges_that_make_no_sense_are_refused(
         ({"a": "b"}, "already exists"),
         ({"n": "nope + 1"}, "no column 'nope'"),
         ({"n": "sum(a)"}, "bad expression"),
-        ({"n": 1}, "not SQL text"),
-        ({"n.m": "a"}, "dot in the name"),
+        ({"n": 1}, "SQL strings by column name"),
+        ({"n.m": "a"}, "cannot contain a dot"),
         ({"n": "CAST(b AS INT)"}, "Could not convert"),
         (pa.field("n", pa.int8(), nullable=False), "must be nullable"),
         (3, "of this kind"),
@@ -281,7 +281,7 @@ def test_fields_in_lists_are_cast_where_rows_are_deleted(place: str) -> None:
     type_ = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
     lists = [[{"x": 2**40, "y": 1}] * 3, [{"x": 5, "y": 2}], None, [{"x": 6, "y": 3}] * 2]
     table = ld.write_dataset(pa.table({"a": range(4), "l": pa.array(lists, type_)}), place)
-    with pytest.raises(InvalidInputError, match="the new type cannot hold"):
+    with pytest.raises(InvalidInputError, match="the new type cannot represent"):
         table.alter_columns({"path": "l.item.x", "data_type": pa.int16()})
     table.delete("a = 0")
     table.alter_columns({"path": "l.item.x", "data_type": pa.int16()})
@@ -505,7 +505,7 @@ def test_fields_that_files_store_whole_are_not_cast_and_maps_keep_their_fields(t
     schema = schema.set(2, schema.field("p").with_metadata({"lance-encoding:packed": "true"}))
     table = ld.write_dataset(pa.table(columns, schema=schema), tmp_path / "t.lance", data_storage_version="2.2")
     for path in ("m.entries.value.x", "m.entries.key", "f.item.x", "p.x", "q.entries.value"):
-        with pytest.raises(InvalidInputError, match="in packed structs cannot be cast"):
+        with pytest.raises(InvalidInputError, match="packed structs cannot be cast"):
             table.alter_columns({"path": path, "data_type": pa.int64()})
     for change in (
         {"path": "m.entries.key", "nullable": True},
@@ -513,7 +513,7 @@ def test_fields_that_files_store_whole_are_not_cast_and_maps_keep_their_fields(t
         {"path": "m.entries.value", "name": "v"},
         {"path": "m.entries", "nullable": True},
     ):
-        with pytest.raises(InvalidInputError, match="entries and keys of maps are never null"):
+        with pytest.raises(InvalidInputError, match="keys and entries of a map"):
             table.alter_columns(change)
     assert (table.version, table.schema) == (1, schema)
     table.alter_columns({"path": "q.entries.value", "nullable": False}, {"path": "m.entries.value.x", "name": "z"})

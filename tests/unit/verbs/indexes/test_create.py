@@ -243,7 +243,7 @@ def test_transactions_say_what_was_done(ds: ld.LanceDataset) -> None:
     (made,) = done.operation.new_indices
     assert (made.uuid, made.name, made.fragment_ids, made.dataset_version) == (str(uuid), "id_idx", {0, 1}, 1)
     assert {f"{ds.uri}/_indices/{uuid}/{file.path}" for file in made.files or ()} == files(ds)
-    with pytest.raises(InvalidInputError, match="is taken by an index segment"):
+    with pytest.raises(InvalidInputError, match="an index segment already has uuid"):
         ds.create_scalar_index("id", "BTREE", index_uuid=uuid)
     ds.drop_index("id_idx", commit_message="gone")
     assert ds.read_transaction(3).commit_message == "gone"

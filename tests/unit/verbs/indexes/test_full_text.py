@@ -65,7 +65,7 @@ def test_its_words_are_read_ahead_and_positions_only_where_there_are_some(datase
     snapshot = dataset.handle.snapshot
     (index,) = catalog(snapshot).named("placed")
     assert open_index(snapshot, index.segments[0]).nbytes > 0
-    with pytest.raises(UnsupportedError, match="'s_idx', which has none"):
+    with pytest.raises(UnsupportedError, match="'s_idx' without positions"):
         dataset.prewarm_index("s_idx", with_position=True)
 
 

@@ -223,7 +223,7 @@ def test_broken_segments_are_left_alone_until_they_are_built_anew(ds: ld.LanceDa
     append(ds, 20)
     break_segments(ds)
     version = ds.version
-    with pytest.warns(IndexWarning, match="'i' is left as it is") as told:
+    with pytest.warns(IndexWarning, match="'i' was not changed") as told:
         ds.optimize.optimize_indices()
     assert {each.filename for each in told} == {__file__}
     assert ds.version == version
@@ -245,7 +245,7 @@ def test_indexes_of_unknown_kinds_are_left_alone(ds: ld.LanceDataset) -> None:
     ld.LanceDataset.commit(ds.uri, ld.LanceOperation.CreateIndex([entry], []), ds.version, storage_options=OPTIONS)
     append(ds, 20)
     for settings in ({}, {"retrain": True}):
-        with pytest.warns(IndexWarning, match="'odd' is left as it is"):
+        with pytest.warns(IndexWarning, match="'odd' was not changed"):
             ds.optimize.optimize_indices(**settings)  # type: ignore[arg-type]
         assert covered(ds, "odd") == [[0, 1]]
         assert covered(ds) == [[0, 1, 2]]

@@ -81,17 +81,17 @@ def test_parts_of_the_same_rows_are_refused(ds: ld.LanceDataset) -> None:
     part(ds, 0, 1)
     part(ds, 1, 2)
     before = files(ds)
-    with pytest.raises(InvalidInputError, match="no row in two of them"):
+    with pytest.raises(InvalidInputError, match="each row in one part"):
         ds.merge_index_metadata(UUID, "INVERTED")
     assert files(ds) == before
 
 
 def test_parts_are_not_committed_before_they_are_joined(ds: ld.LanceDataset) -> None:
     segment = part(ds, 0)
-    with pytest.raises(InvalidInputError, match="not joined"):
+    with pytest.raises(InvalidInputError, match="not merged yet"):
         ds.commit_existing_index_segments("i", "t", [segment])
     operation = ld.LanceOperation.CreateIndex([segment], [])
-    with pytest.raises(InvalidInputError, match="not joined"):
+    with pytest.raises(InvalidInputError, match="not merged yet"):
         ld.LanceDataset.commit(ds, operation, read_version=1)
 
 
@@ -105,7 +105,7 @@ def test_bad_parts_are_refused(ds: ld.LanceDataset) -> None:
         ds.create_scalar_index("n", "INVERTED", fragment_ids=[0], index_uuid=UUID)
     with pytest.raises(InvalidInputError, match="uuid"):
         part(ds, 0, index_uuid="x")
-    with pytest.raises(InvalidInputError, match="no parts"):
+    with pytest.raises(InvalidInputError, match="does not have parts"):
         ds.merge_index_metadata(str(uuid4()), "INVERTED")
     with pytest.raises(InvalidInputError, match="uuid"):
         ds.merge_index_metadata("x", "INVERTED")
@@ -114,7 +114,7 @@ def test_bad_parts_are_refused(ds: ld.LanceDataset) -> None:
     assert files(ds) == []
     part(ds, 0)
     ds.merge_index_metadata(UUID, "INVERTED")
-    with pytest.raises(InvalidInputError, match="joined already"):
+    with pytest.raises(InvalidInputError, match="already merged"):
         part(ds, 1)
     ds.commit_existing_index_segments("i", "t", [segment_of(ds, 0)])
     with pytest.raises(InvalidInputError, match="taken"):

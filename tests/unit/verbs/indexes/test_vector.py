@@ -280,7 +280,7 @@ def test_an_index_that_has_too_few_vectors_is_left_for_later_and_others_are_opti
     dataset.create_index("vec", "IVF_PQ", train=False, **TWO)
     dataset.create_scalar_index("id", "BTREE")
     dataset.insert(rows(100, 100))
-    with pytest.warns(ld.errors.IndexWarning, match="'vec_idx' is left as it is: too few vectors"):
+    with pytest.warns(ld.errors.IndexWarning, match="'vec_idx' was not changed: too few vectors"):
         dataset.optimize.optimize_indices()
     assert dataset.index_statistics("id_idx")["num_unindexed_rows"] == 0
     dataset.insert(rows(100, 200))

@@ -80,7 +80,7 @@ def test_what_makes_no_sense_is_refused(table: ld.LanceDataset, tmp_path: Path) 
         builder.train_ivf(0)
     with pytest.raises(InvalidInputError, match="num_sub_vectors"):
         builder.train_pq(ivf, 3)
-    with pytest.raises(InvalidInputError, match="no vectors to train with"):
+    with pytest.raises(InvalidInputError, match="the column does not contain vectors to train with"):
         builder.train_ivf(2, fragment_ids=[])
     with pytest.raises(UnknownColumnError):
         IndicesBuilder(table, "w")
@@ -104,7 +104,7 @@ def test_centroids_of_an_index_are_those_that_it_was_built_with(table: ld.LanceD
 def test_centroids_of_what_has_none(table: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="expected index_name or column"):
         table.centroids()
-    with pytest.raises(IndexNotFoundError, match="no vector index over column 'v'"):
+    with pytest.raises(IndexNotFoundError, match="column 'v' does not have a vector index"):
         table.centroids(column="v")
     with pytest.raises(IndexNotFoundError, match="no index 'none'"):
         table.get_ivf_model("none")
@@ -112,5 +112,5 @@ def test_centroids_of_what_has_none(table: ld.LanceDataset) -> None:
     assert table.centroids(index_name="empty") is None
     table.add_columns({"x": "1"})
     table.create_scalar_index("x", "BTREE")
-    with pytest.raises(NotIndexableError, match="index 'x_idx' has no centroids"):
+    with pytest.raises(NotIndexableError, match="index 'x_idx' does not have centroids"):
         table.centroids(index_name="x_idx")

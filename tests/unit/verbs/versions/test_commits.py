@@ -132,13 +132,13 @@ def test_arguments_that_make_no_sense_are_refused(table: ld.LanceDataset, tmp_pa
         commit(table, "Append", 1)
     with pytest.raises(InvalidInputError, match="expected FragmentMetadata, found int"):
         commit(table, LanceOperation.Append([1]), 1)
-    with pytest.raises(InvalidInputError, match="invalid part of UpdateConfig"):
+    with pytest.raises(InvalidInputError, match="UpdateConfig has an invalid field"):
         commit(table, LanceOperation.UpdateConfig(field_metadata_updates=[{"f": "1"}]), 1)
-    with pytest.raises(InvalidInputError, match="invalid part of CreateIndex"):
+    with pytest.raises(InvalidInputError, match="CreateIndex has an invalid field"):
         commit(table, LanceOperation.CreateIndex([Index(str(uuid4()), "i", [0], 1, {"x"}, 0)], []), 1)
-    with pytest.raises(UnsupportedError, match="newer format"):
+    with pytest.raises(UnsupportedError, match="its format is newer"):
         commit(table, LanceOperation.BaseOperation(), 1)
-    with pytest.raises(InvalidInputError, match="commit_message beside a Transaction"):
+    with pytest.raises(InvalidInputError, match="commit_message cannot be combined with a Transaction"):
         commit(table, Transaction(1, one), commit_message="no")
     with pytest.raises(NotFoundError, match="Append needs a table"):
         commit(tmp_path / "none", one, 1)

@@ -47,7 +47,7 @@ def test_between_two_shares_of_the_rows_settings_go_as_far_as_either() -> None:
     assert choose([CURVE, FEW], 0.98) == Setting(60, None, 100)
     assert choose([CURVE, FEW], 0.9) == Setting(60, None, 20)
     assert words([CURVE, FEW], 0.9, 5) == (
-        "recall 0.9 asked for: nprobes 60, refine_factor 4; 0.955 measured on 100 queries, k 10, "
+        "target recall 0.9: nprobes 60, refine_factor 4; 0.955 measured on 100 queries, k 10, "
         "in this process; 1.000 measured on 100 queries, k 10, 25.0% of the rows, in this process"
     )
 
@@ -55,7 +55,7 @@ def test_between_two_shares_of_the_rows_settings_go_as_far_as_either() -> None:
 def test_so_many_candidates_as_are_said_are_reranked_at_least() -> None:
     assert choose([CURVE], 0.9, 10) == Setting(20, None, 10)
     assert choose([CURVE, FEW], 0.9, 10) == Setting(60, None, 20)
-    assert words([CURVE], 0.9, 3, 10).startswith("recall 0.9 asked for: nprobes 20, refine_factor 4;")
+    assert words([CURVE], 0.9, 3, 10).startswith("target recall 0.9: nprobes 20, refine_factor 4;")
 
 
 @pytest.mark.parametrize(("k", "measured"), [(1, 10), (3, 10), (10, 10), (11, 20), (51, 100), (5001, 10000)])

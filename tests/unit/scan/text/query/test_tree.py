@@ -126,7 +126,7 @@ def test_values_of_wrong_types_are_refused(make: Callable[[], Any]) -> None:
         (lambda: BoostQuery(ALPHA, BETA, negative_boost=math.inf), "finite"),
         (lambda: BooleanQuery([]), "at least one should/must"),
         (lambda: BooleanQuery([(Occur.MUST_NOT, ALPHA)]), "at least one should/must"),
-        (lambda: reduce(or_, [ALPHA] * 200), "queries in one another"),
+        (lambda: reduce(or_, [ALPHA] * 200), "the query is nested too deeply"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:
@@ -135,7 +135,7 @@ def test_values_that_make_no_sense_are_refused(make: Callable[[], Any], message:
 
 
 def test_a_query_that_is_doubled_again_and_again_is_refused_and_not_searched_forever() -> None:
-    with pytest.raises(InvalidInputError, match="queries in a query: expected at most 4096"):
+    with pytest.raises(InvalidInputError, match="the query has too many clauses: expected at most 4096"):
         reduce(lambda query, _: query & query, range(40), ALPHA)
 
 
