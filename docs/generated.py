@@ -1,4 +1,4 @@
-"""Pages made from code and other files: the format, the commands, the errors and the notebooks."""
+"""Generate tables for the documentation from the code: the format, the commands and the errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.file.reader import LEGACY_VERSIONS, VERSIONS
 from lance_duck.file.write.writer import VERSIONS as WRITTEN_2
 from lance_duck.index.registry import KINDS
-from lance_duck.wire.flags import READABLE, WRITABLE, flag_names
+from lance_duck.wire.flags import KEPT_FIELD_IDS, READABLE, WRITABLE, flag_names
 from lance_duck.wire.fragment import LEGACY, UNSTABLE
 from lance_duck.write.options import NEWEST
 
@@ -51,7 +51,7 @@ TYPES: Final[Mapping[str, tuple[pa.DataType, Any]]] = {
     "decimal128, negative scale": (pa.decimal128(5, -2), Decimal(100)),
     "decimal256": (pa.decimal256(60, 3), Decimal("1.125")),
     "null": (pa.null(), None),
-    "dictionary of text": (pa.dictionary(pa.int8(), pa.string()), "a"),
+    "dictionary of strings": (pa.dictionary(pa.int8(), pa.string()), "a"),
     "dictionary of numbers": (pa.dictionary(pa.uint16(), pa.int64()), 1),
     "dictionary of dates": (pa.dictionary(pa.int32(), pa.date32()), 0),
     "dictionary of decimals": (pa.dictionary(pa.int32(), pa.decimal128(5, 1)), Decimal(1)),
@@ -63,7 +63,7 @@ TYPES: Final[Mapping[str, tuple[pa.DataType, Any]]] = {
     "fixed_size_list": (pa.list_(pa.float32(), 2), [0.5, 1.5]),
     "fixed_size_list of fixed_size_list": (pa.list_(pa.list_(pa.int32(), 2), 2), [[1, 2], [3, 4]]),
     "fixed_size_list of struct": (pa.list_(pa.struct([("x", pa.int32())]), 2), [{"x": 1}, {"x": 2}]),
-    "fixed_size_list of text": (pa.list_(pa.string(), 2), ["a", "b"]),
+    "fixed_size_list of strings": (pa.list_(pa.string(), 2), ["a", "b"]),
     "fixed_size_list of list": (pa.list_(pa.list_(pa.int32()), 2), [[1], [2]]),
     "struct": (pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))]), {"x": 1, "y": ["a"]}),
     "struct without fields": (pa.struct([]), {}),
@@ -73,7 +73,7 @@ TYPES: Final[Mapping[str, tuple[pa.DataType, Any]]] = {
     "arrow.bool8": (pa.bool8(), 1),
     "arrow.json": (pa.json_(), "[1]"),
 }
-"""A type for each row of the table of types, and a value."""
+"""Types by name, each with a value. They are the rows of the type table."""
 
 PACKAGE: Final = Path(ld.__file__).parent
 ROOMS: Final = ("duck", "write", "verbs", "scan", "store", "snapshot", "commit", "index", "spark", "namespaces", "wire")
@@ -87,7 +87,7 @@ MOST_WORDS: Final = 40
 
 
 def write(folder: Path) -> None:
-    """Write each page into a folder, which is made."""
+    """Write each table, and the notebooks, into a folder. Creates the folder."""
     folder.mkdir(exist_ok=True)
     shutil.copytree(
         folder.parents[1] / "notebooks", folder / "notebooks", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md")
@@ -105,23 +105,23 @@ def write(folder: Path) -> None:
 
 
 def file_versions() -> str:
-    """Return a table of the versions of data files."""
+    """Return a table of file formats."""
     read = {f"{major}.{minor}" for major, minor in VERSIONS.values()} | set(LEGACY_VERSIONS.values())
     names = sorted(read | set(WRITTEN))
-    selectors = {LEGACY: '"legacy"', NEWEST: '"stable"', UNSTABLE: '"next": pylance calls it unstable'}
+    selectors = {LEGACY: '"legacy"', NEWEST: '"stable"', UNSTABLE: '"next", unstable'}
     rows = ((name, name in read, name in WRITTEN, selectors.get(name, "")) for name in names)
-    return _table(("version of data files", "read", "written", "named"), rows)
+    return _table(("file format", "read", "written", "also called"), rows)
 
 
 def encodings() -> str:
-    """Return a table of the encodings that are read, by the names that the messages of the format give them."""
+    """Return a table of supported encodings, by the names of their protobuf messages."""
     rows = [("2.1 to 2.3", ", ".join(f"`{name}`" for name in READERS))]
     rows.append(("2.0", ", ".join(f"`{name}`" for name in (*READERS_20, "list"))))
-    return _table(("files of", "encodings"), rows)
+    return _table(("file format", "encodings"), rows)
 
 
 def types() -> str:
-    """Return a table of the types of columns, each written and read in each version of data files."""
+    """Return a table of column types, after a round trip through each file format."""
     with tempfile.TemporaryDirectory() as folder:
         rows = [
             (name, *(stored_as(type_, value, version, f"{folder}/{place}-{version}") for version in WRITTEN))
@@ -131,7 +131,7 @@ def types() -> str:
 
 
 def stored_as(type_: pa.DataType, value: object, version: str, uri: str) -> str:
-    """Return "yes" where a column of a type comes back as it was written, the type that it comes back as, or "no"."""
+    """Return "yes" if a column keeps its type, "as …" if it comes back as another type, or "no" if it is refused."""
     try:
         ld.write_dataset(pa.table({"c": column_of(type_, value)}), uri, data_storage_version=version)
     except LanceDuckError:
@@ -141,7 +141,7 @@ def stored_as(type_: pa.DataType, value: object, version: str, uri: str) -> str:
 
 
 def column_of(type_: pa.DataType, value: object) -> pa.Array:
-    """Return one row of a type."""
+    """Return an array of the type with one value."""
     if pa.types.is_dictionary(type_):
         return pa.DictionaryArray.from_arrays(pa.array([0], type_.index_type), pa.array([value], type_.value_type))
     if pa.types.is_run_end_encoded(type_):
@@ -150,18 +150,18 @@ def column_of(type_: pa.DataType, value: object) -> pa.Array:
 
 
 def flags() -> str:
-    """Return a table of the feature flags of manifests."""
+    """Return a table of feature flags. Only writers have `KEPT_FIELD_IDS`, so tables with it can be read."""
     bits = [1 << bit for bit in range(17)]
     return _table(
-        ("flag", "tables that have it are read", "and changed"),
-        ((flag_names(bit)[0], bool(bit & READABLE), bool(bit & WRITABLE)) for bit in bits),
+        ("flag", "read", "changed"),
+        ((flag_names(bit)[0], bool(bit & (READABLE | KEPT_FIELD_IDS)), bool(bit & WRITABLE)) for bit in bits),
     )
 
 
 def indexes() -> str:
-    """Return a table of the kinds of indexes that are built and used."""
+    """Return a table of index kinds."""
     return _table(
-        ("kind", "message in the manifest"),
+        ("index kind", "message in the manifest"),
         ((kind.name, f"`{kind.type_url.rpartition('/')[2]}`") for kind in KINDS),
     )
 

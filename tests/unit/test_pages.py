@@ -14,6 +14,7 @@ from support.command_line import run
 import lance_duck as ld
 import lance_duck_command as command
 from lance_duck import examples
+from lance_duck.cli.sql.dot_commands import DOT_COMMANDS
 from lance_duck.index.registry import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -69,26 +70,31 @@ def test_the_page_on_indexes_names_every_kind_that_can_be_built(folder: Path) ->
     assert ld.recall_report(ds, "v", sample=3).choose(recall=0.9) is not None
 
 
-COMMAND_LINE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8").split("\n## ")[0]
+COMMAND_LINE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8").split("\n## Every command")[0]
 
 
-def test_the_page_on_the_command_line_names_every_command_and_options_that_they_have() -> None:
-    listed = re.sub(r"\s", "", re.search(r"`lance-duck (info \|[^`]*)`", COMMAND_LINE)[1]).split("|")  # type: ignore[index]
+def test_the_page_on_the_command_line_lists_every_command_and_only_options_that_exist() -> None:
+    listed = re.findall(r"^\| `([a-z-]+)` \|", COMMAND_LINE.split("## Commands")[1].split("\n## ")[0], re.MULTILINE)
     commands = {line.split()[0] for line in run("--help").stdout.partition("Commands:")[2].splitlines() if line.strip()}
     assert set(listed) == {name for name in commands if run(name, "--help").exit_code == 0}
     helps = "".join(run(*name, "--help").stdout for name in ([], *([name] for name in listed)))
     assert set(re.findall(r"--[a-z][a-z-]+", COMMAND_LINE)) <= set(re.findall(r"--[a-z][a-z-]+", helps))
 
 
-def test_the_commands_of_the_page_on_the_command_line_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    examples.write("data", rows=100, enable_stable_row_ids=True)
-    Path("load.sql").write_text("INSERT INTO trips SELECT * REPLACE (id + 1000 AS id) FROM trips;")
-    Path("check.sql").write_text("SELECT count(*) AS n FROM trips;")
-    lines = [shlex.split(line, comments=True)[1:] for line in COMMAND_LINE.splitlines() if line.startswith("    lance")]
-    answers = [run(*words, stdin="") for words in lines]
-    assert [answer.exit_code for answer in answers] == [0, 0, 0]
-    count = int(answers[0].stdout.splitlines()[-1])
-    assert int(answers[1].stdout.splitlines()[-1]) == 2 * count
+def test_commands_with_version_options_are_those_of_the_page() -> None:
+    commands = re.findall(r"^\| `([a-z-]+)` \|", COMMAND_LINE, re.MULTILINE)
+    (sentence,) = re.findall(r"^(.*) take one of these options\.", COMMAND_LINE, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", sentence)) == {
+        name for name in commands if "--asof" in run(name, "--help").stdout
+    }
+
+
+def test_shell_commands_of_the_page_are_those_of_the_shell() -> None:
+    assert set(re.findall(r"`(\.[a-z]+)", COMMAND_LINE.split("## The shell")[1])) == set(DOT_COMMANDS)
+
+
+def test_read_only_sql_with_keep_going_exits_with_1(folder: Path) -> None:
+    examples.write("data", rows=100)
     refused = run("sql", "data", "--read-only", "DELETE FROM trips", "--keep-going")
     assert (refused.exit_code, refused.stdout) == (1, "")
 
@@ -110,7 +116,7 @@ def test_the_commands_of_the_page_on_the_command_line_run(folder: Path, monkeypa
         "doctor",
     ],
 )
-def test_what_the_page_on_the_command_line_says_runs(folder: Path, words: str) -> None:
+def test_commands_that_the_page_describes_run(folder: Path, words: str) -> None:
     examples.write("data", rows=100, enable_stable_row_ids=True)
     ld.connect("data").execute("COPY (FROM trips) TO 'rows.parquet'")
     answer = run(*shlex.split(words))
@@ -120,7 +126,7 @@ def test_what_the_page_on_the_command_line_says_runs(folder: Path, words: str) -
 @pytest.mark.parametrize(
     ("words", "code"), [(["info", "nowhere.lance"], 1), (["info"], 2), (["sql", ".", "SELEC 1"], 1)]
 )
-def test_errors_go_to_stderr_with_the_codes_that_the_page_says(
+def test_errors_go_to_stderr_with_the_exit_codes_of_the_page(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], code: int
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["lance-duck", *words])

@@ -22,3 +22,12 @@ def test_every_extra_is_explained_or_for_developers() -> None:
     explained, developers = re.findall(r"^\| `(\w+)`", section, re.MULTILINE), section.split("next to this package.")[1]
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert {*explained, *re.findall(r"`(\w+)`", developers)} == set(project["optional-dependencies"])
+
+
+def test_tables_that_the_page_on_the_format_names_exist() -> None:
+    section = (DOCS / "reference" / "format.md").read_text(encoding="utf-8").split("\n## Features")[1].split("\n## ")[0]
+    rows = [line.rstrip(" |").rpartition("|")[2] for line in section.splitlines() if line.startswith("| ")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    tables = DOCS.parent / "tests" / "golden" / "tables"
+    assert len(named) > 10
+    assert not [name for name in named if not (tables / f"{name}.lance").exists()]
