@@ -129,7 +129,7 @@ def test_a_table_that_was_made_anew_is_noticed(table: ld.LanceDataset) -> None:
     ],
 )
 def test_offsets_that_are_none_are_refused(offset: dict[str, object]) -> None:
-    with pytest.raises(CorruptError, match="offset of a stream"):
+    with pytest.raises(CorruptError, match="invalid stream offset"):
         Offset.of(offset)
 
 

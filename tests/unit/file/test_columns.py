@@ -244,7 +244,7 @@ def test_texts_in_the_form_asked_for(kind: pa.DataType, dictionary: bool) -> Non
 
 def test_columns_that_do_not_have_the_rows_are_refused() -> None:
     file = file_of(flat_pages([1, 2, 3]))
-    with pytest.raises(CorruptError, match="rows of the pages"):
+    with pytest.raises(CorruptError, match="wrong row count in the pages"):
         open_column(INT, located(file, 1), 4)
     with pytest.raises(InternalError):
         read(INT, located(file, 1), 3, slice(0, 4))

@@ -122,7 +122,8 @@ def test_packed_structs() -> None:
 def test_lists_of_structs_of_fixed_size_are_refused_as_pylance_cannot_read_them() -> None:
     kind = pa.list_(pa.struct([("a", pa.int32()), ("b", pa.int64())]), 2)
     with pytest.raises(
-        UnsupportedError, match=r"column 'c': type fixed_size_list<.*; write with data_storage_version='2\.2'"
+        UnsupportedError,
+        match=r"column 'c': data files of version 2.0 cannot store type fixed_size_list<.*; write with data_storage_version='2\.2'",
     ):
         WrittenTable(pa.table({"c": pa.array([[{"a": 1, "b": 1}, {"a": 2, "b": 2}]], kind)}), "2.0")
 
@@ -136,7 +137,7 @@ def outgrown_dictionaries() -> pa.Table:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_a_file_whose_dictionaries_outgrow_their_indices_is_refused(version: str) -> None:
-    with pytest.raises(ArrayLimitError, match=r"column 'c': more dictionary entries .*found 200; cast"):
+    with pytest.raises(ArrayLimitError, match=r"column 'c': a data file has more dictionary entries .*found 200; cast"):
         WrittenTable(outgrown_dictionaries(), version)
 
 

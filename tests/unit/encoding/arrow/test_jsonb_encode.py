@@ -111,6 +111,6 @@ def test_texts_read_back_as_the_same_values() -> None:
 
 
 def test_other_arrays_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="expected texts, found int64"):
+    with pytest.raises(InvalidInputError, match="expected strings, found int64"):
         encode_jsonb(pa.array([1]))
     assert encode_jsonb(pa.array([], pa.string())).count == 0

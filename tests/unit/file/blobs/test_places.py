@@ -175,7 +175,7 @@ def test_blobs_of_the_table_lie_below_the_root_of_the_data_file(file: LanceFile,
 def test_other_paths_are_none_of_such_blobs(file: LanceFile, name: str) -> None:
     (place,) = blob_places(described((MANAGED, 0, 1, 7, name)), file)
     assert place is not None
-    with pytest.raises(CorruptError, match="path of a blob"):
+    with pytest.raises(CorruptError, match="invalid blob path"):
         place.extent()
 
 

@@ -141,7 +141,7 @@ def test_a_field_that_no_file_has_is_null() -> None:
 
 
 def test_files_of_other_row_counts_are_refused() -> None:
-    with pytest.raises(CorruptError, match="rows of column 'text'"):
+    with pytest.raises(CorruptError, match="wrong row count in column 'text'"):
         open_column(BUILT.schema.by_path("text"), located((FILE, BUILT.schema)), ROWS + 1)
 
 

@@ -211,7 +211,7 @@ def test_plain_pages_are_no_dictionary() -> None:
 
 
 def test_a_column_of_another_length_is_corrupt() -> None:
-    with pytest.raises(CorruptError, match="rows of column"):
+    with pytest.raises(CorruptError, match="wrong row count in column"):
         Builder().column(ints(1, 2)).open(make(0, "int32"), 3)
 
 

@@ -166,7 +166,7 @@ def write_file(made: Segments, tokens: list[int | None], lists: list[bytes]) -> 
 @pytest.mark.parametrize("tokens", [[5, 3], [3, 3], [3, None]])
 def test_tokens_that_do_not_ascend_are_refused(tmp_path: Path, tokens: list[int | None]) -> None:
     made = write_file(segments(tmp_path), tokens, [b"", b""])
-    with pytest.raises(CorruptError, match="tokens of an n-gram index"):
+    with pytest.raises(CorruptError, match="invalid tokens of the n-gram index"):
         made.open(made.directory, pa.string())
 
 

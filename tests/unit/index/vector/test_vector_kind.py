@@ -26,7 +26,7 @@ def test_it_is_known_by_its_details(url: str) -> None:
 
 def test_it_is_no_kind_of_scalar_index() -> None:
     assert not VECTOR.answers(Null(), pa.list_(pa.float32(), 4))
-    with pytest.raises(UnsupportedError, match="kind of index"):
+    with pytest.raises(UnsupportedError, match="unknown index kind"):
         kind_named("Vector")
 
 

@@ -92,10 +92,10 @@ def test_append_goes_by_name_and_fills_with_nulls(table: ld.LanceDataset) -> Non
     ("rows", "message"),
     [
         (pa.table({"a": [1], "z": [1]}), "'z' are not in the table"),
-        (pa.table({"a": ["x"]}), "another type"),
+        (pa.table({"a": ["x"]}), "the wrong type"),
         (pa.table({}), "'a' are missing"),
         (pa.table({"a": pa.array([None], pa.int64())}), "null"),
-        (pa.table({"a": [1], "b": [2]}), "another type"),
+        (pa.table({"a": [1], "b": [2]}), "the wrong type"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused_and_leave_nothing(
@@ -176,7 +176,7 @@ def test_arguments_that_make_no_sense_are_refused(
         (pa.table({"a.b": [1]}), "cannot contain a dot"),
         (pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]), "two fields have the same name"),
         (pa.table({"a": [1]}).replace_schema_metadata({b"k": b"\xff"}), "not valid UTF-8"),
-        (3, "of this kind"),
+        (3, "this type of data"),
     ],
 )
 def test_data_that_cannot_be_a_table_are_refused(data: Any, message: str, place: str) -> None:
