@@ -61,7 +61,7 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: Any) -> None:
             named_rows -= RowSet.of(deleted.deleted.astype(np.uint64) | np.uint64(fragment_id << 32))
         if len(named_rows) != snapshot.num_rows(fragment):
             raise CorruptError(
-                f"rows of fragment {fragment_id}",
+                f"the index does not contain all rows of fragment {fragment_id}",
                 where=segment,
                 expected=snapshot.num_rows(fragment),
                 found=len(named_rows),

@@ -83,10 +83,14 @@ class SegmentFile:
         if reader is None:
             field = next((f for f in self._schema.fields if f.name == name), None)
             if field is None:
-                raise CorruptError(f"no column {name!r}", where=self.path, found=", ".join(self._schema.arrow.names))
+                raise CorruptError(
+                    f"column {name!r} is missing", where=self.path, found=", ".join(self._schema.arrow.names)
+                )
             reader = self._readers[name] = open_column(field, self._locate, self.num_rows)
         if type_ is not None and reader.arrow_type != type_:
-            raise CorruptError(f"type of column {name!r}", where=self.path, expected=type_, found=reader.arrow_type)
+            raise CorruptError(
+                f"column {name!r} has the wrong type", where=self.path, expected=type_, found=reader.arrow_type
+            )
         return reader
 
     @property

@@ -87,7 +87,9 @@ def kind_named(name: str) -> IndexKind:
     for listed in scalar:
         if _plain(listed.name) == plain_name:
             return listed.load()
-    raise UnsupportedError("kind of index", expected=", ".join(each.name.upper() for each in scalar), found=repr(name))
+    raise UnsupportedError(
+        "unknown index kind", expected=", ".join(each.name.upper() for each in scalar), found=repr(name)
+    )
 
 
 def name_of(type_url: str, details: bytes) -> str | None:

@@ -345,7 +345,7 @@ def _rows_of(text: str) -> int:
     """Return the rows of a batch that the environment asks for."""
     if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
         shown = repr(text[:_MOST_DIGITS])
-        raise InvalidInputError("rows of a batch", where=BATCH_SIZE, expected="a number from 1 on", found=shown)
+        raise InvalidInputError("invalid batch size", where=BATCH_SIZE, expected="a number from 1 on", found=shown)
     return int(text)
 
 

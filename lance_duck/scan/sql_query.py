@@ -111,7 +111,7 @@ class SqlQueryBuilder:
             raise unknown_value("blob_handling", blob_handling, _BLOB_HANDLING)
         if blob_handling != "all_binary":
             raise UnsupportedError(
-                "descriptions of blobs in SQL", found=blob_handling, remedy="scanner(blob_handling=…) gives them"
+                "SQL cannot read blob descriptions", found=blob_handling, remedy="use scanner(blob_handling=…)"
             )
         return self
 

@@ -121,7 +121,7 @@ def test_statements_that_are_not_queries_are_rejected(datasets: tuple[Any, ld.La
     for change in ("DELETE FROM dataset", "DROP TABLE dataset", "INSERT INTO dataset VALUES (1, 'a')"):
         with pytest.raises(UnsupportedError, match=r"LanceDataset\.sql cannot run \w+: expected a query"):
             ours.sql(change).build().to_batch_records()
-    with pytest.raises(UnsupportedError, match="descriptions of blobs"):
+    with pytest.raises(UnsupportedError, match="blob descriptions"):
         ours.sql("SELECT 1").blob_handling("blobs_descriptions")
     with pytest.raises(InvalidInputError, match="all_binary"):
         ours.sql("SELECT 1").blob_handling("x")  # type: ignore[arg-type]

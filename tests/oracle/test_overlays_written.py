@@ -174,7 +174,7 @@ def test_invalid_overlay_updates_are_rejected(tmp_path: Path) -> None:
         ([1, -1], 0, InvalidInputError, "offsets"),
         ([1, "x"], 0, InvalidInputError, "offsets"),
         ([1.5], 0, InvalidInputError, "offsets"),
-        ([[1], [2]], 0, InvalidInputError, "lists of offsets"),
+        ([[1], [2]], 0, InvalidInputError, "number of offset lists"),
         ([1, 2], 7, IncompatibleError, "fragment 7"),
     ):
         with pytest.raises(error, match=message):

@@ -129,7 +129,7 @@ def test_a_recreated_table_is_detected(table: ld.LanceDataset) -> None:
     ],
 )
 def test_invalid_offsets_are_rejected(offset: dict[str, object]) -> None:
-    with pytest.raises(CorruptError, match="offset of a stream"):
+    with pytest.raises(CorruptError, match="invalid stream offset"):
         Offset.of(offset)
 
 

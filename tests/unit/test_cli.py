@@ -92,7 +92,7 @@ def test_a_file_is_rejected_as_table_with_the_import_command(tmp_path: Path) -> 
     file = tmp_path / "people.csv"
     file.write_text("id,name,city\n1,Ada,London\n")
     for arguments, message in (
-        (("head", str(file)), "it is a file: lance-duck import TABLE FILE makes a table of CSV, Parquet or JSON"),
+        (("head", str(file)), "this is a file: lance-duck import TABLE FILE loads CSV, Parquet or JSON into a table"),
         (("sql", str(file), "SELECT 1"), f"SQL reads files by their paths: FROM '{file}'"),
     ):
         with pytest.raises(LanceDuckError) as raised:
@@ -103,7 +103,7 @@ def test_a_file_is_rejected_as_table_with_the_import_command(tmp_path: Path) -> 
     with pytest.raises(LanceDuckError) as raised:
         run("search", table, "ada")
     assert message_of(raised.value).endswith(
-        "name one by --column, or create an index: lance-duck index TABLE COLUMN --kind INVERTED"
+        "name one with --column, or create an index: lance-duck index TABLE COLUMN --kind INVERTED"
     )
 
 

@@ -190,7 +190,7 @@ class _BitmapBatch:
 
     def __init__(self, places: Int64s, maps: pa.Array, where: str) -> None:
         if maps.null_count:
-            raise CorruptError("key without a bitmap", where=where)
+            raise CorruptError("a key does not have a bitmap", where=where)
         self.places = places
         self.maps = maps
         self.size = _size(maps)
@@ -216,5 +216,7 @@ def null_lists(file: BitmapFile) -> RowSet | None:
     if place is None:
         return None
     if not place.isdecimal() or len(place) > 9:
-        raise CorruptError("place of the null lists", where=file.path, expected="a number", found=repr(place))
+        raise CorruptError(
+            "invalid position of the null lists", where=file.path, expected="a number", found=repr(place)
+        )
     return read_row_address_map(file.global_buffer(int(place)), file.path)

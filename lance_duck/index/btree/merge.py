@@ -60,7 +60,7 @@ class SourceTree:
         """Return the values and rows of a range of entries without nulls."""
         values, rows = self.index.entries.read(start, stop)
         if values.null_count:
-            raise CorruptError("a null among the values of a B-tree", where=self.index.lookup.where)
+            raise CorruptError("the values of the B-tree contain a null", where=self.index.lookup.where)
         rows, lives = self._followed(rows, values)
         return (values, rows) if lives is None else (values.filter(pa.array(lives)), rows)
 

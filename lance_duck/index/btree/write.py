@@ -110,7 +110,7 @@ class TreeWriter:
             return
         first = values.slice(0, 1)
         if first.null_count or not self._make(pa.concat_arrays([self._last, first])).is_ascending():
-            raise CorruptError("entries of a B-tree are not in order", where=self._segment.directory)
+            raise CorruptError("the entries of the B-tree are not in order", where=self._segment.directory)
 
 
 def row_bytes(size: int, count: int) -> int:

@@ -58,7 +58,7 @@ def numbers_without_nulls(array: pa.Array) -> NDArray[Any]:
 def single(array: pa.Array, where: str) -> pa.Array:
     """Return a column, checked to have one row. Raises CorruptError."""
     if len(array) != 1:
-        raise CorruptError("rows", where=where, expected=1, found=len(array))
+        raise CorruptError("wrong row count", where=where, expected=1, found=len(array))
     return array
 
 

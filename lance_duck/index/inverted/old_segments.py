@@ -91,7 +91,7 @@ def _bounds(file: SegmentFile) -> NDArray[np.int64]:
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise CorruptError(_OFFSETS, where=file.path, expected="ascending numbers", found=repr(text[:80])) from error
     if offsets[:1].sum() != 0 or (not len(offsets) and file.num_rows):
-        raise CorruptError("postings before those of the first term", where=file.path, found=text[:80])
+        raise CorruptError("postings before the first term", where=file.path, found=text[:80])
     return np.append(offsets, file.num_rows)
 
 
@@ -112,7 +112,9 @@ def _documents(names: NDArray[np.uint64], row_ids: NDArray[np.uint64], where: st
     strange = places == len(ordered)
     strange[~strange] = ordered[places[~strange]] != names[~strange]
     if strange.any():
-        raise CorruptError("row of a posting", where=where, expected="one of docs.lance", found=names[strange][0])
+        raise CorruptError(
+            "unknown document of a posting", where=where, expected="a document of docs.lance", found=names[strange][0]
+        )
     documents: NDArray[np.uint32] = order[places].astype(np.uint32)
     return documents
 
@@ -124,7 +126,7 @@ def _positions(file: SegmentFile, frequencies: NDArray[np.uint32]) -> NDArray[np
     values = lists.flatten()
     counts = np.diff(np.asarray(lists.offsets))
     if values.null_count or (counts != frequencies).any():
-        raise CorruptError(_POSITION, where=file.path, expected="as many as the frequency says")
+        raise CorruptError(_POSITION, where=file.path, expected="one position per occurrence")
     positions = numbers_without_nulls(values)
     falls = np.diff(positions) <= 0
     falls[np.cumsum(counts)[:-1] - 1] = False  # from one posting to the next

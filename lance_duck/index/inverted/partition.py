@@ -397,7 +397,10 @@ class InvertedPartition:
         stream_layout = file.metadata.get(layout.POSITIONS_LAYOUT, layout.SHARED_STREAM)
         if stream_layout != layout.SHARED_STREAM or codec not in (layout.PACKED_POSITIONS, layout.VARINT_POSITIONS):
             raise UnsupportedError(
-                "layout of positions", where=file.path, expected=layout.SHARED_STREAM, found=f"{stream_layout}, {codec}"
+                "unknown layout of positions",
+                where=file.path,
+                expected=layout.SHARED_STREAM,
+                found=f"{stream_layout}, {codec}",
             )
         return codec == layout.PACKED_POSITIONS
 
@@ -425,6 +428,9 @@ class InvertedPartition:
         most = int(lengths.max(initial=0))
         if most > self.num_documents:
             raise CorruptError(
-                "documents of a term", where=self._postings_file.path, expected=f"≤ {self.num_documents}", found=most
+                "too many documents of one term",
+                where=self._postings_file.path,
+                expected=f"≤ {self.num_documents}",
+                found=most,
             )
         return lengths

@@ -148,13 +148,13 @@ def _arrow_terms(file: SegmentFile, num_terms: int) -> SortedTerms:
     data, offsets = bytes_and_offsets(terms)
     at = descent(offsets, data)
     if at >= 0:
-        raise CorruptError("terms are not sorted", where=file.path, found=f"row {at}")
+        raise CorruptError("the terms are not sorted", where=file.path, found=f"row {at}")
     places = numbers_without_nulls(ids).astype(np.int64)
     if len(places) and (places.max() >= len(places) or (np.bincount(places, minlength=len(places)) != 1).any()):
-        raise CorruptError("ids of terms", where=file.path, expected=f"each of 0 … {len(places) - 1} once")
+        raise CorruptError("invalid term ids", where=file.path, expected=f"each of 0 … {len(places) - 1} once")
     return SortedTerms(terms, places)
 
 
 def _check_count(count: int, expected: int, where: str) -> None:
     if count != expected:
-        raise CorruptError("number of terms", where=where, expected=expected, found=count)
+        raise CorruptError("wrong term count", where=where, expected=expected, found=count)

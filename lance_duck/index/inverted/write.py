@@ -121,7 +121,10 @@ def write_pieces(
         for piece in pieces:
             if parameters.with_position and piece.positions is None:
                 raise InvalidInputError(
-                    "positions of terms", where=f"partition {number}", expected="kept", found="none"
+                    "the partition does not store positions",
+                    where=f"partition {number}",
+                    expected="positions",
+                    found="none",
                 )
             if lengths is None:
                 documents.append(piece.documents)

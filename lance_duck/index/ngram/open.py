@@ -100,7 +100,7 @@ class NGramFile:
     def _kept(self, place: int, data: pa.Scalar) -> RowSet:
         content = data.as_py()
         if content is None:
-            raise CorruptError("token without a posting list", where=self.path, found=int(self.tokens[place]))
+            raise CorruptError("a token does not have a posting list", where=self.path, found=int(self.tokens[place]))
         rows = read_treemap(content, self.path)
         self._lists.put(place, (rows, len(content) + ROW_SET_BYTES))
         return rows
@@ -109,5 +109,5 @@ class NGramFile:
         column = self._file.read([TOKENS])[0]
         tokens: Trigrams = column.to_numpy(zero_copy_only=False)
         if column.null_count or (tokens[1:] <= tokens[:-1]).any():
-            raise CorruptError("tokens of an n-gram index", where=self.path, expected="ascending, each once")
+            raise CorruptError("invalid tokens of the n-gram index", where=self.path, expected="ascending, each once")
         return tokens

@@ -65,7 +65,9 @@ class VectorKind:
         opened = vector_files(files)
         dim = vector_type(type_).list_size
         if opened.dim != dim:
-            raise UnsupportedError("dimension of a segment", where=files.directory, expected=dim, found=opened.dim)
+            raise UnsupportedError(
+                "the segment has another dimension", where=files.directory, expected=dim, found=opened.dim
+            )
         if opened.metric == "hamming":
             return HammingIndex(opened)
         return GraphIndex(opened) if opened.has_graphs else IvfIndex(opened)

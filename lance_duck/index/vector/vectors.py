@@ -68,7 +68,7 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
     """
     storage = storage_type(array.type if type_ is None else type_)
     if not is_vector(storage):
-        raise InvalidInputError("a column of vectors", expected="fixed_size_list of floats or uint8", found=storage)
+        raise InvalidInputError("not a vector column", expected="fixed_size_list of floats or uint8", found=storage)
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):

@@ -75,7 +75,7 @@ def read_bounds(
         least, greatest = least.astype(sortable_values(low).dtype), greatest.astype(sortable_values(high).dtype)
         has_bounds = np.ones(len(low), np.bool_)
     if (has_bounds & (least > greatest)).any():
-        raise CorruptError("least value of a zone above its greatest", where=where)
+        raise CorruptError("the minimum of a zone is above its maximum", where=where)
     return ZoneBounds(low.type, least, greatest, values, (nans > 0) | is_nan(low) | is_nan(high), has_bounds)
 
 

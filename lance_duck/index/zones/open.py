@@ -62,9 +62,9 @@ class ZoneMapFile:
         self.nulls = read_nulls(file, zones)
         low, high, nulls, nans = (column.take(pa.array(order)) for column in file.read([*BOUNDS, *COUNTS]))
         if nulls.null_count or nans.null_count:
-            raise CorruptError("null in the counts of a zone", where=file.path)
+            raise CorruptError("null in zone counts", where=file.path)
         if (null_counts(self.nulls, zones) < _ints(nulls)).any():
-            raise CorruptError("nulls of a zone that are not in the list of all", where=file.path)
+            raise CorruptError("the null rows of a zone are missing from the null list", where=file.path)
         self.rows_per_zone = row_number(file, ROWS_PER_ZONE, DEFAULT_ROWS)
         self.statistics = ZoneStatistics(zones, low, high, _ints(nulls), _ints(nans))
 
@@ -149,11 +149,11 @@ def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
         file.column(name, pa.uint64())
     columns = file.read(COLUMNS)
     if any(column.null_count for column in columns):
-        raise CorruptError("null in the extent of a zone", where=file.path)
+        raise CorruptError("null in a zone extent", where=file.path)
     fragment, start, length = (column.to_numpy() for column in columns)
     limit = np.uint64(ROW_OFFSETS)
     if ((fragment >= limit) | (start >= limit) | (length > limit) | (length == 0) | (start + length > limit)).any():
-        raise CorruptError("extent of a zone", where=file.path, expected=f"1 … {ROW_OFFSETS} rows of a fragment")
+        raise CorruptError("invalid zone extent", where=file.path, expected=f"1 … {ROW_OFFSETS} rows of a fragment")
     first = fragment << FRAGMENT_BITS | start
     order = np.argsort(first, kind="stable")
     return Zones(first[order], length[order].astype(np.int64)), order
@@ -216,7 +216,7 @@ def as_words(filters: pa.Array, where: str) -> Iterator[tuple[Ints, Words]]:
     offsets = np.frombuffer(filters.buffers()[1], np.int32)[filters.offset : filters.offset + len(filters) + 1]
     sizes = np.diff(offsets)
     if filters.null_count or (sizes <= 0).any() or (sizes % BLOCK_BYTES).any():
-        raise CorruptError("Bloom filter", where=where, expected=f"blocks of {BLOCK_BYTES} bytes")
+        raise CorruptError("invalid size of a Bloom filter", where=where, expected=f"blocks of {BLOCK_BYTES} bytes")
     data = np.frombuffer(filters.buffers()[2], np.uint8)
     for size in np.unique(sizes).tolist():
         places = np.flatnonzero(sizes == size)

@@ -43,7 +43,9 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> RowSe
     ]
     if len(selections) != 1:
         names = ", ".join(name for name, _ in selections) or "none"
-        raise InvalidInputError("rows of blobs", expected="one of ids, addresses and indices", found=names)
+        raise InvalidInputError(
+            "choose blob rows in one way", expected="one of ids, addresses and indices", found=names
+        )
     return selections[0]
 
 
@@ -89,9 +91,9 @@ def read_ranges(
     """
     if selector not in SELECTORS:
         raise InvalidInputError("selector", expected=" or ".join(SELECTORS), found=repr(selector))
-    values = numbers([n for request in requests for n in request], "ranges of blobs")
+    values = numbers([n for request in requests for n in request], "invalid blob ranges")
     if len(values) != 3 * len(requests):
-        raise InvalidInputError("ranges of blobs", expected="(row, offset, length) each")
+        raise InvalidInputError("invalid blob ranges", expected="tuples of (row, offset, length)")
     rows, offsets, lengths = values.reshape(-1, 3).T
     addresses, places = _find(table, column, (selector, rows.copy()))
     parts = [
@@ -130,7 +132,7 @@ def _find(table: TableScan, column: str, selection: RowSelection) -> tuple[list[
         raise InvalidInputError(f"{column!r} is not a blob column", found=field.logical_type)
     projection = project(schema, [column], with_row_id=True, with_row_address=True)
     selector, rows = selection
-    row_numbers = numbers(rows, "rows of blobs")
+    row_numbers = numbers(rows, "choose blob rows in one way")
     if selector == "indices" and table.restriction is not None:
         everything = table.reader(table.plan(ScanOptions(columns=[ROW_ADDRESS]))).read_all()
         if len(row_numbers) and (row_numbers.min() < 0 or row_numbers.max() >= len(everything)):

@@ -67,7 +67,7 @@ def _fitting(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         with np.errstate(invalid="ignore"):
             bits = values.astype(np.uint8)
         if not np.array_equal(bits, values):
-            raise InvalidInputError("query of bits", where=_WHERE, expected="whole numbers from 0 to 255")
+            raise InvalidInputError("invalid binary query vector", where=_WHERE, expected="whole numbers from 0 to 255")
         return bits
     with np.errstate(over="ignore"):
         numbers = values.astype(np.float32)
@@ -75,7 +75,7 @@ def _fitting(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         wrong = values[~np.isfinite(numbers)].flat[0]
         if np.isfinite(wrong):
             raise InvalidInputError(
-                "a number of the query vector is beyond float32",
+                "a number of the query vector exceeds float32",
                 where=_WHERE,
                 expected=f"finite numbers within ±{np.finfo(np.float32).max:.1e}",
                 found=wrong,

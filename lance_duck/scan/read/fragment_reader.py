@@ -145,7 +145,7 @@ class FragmentReader:
     def _open(self, read: Read) -> ColumnReader:
         if not self.fragment.files and self.num_rows:  # any number of rows, which no file bears out
             where = f"{self._snapshot.uri}, fragment {self.fragment.id}"
-            raise CorruptError("rows without a data file", where=where, found=self.num_rows)
+            raise CorruptError("the fragment has rows without a data file", where=where, found=self.num_rows)
         column = open_column(read.field, self._locate, self.num_rows, read.arrow_type)
         return with_overlays(self._snapshot, self.fragment, read.field, column)
 

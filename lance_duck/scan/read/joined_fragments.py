@@ -215,7 +215,7 @@ def _opener(snapshot: Snapshot, data_files: Sequence[DataFile], num_rows: Sequen
         joined = join_files(where, contents, checksums=checksums)
         for (path, _), rows, expected in zip(contents, joined.rows, num_rows, strict=True):
             if rows != expected:
-                raise CorruptError("rows of a data file", where=path, expected=expected, found=rows)
+                raise CorruptError("wrong row count in a data file", where=path, expected=expected, found=rows)
         return joined
 
     return open_

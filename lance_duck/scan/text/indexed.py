@@ -321,7 +321,10 @@ def _check_levels(index: InvertedSegment, depth: int) -> None:
     for partition in index.partitions:
         if partition.num_levels != expected:
             raise CorruptError(
-                "levels of lists", where=f"partition {partition.number}", expected=expected, found=partition.num_levels
+                "wrong list levels",
+                where=f"partition {partition.number}",
+                expected=expected,
+                found=partition.num_levels,
             )
 
 

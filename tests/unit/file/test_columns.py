@@ -244,7 +244,7 @@ def test_strings_are_read_in_the_requested_type(kind: pa.DataType, dictionary: b
 
 def test_columns_with_too_few_rows_are_rejected() -> None:
     file = file_of(flat_pages([1, 2, 3]))
-    with pytest.raises(CorruptError, match="rows of the pages"):
+    with pytest.raises(CorruptError, match="wrong row count in the pages"):
         open_column(INT, located(file, 1), 4)
     with pytest.raises(InternalError):
         read(INT, located(file, 1), 3, slice(0, 4))

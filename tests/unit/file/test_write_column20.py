@@ -122,7 +122,8 @@ def test_packed_structs_round_trip() -> None:
 def test_fixed_size_lists_of_structs_are_rejected() -> None:
     kind = pa.list_(pa.struct([("a", pa.int32()), ("b", pa.int64())]), 2)
     with pytest.raises(
-        UnsupportedError, match=r"column 'c': type fixed_size_list<.*; write with data_storage_version='2\.2'"
+        UnsupportedError,
+        match=r"column 'c': data files of version 2.0 cannot store type .*; write with data_storage_version='2\.2'",
     ):
         WrittenTable(pa.table({"c": pa.array([[{"a": 1, "b": 1}, {"a": 2, "b": 2}]], kind)}), "2.0")
 
@@ -136,7 +137,7 @@ def outgrown_dictionaries() -> pa.Table:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_a_file_with_an_overflowing_dictionary_is_rejected(version: str) -> None:
-    with pytest.raises(ArrayLimitError, match=r"column 'c': more dictionary entries .*found 200; cast"):
+    with pytest.raises(ArrayLimitError, match=r"column 'c': a data file has more dictionary entries .*found 200; cast"):
         WrittenTable(outgrown_dictionaries(), version)
 
 

@@ -318,7 +318,7 @@ def test_contradictory_pages_are_corrupt(broken: Broken, pages: dict[str, pa.Arr
 
 def test_empty_pages_are_rejected(broken: Broken) -> None:
     broken.values, broken.ids = broken.values[:4], broken.ids[:4]
-    with pytest.raises(CorruptError, match="pages of a B-tree"):
+    with pytest.raises(CorruptError, match="page count of the B-tree"):
         broken.open()
 
 
@@ -329,7 +329,7 @@ def test_a_missing_column_is_rejected(broken: Broken) -> None:
 
 
 def test_values_of_another_type_are_corrupt(broken: Broken) -> None:
-    with pytest.raises(CorruptError, match="type of column"):
+    with pytest.raises(CorruptError, match="has the wrong type"):
         broken.open(pa.int32())
 
 

@@ -100,9 +100,9 @@ def test_overlapping_segments_do_not_share_fragments(table: Table, kind: PlainKi
     ("fields", "reason"),
     [
         ({"index_details": None}, "its entry does not store an index kind"),
-        ({"details_type": "/other.NewIndexDetails"}, "kind '/other.NewIndexDetails' is not known"),
-        ({"index_version": 2}, "version 2 of kind Plain is not read"),
-        ({"index_version": 1000}, "version 1000 of kind Plain is not read"),
+        ({"details_type": "/other.NewIndexDetails"}, "index kind '/other.NewIndexDetails' is unknown"),
+        ({"index_version": 2}, "version 2 of index kind Plain is not supported"),
+        ({"index_version": 1000}, "version 1000 of index kind Plain is not supported"),
         ({"fragment_bitmap": None}, "its entry does not store the covered fragments"),
         ({"fragment_bitmap": b"broken"}, "broken roaring bitmap"),
         ({"fields": [0, 1]}, "it covers 2 fields"),

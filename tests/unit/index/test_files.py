@@ -53,7 +53,7 @@ def test_missing_columns_and_files_raise_errors(tmp_path: Path) -> None:
     file = opened(tmp_path)
     with pytest.raises(CorruptError, match=r"no column 'b'.*found a, s"):
         file.column("b")
-    with pytest.raises(CorruptError, match="type of column 'a': expected string, found int64"):
+    with pytest.raises(CorruptError, match="column 'a' has the wrong type: expected string, found int64"):
         file.column("a", pa.string())
     for index in (-1, 0, 2):
         with pytest.raises(CorruptError, match="global buffer"):

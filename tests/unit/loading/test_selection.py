@@ -114,7 +114,7 @@ def test_a_selection_is_stored_for_its_version(table: ld.LanceDataset, tmp_path:
     assert ids(RowSelection.load(table, tmp_path / "order.lance")) == ids(rows)
     rows[:3].save(tmp_path / "order.lance")
     assert len(RowSelection.load(table, tmp_path / "order.lance")) == 3
-    with pytest.raises(InvalidInputError, match="selection of another version"):
+    with pytest.raises(InvalidInputError, match="the selection belongs to another version"):
         RowSelection.load(table.checkout_version(1), tmp_path / "order.lance")
     with pytest.raises(InvalidInputError, match="not a selection"):
         RowSelection.load(table, table.uri)

@@ -213,7 +213,7 @@ def test_invalid_metadata_affects_only_its_row(metadata: str, tmp_path: Path) ->
     namespace = ld.DirectoryNamespace(str(tmp_path))
     assert (namespace.list_namespaces(), namespace.list_tables()) == (["a", "b"], ["t"])
     assert namespace.describe_namespace("b") == {}
-    with pytest.raises(CorruptError, match="metadata of a row"):
+    with pytest.raises(CorruptError, match="row metadata"):
         namespace.describe_namespace("a")
     namespace.create_namespace("c")
     ld.write_dataset({"x": [1]}, tmp_path / "__manifest", mode="overwrite")

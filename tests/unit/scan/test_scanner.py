@@ -118,7 +118,7 @@ def test_the_default_batch_size_comes_from_the_environment(
     assert [batch.num_rows for batch in numbers.to_batches(batch_size=4)] == [4, 4, 2]
     for text in ("many", "0", "1" * 5000):
         monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", text)
-        with pytest.raises(ld.InvalidInputError, match="LANCE_DEFAULT_BATCH_SIZE: rows of a batch"):
+        with pytest.raises(ld.InvalidInputError, match="LANCE_DEFAULT_BATCH_SIZE: invalid batch size"):
             numbers.to_table()
     monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", "")
     assert numbers.to_table().num_rows == 10

@@ -132,7 +132,7 @@ def test_a_hint_shared_by_a_hard_link_is_replaced(local: Store, tmp_path: Path) 
 
 def test_a_name_is_claimed_once(store: Store) -> None:
     store.put_if_absent("v/1", b"first")
-    with pytest.raises(AlreadyExistsError, match="taken"):
+    with pytest.raises(AlreadyExistsError, match="with this name already exists"):
         store.put_if_absent("v/1", b"second")
     assert store.get("v/1") == b"first"
     assert files(store) == {"v/1": 5}

@@ -108,7 +108,7 @@ def test_columns_are_updated_in_place(table: ld.LanceDataset) -> None:
         (pa.table({"a": [1]}), "a", "columns to update"),
         (pa.table({"a": [1], "_rowid": pa.array([1], pa.uint64())}), "a", "columns to update"),
         (pa.table({"a": ["1"], "b": ["x"]}), "a", "different types"),
-        (pa.table({"a": [1], "b": [[1]]}), "a", "another type"),
+        (pa.table({"a": [1], "b": [[1]]}), "a", "the wrong type"),
     ],
 )
 def test_invalid_updates_are_rejected(table: ld.LanceDataset, data: pa.Table, left_on: str, message: str) -> None:
@@ -188,7 +188,7 @@ def test_files_that_do_not_match_the_table_are_rejected(place: str, hasty: dict[
     table = ld.write_dataset(schema.empty_table(), place, storage_options=hasty)
     for rows, message in [
         (pa.table({"z": [1]}), "'z'"),
-        (pa.table({"a": ["text"]}), "'a' of another type: expected int64, found string"),
+        (pa.table({"a": ["text"]}), "'a' has another type: expected int64, found string"),
         (pa.table({"a": [1], "s": [{"y": 1}]}), r"'s\.y'"),
         (pa.table({"s": pa.array([{"x": 1}], schema.field("s").type)}), "a are missing"),
     ]:

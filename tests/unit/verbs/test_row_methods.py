@@ -287,7 +287,7 @@ def test_columns_are_rewritten_in_place_only_if_possible(ds: ld.LanceDataset, ki
         source = table([1])
     else:
         source = source.select(["id"])
-    with pytest.raises(InvalidInputError, match="in place"):
+    with pytest.raises(InvalidInputError, match="cannot use rewrite_columns"):
         merge.execute(source)
 
 

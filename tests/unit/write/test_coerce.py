@@ -128,11 +128,11 @@ REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
     (pa.array([1000, 1]), pa.decimal128(4, 2), "row 0"),
     (pa.array([Decimal("1.0"), Decimal("1.5")]), pa.int64(), "row 1"),
     (pa.array([1500], pa.timestamp("ms")), pa.timestamp("s"), "row 0"),
-    (pa.array([1], pa.timestamp("s")), pa.timestamp("s", "UTC"), "another type"),
+    (pa.array([1], pa.timestamp("s")), pa.timestamp("s", "UTC"), "the wrong type"),
     (pa.array(["1"]), pa.int64(), "expected int64, found string"),
     (pa.array([1]), pa.string(), "expected string, found int64"),
-    (pa.array([True]), pa.int8(), "another type"),
-    (pa.array([b"x"]), pa.string(), "another type"),
+    (pa.array([True]), pa.int8(), "the wrong type"),
+    (pa.array([b"x"]), pa.string(), "the wrong type"),
     (pa.array([b"abc"]), pa.binary(2), "row 0"),
     (
         pa.array([[1.0, 2.0], None, [3.0]]),
@@ -141,7 +141,7 @@ REFUSED: list[tuple[pa.Array, pa.DataType, str]] = [
     ),
     (pa.array([None, [1.0] * 3], pa.list_(pa.float32(), 3)), pa.list_(pa.float32(), 2), "row 1.*expected 2, found 3"),
     (pa.array([[1, 300]]), pa.list_(pa.int8()), r"c'\.item, row 0"),
-    (pa.array([[1.0]]), pa.float32(), "another type"),
+    (pa.array([[1.0]]), pa.float32(), "the wrong type"),
     (pa.array([{"z": 1}]), pa.struct([("a", pa.int8())]), "table does not have: expected a, found z"),
 ]
 
@@ -285,7 +285,7 @@ def test_invalid_batches_are_rejected() -> None:
 def test_empty_batches_are_skipped_and_empty_streams_are_checked() -> None:
     empty = pa.record_batch({"c": pa.array([], pa.int64())})
     assert list(coerce([empty], schema_from_arrow(empty.schema))) == []
-    with pytest.raises(InvalidInputError, match="another type"):
+    with pytest.raises(InvalidInputError, match="the wrong type"):
         fit(pa.table({"c": pa.array([], pa.string())}), ("c", pa.int64()))
 
 
@@ -299,7 +299,7 @@ def test_rows_without_columns_are_rejected() -> None:
 def test_schemas_are_checked_without_data() -> None:
     schema = schema_from_arrow(pa.schema([("c", pa.int8())]))
     check_fits(pa.schema([("c", pa.int64())]), schema)
-    with pytest.raises(InvalidInputError, match="another type"):
+    with pytest.raises(InvalidInputError, match="the wrong type"):
         check_fits(pa.schema([("c", pa.string())]), schema)
 
 

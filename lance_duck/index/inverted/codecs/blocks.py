@@ -100,11 +100,11 @@ def check_lengths(blobs: BinaryLists, lengths: Int64s, form: BlockForm, where: s
     """
     total = count_postings(blobs.offsets, blobs.lists, readonly(lengths), form.size, _POSTINGS_A_BYTE)
     if total == -1:
-        raise CorruptError("blocks of terms do not fit their lengths", where=where)
+        raise CorruptError("posting blocks do not match their lengths", where=where)
     if total < 0:
         size = int(blobs.offsets[blobs.lists[-1]] - blobs.offsets[blobs.lists[0]])
         raise CorruptError(
-            "postings", where=where, expected=f"at most {size * _POSTINGS_A_BYTE}", found=int(lengths.sum())
+            "too many postings", where=where, expected=f"at most {size * _POSTINGS_A_BYTE}", found=int(lengths.sum())
         )
     return total
 

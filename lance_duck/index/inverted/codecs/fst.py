@@ -81,7 +81,9 @@ class Fst:
         node = np.empty(NODE_FIELDS, np.int64)
         self._check(find_terms(*self._place(), keys, offsets, node, ids))
         if len(ids) and int(ids.max()) >= self.num_terms:
-            raise CorruptError("id of a term", where=self.where, expected=f"< {self.num_terms}", found=int(ids.max()))
+            raise CorruptError(
+                "term id out of range", where=self.where, expected=f"< {self.num_terms}", found=int(ids.max())
+            )
         return ids
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
@@ -133,7 +135,7 @@ class Fst:
         self._list(np.empty(0, np.uint8), none, none, totals, is_counting=True)
         if totals[0] != self.num_terms or totals[1] != num_bytes:
             raise CorruptError(
-                "terms",
+                "wrong term count",
                 where=self.where,
                 expected=f"{self.num_terms} of {num_bytes} bytes",
                 found=f"{totals[0]} of {totals[1]}",
@@ -142,7 +144,7 @@ class Fst:
         offsets, ids = np.zeros(self.num_terms + 1, np.int64), np.empty(self.num_terms, np.int64)
         self._list(keys, offsets, ids, totals, is_counting=False)
         if len(ids) and (ids.min() < 0 or ids.max() >= len(ids) or (np.bincount(ids, minlength=len(ids)) != 1).any()):
-            raise CorruptError("ids of terms", where=self.where, expected=f"each of 0 … {len(ids) - 1} once")
+            raise CorruptError("invalid term ids", where=self.where, expected=f"each of 0 … {len(ids) - 1} once")
         return large_binary(keys, offsets), ids
 
     def _list(self, keys: Any, offsets: Any, ids: Any, totals: NDArray[np.int64], *, is_counting: bool) -> None:
@@ -171,24 +173,24 @@ def open_fst(data: NDArray[np.uint8], where: str) -> Fst:
         UnsupportedError: The automaton has another version.
     """
     if len(data) < _HEAD.size + _TAIL.size:
-        raise CorruptError("automaton of terms is cut short", where=where, found=f"{len(data)} bytes")
+        raise CorruptError("the term dictionary is truncated", where=where, found=f"{len(data)} bytes")
     version, kind = _HEAD.unpack(data[: _HEAD.size].tobytes())
     if not 1 <= version <= _VERSION or kind:
         raise UnsupportedError(
-            "automaton of terms", where=where, expected="version 1 … 3, type 0", found=(version, kind)
+            "unknown term dictionary version", where=where, expected="version 1 … 3, type 0", found=(version, kind)
         )
     end = len(data)
     if version >= _VERSION:
         end -= _CRC.size
         if end < _HEAD.size + _TAIL.size:
-            raise CorruptError("automaton of terms is cut short", where=where, found=f"{len(data)} bytes")
+            raise CorruptError("the term dictionary is truncated", where=where, found=f"{len(data)} bytes")
         (stored,) = _CRC.unpack(data[end:].tobytes())
         if stored != _masked_crc(data[:end]):
             raise CorruptError("the checksum of the terms does not match", where=where, remedy="build the index again")
     count, root = _TAIL.unpack(data[end - _TAIL.size : end].tobytes())
     nodes = readonly(data[: end - _TAIL.size])
     if count >= 1 << 32 or (root != 0 and not _HEAD.size <= root < len(nodes)):
-        raise CorruptError("tail of the automaton of terms", where=where, found=(count, root))
+        raise CorruptError("the term dictionary has an invalid tail", where=where, found=(count, root))
     return Fst(where, count, len(data), nodes, root, version >= 2)
 
 
@@ -212,7 +214,7 @@ def fst_bytes(terms: pa.LargeBinaryArray, ids: NDArray[np.int64]) -> NDArray[np.
         if end >= 0:
             break
         if end == -2:
-            raise InvalidInputError("terms", expected="distinct, in order of their bytes")
+            raise InvalidInputError("invalid terms", expected="distinct terms in byte order")
         size *= 2
     out[: _HEAD.size] = np.frombuffer(_HEAD.pack(_VERSION, 0), np.uint8)
     tail = _TAIL.pack(len(ids), end - 1)

@@ -127,7 +127,7 @@ def blocks_of(
     data, terms = values
     lists = starts[1]
     if len(lists) != len(lengths) + 1 or len(terms) != len(lists):
-        raise CorruptError("blocks of positions do not fit the postings", where=where)
+        raise CorruptError("position blocks do not match the postings", where=where)
     begins, ends = np.empty((2, int(lists[-1] - lists[0])), np.int64)
     code = locate_blocks(terms, readonly(starts[0]), readonly(lists), form.counts(lengths), begins, ends)
     check_code(code, "blocks of positions", where, "term")
@@ -183,7 +183,7 @@ def encode(bounds: Int64s, frequencies: UInt32s, positions: UInt32s, form: Block
         readonly(bounds), readonly(frequencies), readonly(positions), form.size, out, terms, starts, scratch
     )
     if size < 0:
-        raise InvalidInputError("positions of a term", expected="at most 4 GiB")
+        raise InvalidInputError("too many positions of one term", expected="at most 4 GiB")
     return PositionStream(large_binary(out[:size].copy(), terms), list_array(pa.array(starts), lists), True)
 
 
@@ -195,10 +195,10 @@ def decode_old(lists: pa.ListArray, bounds: Int64s, frequencies: UInt32s, where:
     """
     inner = lists.values
     if lists.null_count or inner.null_count or inner.values.null_count:
-        raise CorruptError("null among positions", where=where)
+        raise CorruptError("null in positions", where=where)
     terms = np.asarray(lists.offsets).astype(np.int64)
     if not np.array_equal(np.diff(terms), np.diff(bounds)):
-        raise CorruptError("lists of positions do not fit the postings", where=where)
+        raise CorruptError("position lists do not match the postings", where=where)
     data, items = bytes_and_offsets(inner.values)
     places = np.asarray(inner.offsets).astype(np.int64)
     offsets = items[places[terms[0] : terms[-1] + 1]]
@@ -222,12 +222,12 @@ def encode_old(bounds: Int64s, frequencies: UInt32s, positions: UInt32s) -> pa.L
 
 def _check_no_nulls(stream: PositionStream, where: str) -> None:
     if stream.starts.null_count or stream.starts.values.null_count or stream.values.null_count:
-        raise CorruptError("null among positions", where=where)
+        raise CorruptError("null in positions", where=where)
 
 
 def _positions(frequencies: UInt32s, most: int, where: str) -> UInt32s:
     """Return an array for the positions of postings, checked to be no more than `most`."""
     count = int(frequencies.sum(dtype=np.uint64))
     if count > most:
-        raise CorruptError("positions", where=where, expected=f"at most {most}", found=count)
+        raise CorruptError("too many positions", where=where, expected=f"at most {most}", found=count)
     return np.empty(count, np.uint32)

@@ -53,7 +53,9 @@ class GraphIndex:
 
     def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
         if files.metric == "hamming" or files.graph_partitions is None:
-            raise UnsupportedError("graphs of bits", where=files.index.path, expected="l2, cosine, dot")
+            raise UnsupportedError(
+                "graphs do not support the hamming metric", where=files.index.path, expected="l2, cosine, dot"
+            )
         self.files = files
         self.metric = files.metric
         self.dim = files.dim
@@ -133,7 +135,7 @@ class GraphIndex:
 
     def _comparable(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None) -> Queries:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+            raise InvalidInputError("the query vector has the wrong length", expected=self.dim, found=queries.shape[-1])
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         if allowed is not None and (allowed.shape != (self.num_rows,) or allowed.dtype != np.bool_):

@@ -142,7 +142,7 @@ class HammingIndex:
 
     def _bits_of(self, queries: Queries) -> NDArray[np.uint8]:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+            raise InvalidInputError("the query vector has the wrong length", expected=self.dim, found=queries.shape[-1])
         with np.errstate(invalid="ignore"):
             bits = queries.astype(np.uint8)
         if not np.array_equal(bits, queries):

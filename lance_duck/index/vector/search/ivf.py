@@ -110,7 +110,7 @@ class IvfIndex:
 
     def _checked(self, queries: Queries, k: int) -> Queries:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+            raise InvalidInputError("the query vector has the wrong length", expected=self.dim, found=queries.shape[-1])
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         vectors = np.ascontiguousarray(queries, np.float32)

@@ -108,19 +108,21 @@ class VectorSpec:
         unknown = sorted(map(str, values.keys() - set(_KNOWN)))
         if unknown:
             raise InvalidInputError(
-                "parameters of a vector index", expected=", ".join(_KNOWN), found=", ".join(unknown)
+                "unknown parameters of a vector index", expected=", ".join(_KNOWN), found=", ".join(unknown)
             )
         check_metric(type_, values)
         type_ = vector_type(type_)
         if not is_vector(type_):
-            raise UnsupportedError("column of a vector index", expected="fixed_size_list of floats", found=type_)
+            raise UnsupportedError(
+                "a vector index needs a vector column", expected="fixed_size_list of floats", found=type_
+            )
         kind, metric = _kind(values.get("index_type")), metric_of(values.get("metric", "l2"))
         if has_byte_items(type_) != (metric == "hamming"):
             raise InvalidInputError(
                 f"metric {metric!r}", where=type_, remedy="use hamming for uint8 vectors, and another metric for floats"
             )
         if metric == "hamming" and not kind.endswith("FLAT"):
-            raise UnsupportedError(f"{kind} with hamming", expected="IVF_FLAT, IVF_HNSW_FLAT")
+            raise UnsupportedError(f"{kind} does not support the hamming metric", expected="IVF_FLAT, IVF_HNSW_FLAT")
         dim = int(type_.list_size)
         centroids = None if "ivf_centroids" not in values else _centroids(values["ivf_centroids"], dim, metric)
         count = _number(values, "num_partitions", 1, MOST_PARTITIONS)
@@ -220,7 +222,7 @@ def check_metric(type_: pa.DataType, parameters: Mapping[str, Any]) -> None:
 def _kind(name: Any) -> str:
     kind_name = name.upper() if isinstance(name, str) else ""
     if kind_name not in KINDS:
-        raise UnsupportedError("kind of vector index", expected=", ".join(KINDS), found=repr(name))
+        raise UnsupportedError("unknown kind of vector index", expected=", ".join(KINDS), found=repr(name))
     return kind_name
 
 
@@ -319,5 +321,5 @@ def _from_arrow(value: Any) -> Any:
         raise ValueError("null")
     lengths = np.unique(value.value_lengths())
     if len(lengths) > 1:
-        raise ValueError("vectors of several lengths")
+        raise ValueError("the vectors have different lengths")
     return items.to_numpy(zero_copy_only=False).reshape(len(value), -1 if len(value) else 0)

@@ -26,7 +26,7 @@ def check_text(name: str, value: object, where: str) -> None:
     if not isinstance(value, str):
         raise WrongTypeError(name, where=where, expected="a string", found=type(value).__name__)
     if not is_unicode(value):
-        raise InvalidInputError(name, where=where, expected="text", found="half of a character")
+        raise InvalidInputError(name, where=where, expected="valid Unicode", found="a lone surrogate")
 
 
 def check_analyzer(analyzer: object, where: str) -> None:

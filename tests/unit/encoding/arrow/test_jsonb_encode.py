@@ -111,6 +111,6 @@ def test_encoded_json_decodes_to_the_same_values() -> None:
 
 
 def test_arrays_of_other_types_are_rejected() -> None:
-    with pytest.raises(InvalidInputError, match="expected texts, found int64"):
+    with pytest.raises(InvalidInputError, match="expected strings, found int64"):
         encode_jsonb(pa.array([1]))
     assert encode_jsonb(pa.array([], pa.string())).count == 0

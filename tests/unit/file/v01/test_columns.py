@@ -141,7 +141,7 @@ def test_a_missing_field_reads_as_null() -> None:
 
 
 def test_a_file_with_another_row_count_is_corrupt() -> None:
-    with pytest.raises(CorruptError, match="rows of column 'text'"):
+    with pytest.raises(CorruptError, match="wrong row count in column 'text'"):
         open_column(BUILT.schema.by_path("text"), located((FILE, BUILT.schema)), ROWS + 1)
 
 

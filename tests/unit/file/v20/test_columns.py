@@ -211,7 +211,7 @@ def test_plain_pages_are_not_dictionaries() -> None:
 
 
 def test_a_column_with_a_wrong_row_count_is_corrupt() -> None:
-    with pytest.raises(CorruptError, match="rows of column"):
+    with pytest.raises(CorruptError, match="wrong row count in column"):
         Builder().column(ints(1, 2)).open(make(0, "int32"), 3)
 
 

@@ -173,7 +173,7 @@ def test_types_unknown_to_2_1_are_rejected(type_: pa.DataType, message: str) -> 
     [
         (pa.int8(), pa.array(["a"]), "column x: values do not fit the column"),
         (pa.int8(), pa.array([300]), "column x: values do not fit the column"),
-        (pa.list_(pa.int8()), pa.array([1]), "column x: array of another type"),
+        (pa.list_(pa.int8()), pa.array([1]), "column x: the array has another type"),
         (pa.struct([("a", pa.int8())]), pa.array([{"b": 1}]), "no such field in a struct: expected a"),
         (pa.list_(pa.int8(), 2), pa.array([[1]], pa.list_(pa.int8(), 1)), "values do not fit the column"),
     ],

@@ -223,7 +223,7 @@ def test_keys_of_another_type_are_corrupt(tmp_path: Path) -> None:
     segments = Segments(BITMAP, tmp_path)
     segments.build(pa.array([1, 2]))
 
-    with pytest.raises(CorruptError, match="type of column 'keys'"):
+    with pytest.raises(CorruptError, match="column 'keys' has the wrong type"):
         segments.open(segments.directory, pa.int32())
 
 

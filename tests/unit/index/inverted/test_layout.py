@@ -49,7 +49,7 @@ def test_absent_keys_mean_the_oldest_files() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format_version": "4"}, "format of an inverted index: expected 1, 2 or 3, found 4"),
+        ({"format_version": "4"}, "unknown format of the full-text index: expected 1, 2 or 3, found 4"),
         ({"posting_block_size": "256"}, "block size"),
         ({"posting_block_size": "64"}, "block size"),
         ({"posting_tail_codec": "x"}, "posting_tail_codec"),

@@ -106,7 +106,7 @@ def test_missing_positions_are_rejected(tmp_path) -> None:
     postings = partition.postings(np.array([0]))
     with pytest.raises(UnsupportedError, match="no positions"):
         partition.positions(np.array([0]), postings.bounds, postings.decoded()[1])
-    with pytest.raises(InvalidInputError, match="positions of terms"):
+    with pytest.raises(InvalidInputError, match="does not store positions"):
         segment_of(tmp_path, [without_positions(contents)], with_position=True)
 
 

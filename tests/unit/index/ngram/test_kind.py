@@ -168,7 +168,7 @@ def write_file(made: Segments, tokens: list[int | None], lists: list[bytes]) -> 
 @pytest.mark.parametrize("tokens", [[5, 3], [3, 3], [3, None]])
 def test_descending_tokens_are_corrupt(tmp_path: Path, tokens: list[int | None]) -> None:
     made = write_file(segments(tmp_path), tokens, [b"", b""])
-    with pytest.raises(CorruptError, match="tokens of an n-gram index"):
+    with pytest.raises(CorruptError, match="invalid tokens of the n-gram index"):
         made.open(made.directory, pa.string())
 
 

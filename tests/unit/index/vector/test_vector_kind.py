@@ -26,7 +26,7 @@ def test_the_kind_is_recognised_by_its_details(url: str) -> None:
 
 def test_the_vector_kind_is_not_a_scalar_index() -> None:
     assert not VECTOR.answers(Null(), pa.list_(pa.float32(), 4))
-    with pytest.raises(UnsupportedError, match="kind of index"):
+    with pytest.raises(UnsupportedError, match="unknown index kind"):
         kind_named("Vector")
 
 

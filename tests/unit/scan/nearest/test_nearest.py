@@ -287,7 +287,7 @@ def test_invalid_searches_are_rejected(
 def test_invalid_search_arguments_are_rejected(table: ld.LanceDataset) -> None:
     with pytest.raises(TypeError):
         table.scanner(nearest="single")
-    with pytest.raises(TypeError, match="no 'q'"):
+    with pytest.raises(TypeError, match="'q' is missing"):
         table.scanner(nearest={"column": "single"})
     with pytest.raises(ld.UnsupportedError, match="include_deleted_rows"):
         table.scanner(nearest={"column": "single", "q": [1.0] * DIM}, include_deleted_rows=True, with_row_id=True)

@@ -176,7 +176,7 @@ def test_a_stream_supplies_rows_in_order(table: ld.LanceDataset) -> None:
 @pytest.mark.parametrize("rows", [0, 4, 6])
 def test_a_stream_with_a_wrong_row_count_is_rejected(table: ld.LanceDataset, rows: int) -> None:
     before = files(table)
-    with pytest.raises(InvalidInputError, match="than the table"):
+    with pytest.raises(InvalidInputError, match="row count of the table"):
         table.add_columns(pa.table({"n": pa.array(range(rows), pa.int64())}))
     assert (table.latest_version, files(table)) == (1, before)
 
@@ -231,7 +231,7 @@ def test_invalid_column_merges_are_rejected(
         ({"n.m": "a"}, "cannot contain a dot"),
         ({"n": "CAST(b AS INT)"}, "Could not convert"),
         (pa.field("n", pa.int8(), nullable=False), "must be nullable"),
-        (3, "of this kind"),
+        (3, "this type of data"),
     ],
 )
 def test_invalid_new_columns_are_rejected(table: ld.LanceDataset, transforms: Any, message: str) -> None:
@@ -267,7 +267,7 @@ def test_a_value_that_the_new_type_cannot_hold_is_named(table: ld.LanceDataset) 
 
 def test_not_null_requires_a_check_for_nulls(table: ld.LanceDataset) -> None:
     for path in ("b", "s", "s.q", "l"):
-        with pytest.raises(InvalidInputError, match=rf"{path}: column with nulls"):
+        with pytest.raises(InvalidInputError, match=rf"{path}: a column with nulls"):
             table.alter_columns({"path": path, "nullable": False})
     table.delete("b IS NULL OR s IS NULL")
     for path in ("b", "s", "s.q", "l", "l.item"):

@@ -117,7 +117,7 @@ def test_invalid_parts_are_rejected(ds: ld.LanceDataset) -> None:
     with pytest.raises(InvalidInputError, match="already merged"):
         part(ds, 1)
     ds.commit_existing_index_segments("i", "t", [segment_of(ds, 0)])
-    with pytest.raises(InvalidInputError, match="taken"):
+    with pytest.raises(InvalidInputError, match="already has uuid"):
         part(ds, 1)
     with pytest.raises(IndexExistsError):
         part(ds, 1, index_uuid=None, replace=False)

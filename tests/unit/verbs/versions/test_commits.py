@@ -140,7 +140,7 @@ def test_invalid_arguments_are_rejected(table: ld.LanceDataset, tmp_path: Path) 
         commit(table, LanceOperation.BaseOperation(), 1)
     with pytest.raises(InvalidInputError, match="commit_message cannot be combined with a Transaction"):
         commit(table, Transaction(1, one), commit_message="no")
-    with pytest.raises(NotFoundError, match="Append needs a table"):
+    with pytest.raises(NotFoundError, match="Append needs an existing table"):
         commit(tmp_path / "none", one, 1)
     with pytest.raises(NotFoundError, match="no version 9"):
         commit(table, one, 9)

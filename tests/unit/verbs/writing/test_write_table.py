@@ -92,10 +92,10 @@ def test_append_matches_columns_by_name_and_fills_nulls(table: ld.LanceDataset) 
     ("rows", "message"),
     [
         (pa.table({"a": [1], "z": [1]}), "'z' are not in the table"),
-        (pa.table({"a": ["x"]}), "another type"),
+        (pa.table({"a": ["x"]}), "the wrong type"),
         (pa.table({}), "'a' are missing"),
         (pa.table({"a": pa.array([None], pa.int64())}), "null"),
-        (pa.table({"a": [1], "b": [2]}), "another type"),
+        (pa.table({"a": [1], "b": [2]}), "the wrong type"),
     ],
 )
 def test_incompatible_rows_are_rejected_and_leave_nothing(
@@ -176,7 +176,7 @@ def test_invalid_arguments_are_rejected(
         (pa.table({"a.b": [1]}), "cannot contain a dot"),
         (pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]), "two fields have the same name"),
         (pa.table({"a": [1]}).replace_schema_metadata({b"k": b"\xff"}), "not valid UTF-8"),
-        (3, "of this kind"),
+        (3, "this type of data"),
     ],
 )
 def test_unsupported_data_is_rejected(data: Any, message: str, place: str) -> None:

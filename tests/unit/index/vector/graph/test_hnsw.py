@@ -292,7 +292,7 @@ def test_rows_beyond_the_graph_levels_are_rejected(more: int, tmp_path: Path) ->
     rows = segment.graphs[0].rows
     changed = rows.slice(0, rows.num_rows - 1) if more < 0 else pa.concat_batches([rows, *[rows.slice(0, 1)] * more])
     segment.graphs = [GraphRows(changed, segment.graphs[0].metadata)]
-    with pytest.raises(CorruptError, match="rows of graphs"):
+    with pytest.raises(CorruptError, match="row count of the graphs"):
         opened(segment, tmp_path)
 
 

@@ -38,8 +38,7 @@ def test_no_setting_promises_more_than_was_measured() -> None:
     assert Curve.of(10, 1.0, 100, [MeasuredSetting(Setting(1), 1.0, 0.0, 1.0)]).choose(1.0) is None
     assert choose([CURVE, FEW], 0.99) is None
     assert words([CURVE], 0.99, 10) == (
-        "recall 0.99 asked for: rows are compared one by one; at most 0.990 measured on 100 queries, k 10, "
-        "in this process"
+        "target recall 0.99: rows are compared one by one; at most 0.990 measured on 100 queries, k 10, in this process"
     )
 
 

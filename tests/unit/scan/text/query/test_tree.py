@@ -116,7 +116,7 @@ def test_values_of_wrong_types_are_rejected(make: Callable[[], Any]) -> None:
         (lambda: MatchQuery("x", "a", fuzziness=-1), "from 0"),
         (lambda: MatchQuery("x", "a", max_expansions=1 << 40), "from 0"),
         (lambda: MatchQuery("x", "a", operator="XOR"), "'AND' or 'OR'"),  # type: ignore[arg-type]
-        (lambda: MatchQuery("\ud800", "a"), "half of a character"),
+        (lambda: MatchQuery("\ud800", "a"), "a lone surrogate"),
         (lambda: PhraseQuery("x", "a", slop=-1), "from 0"),
         (lambda: MultiMatchQuery("x", []), "no columns"),
         (lambda: MultiMatchQuery("x", ["a"], boosts=[1, 2]), "number of boosts must match"),
