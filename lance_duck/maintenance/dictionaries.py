@@ -1,5 +1,4 @@
-"""Fragments that a compaction must not join, because their combined dictionary is too large for the column's
-indices."""
+"""Fragments that a compaction must not join, because their combined dictionary exceeds the column's indices."""
 
 from __future__ import annotations
 
