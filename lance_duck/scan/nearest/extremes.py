@@ -1,5 +1,4 @@
-"""Length extremes of a column's vectors, and whether some are unreachable. Computed in one pass and cached by
-fragment."""
+"""Length extremes of a column's vectors, and whether some are unreachable. Cached by fragment."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Converts Lance's SQL dialect to DuckDB's: names in backticks or named like keywords, `arrow_cast(x, 'Int8')` and
-`0xff`."""
+"""Converts Lance's SQL dialect to DuckDB's: names in backticks or equal to keywords, `arrow_cast` and `0xff`."""
 
 from __future__ import annotations
 
