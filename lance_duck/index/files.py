@@ -188,7 +188,7 @@ class SegmentReader:
     Args:
         store: Root of the table, or the base path that contains the segment.
         directory: Directory of the segment below the root.
-        sizes: Known file sizes by name, in bytes. A file of another size is broken.
+        sizes: Known file sizes by name, in bytes. A file of another size is corrupt.
     """
 
     def __init__(self, store: Store, directory: str, sizes: Mapping[str, int] | None = None) -> None:
@@ -233,7 +233,7 @@ class SegmentReader:
         return set(self._store.names(self.directory))
 
     def source(self, name: str) -> ByteSource:
-        """Return a file as bytes, for those that are not data files. Raises NotFoundError."""
+        """Read a file that is not a data file as bytes. Raises NotFoundError."""
         return self._store.open(f"{self.directory}/{name}", self._sizes.get(name) or None)
 
     def bytes_of(self, name: str) -> bytes | None:
@@ -285,7 +285,7 @@ class SegmentWriter:
         return f"{paths.index_directory(self.uuid)}{self._folder}"
 
     def create(self, name: str, schema: pa.Schema, *, page_bytes: int = PAGE_BYTES) -> writing.FileWriter:
-        """Begin a file, which the caller finishes with `add`."""
+        """Create a file. The caller finishes it with `add`."""
         path = f"{self.directory}/{name}"
         columns = schema_from_arrow(schema, version=self._version)
         self._names.append(path)
@@ -310,7 +310,7 @@ class SegmentWriter:
         """Remove the files, finished or not. Never raises."""
         for writer in self._writers:
             writer.abort()
-        with suppress(Exception):  # cleanup removes whatever is left
+        with suppress(Exception):  # cleanup removes remaining files
             self._store.delete(self._names)
 
     def __enter__(self) -> SegmentWriter:

@@ -1,7 +1,7 @@
 """The registry of index kinds. To add a kind, add a module and a line here.
 
-A kind is imported when a manifest or a caller names it. Filtered scans of tables without indexes import no kind, and
-faiss, which vector indexes use, is the slowest import of all.
+A kind is imported when a manifest or a caller names it. Filtered scans of tables without indexes do not import any
+kind. Vector indexes use faiss, which is the slowest import of all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fragment reuse index: where rows moved, for segments that still store their old addresses.
+"""The fragment reuse index: new addresses of moved rows, for segments that still store their old addresses.
 
 It is an entry of the index section, named __lance_frag_reuse, without fields, of version 0. Its details contain
 versions, one for each compaction, oldest first, or the range of a file that contains them:

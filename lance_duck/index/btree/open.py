@@ -41,8 +41,8 @@ class Lookup:
         nulls: Number of null entries, which come first.
         num_rows: Number of entries.
         first: First page with a value, or the number of pages if all entries are null.
-        mins: Least key of each page from `first` on, except for that page if it begins with nulls.
-        maxs: Greatest key of each page from `first` on.
+        mins: Minimum key of each page from `first` on, except for page `first` if it begins with nulls.
+        maxs: Maximum key of each page from `first` on.
         ends: The min and max columns from `first` on, as in the file. May contain nulls.
 
     Raises:
@@ -111,12 +111,12 @@ class Lookup:
         return start, min(max(start, self.nulls), stop), stop
 
     def least(self, page: int) -> BTreeKeys | None:
-        """Return the least key of a page with values. Returns None if only the page itself stores it."""
+        """Return the minimum key of a page with values. Returns None if only the page itself stores it."""
         at = page - self.first - self.straddles
         return self.mins.part(at, at + 1) if at >= 0 else None
 
     def greatest(self, page: int) -> BTreeKeys:
-        """Return the greatest key of a page with values."""
+        """Return the maximum key of a page with values."""
         at = page - self.first
         return self.maxs.part(at, at + 1)
 

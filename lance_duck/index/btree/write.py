@@ -81,7 +81,7 @@ class TreeWriter:
             self.write(pa.nulls(len(slice_), self._type), slice_)
 
     def finish(self) -> None:
-        """Write the remaining entries, and make both files appear."""
+        """Write the remaining entries, and publish both files."""
         page = self._page_rows
         if self._last is not None and self._rows % page:
             self._maxs.append(self._last)
@@ -114,7 +114,7 @@ class TreeWriter:
 
 
 def row_bytes(size: int, count: int) -> int:
-    """Return the bytes of memory for sorting an entry, where `count` values have `size` bytes."""
+    """Return the memory for sorting an entry, in bytes, if `count` values have `size` bytes."""
     return SORT_WORD_BYTES + SORT_COPIES * -(-size // max(1, count))
 
 

@@ -20,7 +20,7 @@ the partitions (first fragment of the part << 32) + 0, 1, …. Instead of metada
 part_{p}_metadata.lance         for each partition: no rows; metadata like metadata.lance, for this partition alone
 part_empty_{p}_metadata.lance   for a part without documents; p is the number of the first partition that it lacks
 
-Absent keys mean the form of the oldest files: terms as arrow, format 1, blocks of 128, words in the last block.
+Missing keys mean the oldest file format: terms as arrow, format 1, blocks of 128, words in the last block.
 """
 
 from __future__ import annotations

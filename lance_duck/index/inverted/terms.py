@@ -1,4 +1,4 @@
-"""The terms of a partition: an automaton, or in the files of older writers a sorted column. `layout` has the files."""
+"""The terms of a partition: an FST, or a sorted column in the files of older writers. `layout` has the files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Terms(Protocol):
         """Size in memory, in bytes."""
 
     def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
-        """Return the id of each term, int64; -1 if the partition does not have it. Raises CorruptError."""
+        """Return the id of each term, int64, or -1 if the partition does not contain it. Raises CorruptError."""
 
     def in_order(self) -> SortedTerms:
         """Return all terms. Raises CorruptError."""
@@ -117,7 +117,7 @@ class ArrowTerms:
         return self.sorted_terms
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> None:
-        """See `Terms`: only older writers make such files."""
+        """See `Terms`. Only older writers create such files."""
 
 
 def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:
@@ -129,7 +129,7 @@ def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:
         num_terms: Number of terms that have postings.
 
     Raises:
-        CorruptError: The file is not of this form, or has another number of terms.
+        CorruptError: The file has another form, or a different number of terms.
     """
     if form == layout.ARROW:
         return ArrowTerms(_arrow_terms(file, num_terms))

@@ -108,7 +108,7 @@ class Partitions:
         return owners
 
     def spans(self, partitions: Sequence[int]) -> list[Span]:
-        """Return the rows of partitions, in their order; those that follow each other in the file as one span."""
+        """Return the row spans of partitions, in order. Adjacent partitions are joined into one span."""
         spans: list[Span] = []
         for partition in partitions:
             rows = self.rows(partition)
@@ -183,7 +183,7 @@ def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
 
 
 def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:
-    """Return the rows of the partitions of a file, which must not overlap or reach beyond its rows.
+    """Return the row ranges of a file's partitions, which must be disjoint and within its rows.
 
     Args:
         ivf: IVF message of the file.
@@ -192,7 +192,7 @@ def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows:
         all_rows: Whether every row must be in a partition.
 
     Raises:
-        CorruptError: The partitions overlap, or reach beyond the rows.
+        CorruptError: The partitions overlap, or extend past the rows.
     """
     if len(ivf.offsets) != len(ivf.lengths) or len(ivf.lengths) > MOST_PARTITIONS:
         raise CorruptError(
@@ -224,7 +224,7 @@ def number_of(tensor: index_pb2.Tensor) -> np.dtype[Any]:
 
 
 def array_of(tensor: index_pb2.Tensor, where: str) -> NDArray[Any]:
-    """Return a tensor as an array: uint8 if it holds bytes, else float32; not to be changed.
+    """Return a tensor as a read-only array: uint8 if it contains bytes, otherwise float32.
 
     Raises:
         CorruptError: The shape of the tensor contradicts its bytes.

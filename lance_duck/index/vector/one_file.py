@@ -1,4 +1,4 @@
-"""IVF_PQ segments of one file, as writers before 0.22 left them.
+"""IVF_PQ segments of one file, from writers before 0.22.
 
 index.idx
     at IVF.offsets[p]   the codes of partition p by rows, IVF.lengths[p] times bytes of a code; then the addresses of
@@ -97,7 +97,7 @@ class OneFile(VectorFiles):
         return int(self.partitions.lengths.sum())
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the address of each row, uint64, by position; read once, cached, not to be changed."""
+        """Return the address of each row by position, uint64. Read once and cached; do not modify."""
         with self._lock:
             if self._rows is None:
                 lengths = self.partitions.lengths
@@ -108,7 +108,7 @@ class OneFile(VectorFiles):
             return self._rows
 
     def rows_at(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the addresses of the rows at some positions; all are read."""
+        """Return the addresses of the rows at the given positions. All addresses are read."""
         return self.rows()[positions]
 
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
@@ -180,7 +180,7 @@ class OneFile(VectorFiles):
 
 
 def _numbers(plain: Sequence[float], tensor: index_pb2.Tensor, has_tensor: bool, where: str) -> NDArray[np.float32]:
-    """Return the numbers of a message as a flat array, from its tensor if it has one, else from the plain list."""
+    """Return the numbers of a message as a flat array, from its tensor if it has one, otherwise from its list."""
     if not has_tensor:
         return np.array(plain, np.float32)
     numbers = array_of(tensor, where)

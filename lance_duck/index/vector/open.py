@@ -144,7 +144,7 @@ class VectorFiles:
         return self._names(row_ids)[inverse]
 
     def _rows_of_partitions(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return what `rows_at` does; partitions whose names are not cached are read together."""
+        """Like `rows_at`, but partitions with uncached row ids are read together."""
         owners, rows_of = self.partitions.owners(positions), self._rows_of
         partitions = distinct(owners).tolist()
         missing = [partition for partition in partitions if partition not in rows_of]

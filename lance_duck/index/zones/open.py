@@ -1,4 +1,4 @@
-"""The open files of zone maps, which are wholly in memory, and of Bloom filters."""
+"""Open files of zone maps, which are completely in memory, and of Bloom filters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ZoneMapFile:
     Attributes:
         statistics: Statistics of the zones, in ascending order of the zones.
         nulls: Rows whose value is null.
-        rows_per_zone: Rows of a zone, except the last of a fragment.
+        rows_per_zone: Row count of a zone, except the last of a fragment.
         path: Path for error messages.
 
     Args:
@@ -103,7 +103,7 @@ class BloomFilterFile:
         self._filters: dict[int, list[tuple[Ints, Words]]] = {}
 
     def may_hold(self, hashes: Hashes) -> Mask:
-        """Return the zones whose filter may hold any of some hashes."""
+        """Return the zones whose filter may contain any of the hashes."""
         may = np.zeros(len(self.zones), np.bool_)
         if len(hashes):
             for number, part in enumerate(self._parts):
@@ -143,7 +143,7 @@ def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
     """Read the extents of zones, in ascending order, and the file row of each.
 
     Raises:
-        CorruptError: A zone is empty, or reaches beyond the largest offset of a fragment.
+        CorruptError: A zone is empty, or extends past the largest offset of a fragment.
     """
     for name in COLUMNS:
         file.column(name, pa.uint64())
@@ -163,8 +163,8 @@ def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
     """Read the rows that are null.
 
     Raises:
-        UnsupportedError: The file does not record nulls: its writer may also have placed zones wrongly, as the first
-            writers did in fragments with deleted rows.
+        UnsupportedError: The file does not record nulls. Its writer may also have misplaced zones, as the first writers
+            did in fragments with deleted rows.
         CorruptError: The record of nulls is broken.
     """
     number = file.metadata.get(NULL_BITMAP)

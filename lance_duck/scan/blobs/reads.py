@@ -55,7 +55,7 @@ def take_blobs(
     """Return the blobs of rows as files, in the order of the selection. Null blobs become None.
 
     Raises:
-        InvalidInputError: No such blob column, or a row that is not there.
+        InvalidInputError: The blob column or a row does not exist.
     """
     size = check_buffer_size(buffer_size)
     _, places = _find(table, column, selection)
@@ -63,10 +63,10 @@ def take_blobs(
 
 
 def read_blobs(table: TableScan, column: str, selection: RowSelection) -> list[tuple[int, bytes | None]]:
-    """Return the addresses and blobs of rows, in the order of the selection; see `take_blobs`.
+    """Return the addresses and blobs of rows, in the order of the selection. See `take_blobs`.
 
     Raises:
-        CorruptError: A blob reaches beyond the end of its file.
+        CorruptError: A blob extends past the end of its file.
     """
     addresses, places = _find(table, column, selection)
     return list(zip(addresses, _bytes(places), strict=True))
@@ -80,14 +80,14 @@ def read_ranges(
     Args:
         table: The table.
         column: A blob column.
-        requests: (row, offset, length), in bytes; a row may come more than once.
+        requests: (row, offset, length), in bytes. A row may occur repeatedly.
         selector: Meaning of the row numbers: "ids", "addresses" or "indices".
 
     Returns:
         (request index, row address, bytes or None for a null), in the order of the requests.
 
     Raises:
-        InvalidInputError: No such blob column or row, or a range that is not inside its blob.
+        InvalidInputError: The blob column or a row does not exist, or a range exceeds its blob.
     """
     if selector not in SELECTORS:
         raise InvalidInputError("selector", expected=" or ".join(SELECTORS), found=repr(selector))
@@ -105,7 +105,7 @@ def read_ranges(
 
 @dataclass(frozen=True, slots=True)
 class _BlobRange:
-    """A range of bytes of a blob."""
+    """A byte range of a blob."""
 
     place: BlobPlace
     offset: int
@@ -125,7 +125,7 @@ def _bytes(places: Sequence[BlobPlace | _BlobRange | None]) -> Iterator[bytes | 
 
 
 def _find(table: TableScan, column: str, selection: RowSelection) -> tuple[list[int], list[BlobPlace | None]]:
-    """Return the addresses of rows, and the locations of their blobs."""
+    """Return row addresses and the locations of their blobs."""
     schema = table.snapshot.schema
     field = schema.by_path(column)
     if not field.blob_version:

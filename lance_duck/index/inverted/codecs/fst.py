@@ -39,9 +39,9 @@ FST_SLOTS: Final = 1 << 12
 """Number of nodes remembered for sharing while the automaton is built. With 30,000 words, 2^8 make it 8 % larger, 2^18
 make it 2 % larger (`benchmarks/postings.py`)."""
 LONGEST_WALKED: Final = 256
-"""Maximum length in characters of a word whose near terms are searched in the automaton. Bounds memory."""
+"""Maximum word length, in characters, for fuzzy searches in the FST. Bounds memory."""
 COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
-"""The inputs for which a code in the state byte stands, most frequent first."""
+"""The input byte for each code in the state byte, most frequent first."""
 
 _HEAD: Final = struct.Struct("<QQ")
 _TAIL: Final = struct.Struct("<QQ")
@@ -55,7 +55,7 @@ _TABLES: Final = readonly(CRC_TABLES)
 
 @dataclass(frozen=True, eq=False)
 class Fst:
-    """An automaton whose head and tail have been checked; its nodes are checked when they are read.
+    """An FST with a validated header and footer. Nodes are validated when they are read.
 
     Attributes:
         where: Name of the file, for messages.
@@ -71,10 +71,10 @@ class Fst:
     _has_index: bool
 
     def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
-        """Return the id of each term, int64; -1 if the automaton does not have it.
+        """Return the id of each term, int64, or -1 if the FST does not contain it.
 
         Raises:
-            CorruptError: A node on the path is broken.
+            CorruptError: A node on the path is corrupt.
         """
         keys, offsets = bytes_and_offsets(terms)
         ids = np.empty(len(terms), np.int64)
@@ -97,7 +97,7 @@ class Fst:
             is_open: Whether the word is a prefix: any characters may follow it in a term.
 
         Returns:
-            The terms. None if the automaton is broken, a term is not UTF-8, or the word is too long.
+            The terms. None if the FST is corrupt, a term is not UTF-8, or the word is too long.
         """
         if len(word) > LONGEST_WALKED:
             return None
@@ -128,7 +128,7 @@ class Fst:
             num_bytes: Total size of the terms according to the file, in bytes.
 
         Raises:
-            CorruptError: The nodes are broken, or do not have these terms.
+            CorruptError: The nodes are corrupt, or do not contain these terms.
         """
         none = np.empty(0, np.int64)
         totals = np.array([self.num_terms, min(num_bytes, np.iinfo(np.int64).max), 0], np.int64)

@@ -78,7 +78,7 @@ class PositionBlocks:
         return self.data.nbytes + self.begins.nbytes + self.ends.nbytes + self.lists.nbytes
 
     def of_term(self, i: int) -> PositionBlocks:
-        """Return the blocks of one term, at least one, copied."""
+        """Return a copy of one term's blocks, of which there is at least one."""
         first, last = int(self.lists[i]), int(self.lists[i + 1])
         low, high = int(self.begins[first]), int(self.ends[last - 1])
         lists = np.array([0, last - first], np.int64)
@@ -92,7 +92,7 @@ class PositionBlocks:
 
 
 def joined_positions(parts: Sequence[PositionBlocks]) -> PositionBlocks:
-    """Join the blocks of some terms, of which each part has one; there is at least one part."""
+    """Join the blocks of terms, one from each part. There is at least one part."""
     sizes = [0, *accumulate(len(part.data) for part in parts)]
     return PositionBlocks(
         readonly(np.concatenate([part.data for part in parts])),
@@ -122,7 +122,7 @@ def blocks_of(
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The blocks do not match the postings, or lie outside of the streams.
+        CorruptError: The blocks do not match the postings, or lie outside the streams.
     """
     data, terms = values
     lists = starts[1]
@@ -188,7 +188,7 @@ def encode(bounds: Int64s, frequencies: UInt32s, positions: UInt32s, form: Block
 
 
 def decode_old(lists: pa.ListArray, bounds: Int64s, frequencies: UInt32s, where: str) -> UInt32s:
-    """Decode positions as `decode` does, from a column of format 1: list<list<large_binary>>.
+    """Decode positions like `decode`, from a column of format 1: list<list<large_binary>>.
 
     Raises:
         CorruptError: The column is broken.

@@ -40,7 +40,7 @@ GRAPH_SCHEMA: Final = pa.schema(
 
 METADATA_KEY: Final = "lance:hnsw"
 
-_FAISS: Final[Any] = faiss  # its stubs do not have all of it
+_FAISS: Final[Any] = faiss  # faiss's stubs are incomplete
 _SPARSEST: Final = 64  # maximum ratio of neighbour slots to neighbours
 _BLOCK: Final = 1 << 16
 
@@ -65,7 +65,7 @@ class GraphMetadata:
         return self.level_offsets[-1] if self.level_offsets else 0
 
     def to_json(self) -> str:
-        """Return the metadata as JSON text; "" for no vectors."""
+        """Return the metadata as JSON, or "" without vectors."""
         if not self.num_rows:
             return ""
         text = {
@@ -178,8 +178,7 @@ def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params
         graph: Graph over the vectors.
         vectors: float32 (n, dim), C-contiguous. Normalised for cosine. The rows store their distances.
         metric: "l2", "cosine" or "dot".
-        params: m, ef_construction and max_level that the graph was built with; max_level is at least its number of
-            levels.
+        params: m, ef_construction and max_level used for the build. max_level is at least the number of levels.
     """
     parameters = {"max_level": MAX_LEVEL, "m": M, "ef_construction": EF_CONSTRUCTION, "prefetch_distance": 2, **params}
     height = len(graph.room) - 1
@@ -213,7 +212,7 @@ def _metadata(text: object, where: str) -> GraphMetadata:
 
 
 def _entry_counted(graph: GraphMetadata, num_rows: int) -> GraphMetadata:
-    """Count the row of the entry point on every level of the metadata, where pylance before 12 wrote them."""
+    """Count the entry point's row on every level of the metadata, as pylance before 12 wrote it."""
     upper = len(graph.level_offsets) - 2
     if upper < 1 or num_rows != graph.num_rows + upper:
         return graph

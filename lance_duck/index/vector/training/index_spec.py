@@ -24,7 +24,7 @@ from lance_duck.wire.pb import index_pb2
 SAMPLE_RATE: Final = 256
 MAX_ITERS: Final = 50
 DEFAULT_BITS: Final = 5
-"""Bits of a number of RQ."""
+"""Default number of bits per dimension for RQ."""
 
 _TARGETS: Final = MappingProxyType({"IVF_FLAT": 4096, "IVF_SQ": 8192, "IVF_PQ": 8192, "IVF_RQ": 4096})
 _GRAPH_TARGET: Final = 1 << 20
@@ -58,13 +58,13 @@ class VectorSpec:
         kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
         metric: "l2", "cosine", "dot"; "hamming" for vectors of bytes.
         dim: Number of dimensions.
-        num_partitions: Number of partitions. None for a number that suits the rows.
+        num_partitions: Number of partitions. None selects a number that suits the row count.
         target_partition_size: Target row count of a partition. None for the kind's default.
         num_sub_vectors: Number of sub-vectors of PQ. 0 for other storages.
         bits: Code width in bits: of a PQ sub-vector 4 or 8, of an RQ number 1 … 9. 8 for other storages.
         centroids: float32 (partitions, dim), uint8 for hamming. None to train them.
         codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors). None to train it.
-        bounds: Numbers represented by codes 0 and 255 of SQ. None for the extremes of the vectors.
+        bounds: Numbers represented by codes 0 and 255 of SQ. None uses the extremes of the vectors.
         m: Maximum number of neighbours of a vector in a graph.
         ef_construction: Number of candidates for an insertion into a graph.
         max_level: Maximum number of levels of a graph.
@@ -309,7 +309,7 @@ def _numbers(value: Any, name: str) -> NDArray[Any]:
 
 
 def _from_arrow(value: Any) -> Any:
-    """Return an Arrow array in a form that numpy takes; other values unchanged."""
+    """Return an Arrow array in a form that numpy accepts. Other values are unchanged."""
     if isinstance(value, pa.ChunkedArray):
         value = value.combine_chunks()
     if isinstance(value, pa.FixedShapeTensorArray):
