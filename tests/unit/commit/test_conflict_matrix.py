@@ -185,5 +185,5 @@ def test_errors_say_who_came_first() -> None:
     who = rf"found Delete {theirs.transaction.uuid} at version 7"
     with pytest.raises(RetryableError, match=who):
         check_conflict(change("Delete f0"), theirs, 7, "t")
-    with pytest.raises(IncompatibleError, match=r"Append .*found Restore .* at version 8"):
+    with pytest.raises(IncompatibleError, match=r"Append: found Restore .* at version 8"):
         check_conflict(change("Append"), change("Restore"), 8, "t")

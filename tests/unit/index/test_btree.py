@@ -363,7 +363,7 @@ def test_a_page_that_is_not_what_its_bounds_say_is_refused(broken: Broken, value
 def test_rows_that_are_null_are_refused(broken: Broken) -> None:
     broken.ids = pa.array([0, 1, None, 3, 4], pa.uint64())
     index = broken.open()
-    with pytest.raises(CorruptError, match="rows of a B-tree"):
+    with pytest.raises(CorruptError, match="rows of the B-tree"):
         index.search(Among(int64([2])))
 
 
@@ -382,5 +382,5 @@ def test_a_file_that_claims_other_rows_is_corrupt_and_allocates_nothing(
     segments.store = open_store(str(segments.folder), {"checksums": "false"})
     segments.build(int64([3, 1, 2]), **small(2))
     segments.path(name).write_bytes(with_length(segments.path(name).read_bytes(), num_rows))
-    with pytest.raises(CorruptError, match=r"pages|rows"):
+    with pytest.raises(CorruptError, match=r"page count|row count|rows|pages"):
         segments.open(segments.directory, pa.int64())
