@@ -176,7 +176,7 @@ def test_a_stream_gives_the_rows_one_after_the_other(table: ld.LanceDataset) -> 
 @pytest.mark.parametrize("rows", [0, 4, 6])
 def test_a_stream_of_another_length_is_refused(table: ld.LanceDataset, rows: int) -> None:
     before = files(table)
-    with pytest.raises(InvalidInputError, match="row count of the table|more values than the table"):
+    with pytest.raises(InvalidInputError, match=r"row count of the table|more values than the table"):
         table.add_columns(pa.table({"n": pa.array(range(rows), pa.int64())}))
     assert (table.latest_version, files(table)) == (1, before)
 
