@@ -223,7 +223,7 @@ def test_an_index_is_asked_as_the_settings_say(con: ld.Connection, folder: Path)
     assert "partitions probed: 3" in con.execute(plan).fetchall()[-1][1]
     con.execute("set LANCE_NEAREST to 'exact'")
     assert "use_index is false" in con.execute(plan).fetchall()[-1][1]
-    assert "gave:" in con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[-1][1]
+    assert "returned:" in con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[-1][1]
     con.execute("SET lance_nearest = off")
     assert "LanceNearest" not in con.execute(plan).fetchall()[-1][1]
     con.execute("RESET lance_nearest")

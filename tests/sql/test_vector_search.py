@@ -152,7 +152,7 @@ def test_other_versions_are_searched(con: ld.Connection, photos: Path) -> None:
 def test_explain_says_how(con: ld.Connection) -> None:
     sql = "SELECT id FROM lance_vector_search('photos', 'vec', ?, k := 2)"
     assert "VectorIndexQuery" in con.execute(f"EXPLAIN {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
-    assert "gave: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
+    assert "returned: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
 
 
 def test_a_recall_is_asked_for_by_name(con: ld.Connection) -> None:
