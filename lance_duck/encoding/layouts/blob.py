@@ -109,7 +109,7 @@ def read_extents(
         where: Name of the column, for messages.
 
     Raises:
-        CorruptError: An extent reaches beyond the file, or extents overlap.
+        CorruptError: An extent extends past the file, or extents overlap.
     """
     filled = sizes > 0
     if np.any(sizes > source.size) or np.any(positions[filled] > source.size - sizes[filled]):

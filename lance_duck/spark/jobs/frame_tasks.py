@@ -28,7 +28,7 @@ def run_frame(
     note: Callable[[Result], Any] | None = None,
     words: str = "lance_duck",
 ) -> list[Result]:
-    """Run `work` on each partition of a frame; the frame is computed once.
+    """Run `work` on each partition of a DataFrame, which is computed once.
 
     Args:
         spark: Session of the frame.

@@ -45,7 +45,7 @@ def optimize(
 
     Args:
         spark: Spark session, classic or Connect.
-        uri: Path or URI of the table; workers must be able to reach it.
+        uri: Path or URI of the table. Workers must be able to access it.
         num_indices_to_merge: See `optimize_indices`.
         parallelism: Maximum number of concurrent tasks.
         progress: Called with (jobs done, all jobs) of each step.
@@ -55,7 +55,7 @@ def optimize(
         options: Options of the compaction; see `compact`.
 
     Raises:
-        LanceDuckError: Any error of either step; earlier commits stay.
+        LanceDuckError: Any error of either step. Earlier commits stay.
     """
     common: dict[str, Any] = {
         "parallelism": parallelism,
