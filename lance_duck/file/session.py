@@ -91,7 +91,7 @@ class LanceFileSession:
 
         Raises:
             NotFoundError: The file does not exist.
-            CorruptError: The range reaches beyond the end of the file.
+            CorruptError: The range extends past the end of the file.
         """
         (content,) = self._store.open(path).read([(offset, length)])
         return content.tobytes()

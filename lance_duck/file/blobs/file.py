@@ -24,10 +24,10 @@ class BlobFile(io.BufferedIOBase):
 
     Args:
         place: Location of the blob.
-        buffer_size: Bytes to read ahead; 0 for none.
+        buffer_size: Read-ahead in bytes, or 0.
 
     Raises:
-        CorruptError: Raised by the first read if the blob reaches beyond the end of its file.
+        CorruptError: Raised by the first read if the blob extends past the end of its file.
         NotFoundError: Raised by the first read if the file of the blob is missing.
     """
 
@@ -116,7 +116,7 @@ class BlobFile(io.BufferedIOBase):
         return [part.tobytes() for part in pieces]
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file. A second call does nothing."""
         self._extent = None
         self._ahead = b""
         super().close()
