@@ -30,8 +30,7 @@ def is_wide(type_: pa.DataType) -> bool:
 
 
 def _digits(type_: pa.DataType) -> int:
-    """Return the digit count of a decimal type with all values of another, and with a scale between 0 and that
-    count."""
+    """Return the digits of a decimal type with all values of another, and a scale between 0 and the digits."""
     return int(max(type_.precision - min(type_.scale, 0), type_.scale))
 
 
