@@ -61,7 +61,7 @@ class MemorySource:
 
 @dataclass(frozen=True)
 class JoinedFile(LanceFile):
-    """Several files as one; see `join_files`.
+    """Several files as one. See `join_files`.
 
     Attributes:
         contents: Name and bytes of each file, in row order. The bytes are views into `source`.

@@ -69,7 +69,7 @@ def texts_by_trigram(texts: pa.Array) -> TextsByTrigram:
 
 
 def trigrams_of(text: str) -> set[int]:
-    """Return the trigrams of a text: the plain reference."""
+    """Return the trigrams of a text: the reference implementation."""
     result, run = set(), list[int]()
     for character in text:
         for each in classes_of(character):

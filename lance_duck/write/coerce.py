@@ -33,7 +33,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema, jsonb: Jsonb = Jso
     Raises:
         InvalidInputError: A column is unknown, comes twice or has an incompatible type; a value does not fit, a null
             is not allowed, or a vector has another length (the message names the row); or batches differ from the
-            schema that their stream declares, or are broken.
+            schema that their stream declares, or are corrupt.
         ArrayLimitError: A batch has far more distinct values than the indices of a dictionary can count.
     """
     declared = batches.schema if isinstance(batches, pa.RecordBatchReader) else None

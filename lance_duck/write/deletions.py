@@ -1,4 +1,4 @@
-"""Deletion files: _deletions/{fragment}-{read version}-{random 64-bit id}.{arrow|bin}; see `rows.deletion`."""
+"""Deletion files: _deletions/{fragment}-{read version}-{random 64-bit id}.{arrow|bin}. See `rows.deletion`."""
 
 from __future__ import annotations
 

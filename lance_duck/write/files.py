@@ -1,6 +1,6 @@
 """Batches to data files, and data files to fragments.
 
-A fragment is written into one file, with a fresh name; see `wire.paths`. Nothing is committed here. Files without a
+A fragment is written into one file, with a fresh name. See `wire.paths`. Nothing is committed here. Files without a
 manifest entry are invisible.
 """
 

@@ -102,12 +102,12 @@ class BlobFile(io.BufferedIOBase):
         """Read bytes at an offset of the blob, without moving the file position.
 
         Raises:
-            InvalidInputError: The range reaches beyond the blob.
+            InvalidInputError: The range extends past the blob.
         """
         return self.read_ranges([(offset, length)])[0]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Read several ranges (offset, length) together; see `read_range`."""
+        """Read several ranges (offset, length) together. See `read_range`."""
         self._check_open()
         extent = self._opened()
         for offset, length in ranges:

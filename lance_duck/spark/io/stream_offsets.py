@@ -126,7 +126,7 @@ class Walk:
 
         Raises:
             InvalidInputError: A version changed rows, and the options do not skip it.
-            NotFoundError: A version was cleaned up, or the offset is beyond the newest version.
+            NotFoundError: A version was cleaned up, or the offset is past the newest version.
         """
         self._check(start)
         here = start

@@ -52,7 +52,7 @@ def optimize(
         commit_message: Message to store with the transactions.
         transaction_properties: Properties to store with the transactions.
         storage_options: Settings of the object store.
-        options: Options of the compaction; see `compact`.
+        options: Options of the compaction. See `compact`.
 
     Raises:
         LanceDuckError: Any error of either step. Earlier commits stay.
